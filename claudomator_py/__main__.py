@@ -105,8 +105,8 @@ def _agents_there(registry: "AgentRegistry", settings: "Settings") -> "Sequence[
 
     if settings.agents_configured:
         return registry.configured
-    found = [agent for agent in detected_agents(os.environ.get("PATH", os.defpath)) if agent.auto_select]
-    return found or registry.configured
+    agents = [agent for agent in detected_agents(os.environ.get("PATH", os.defpath)) if agent.auto_select]
+    return agents or registry.configured
 
 
 def validate_command() -> Callable[..., None]:

@@ -264,15 +264,15 @@ def checks(faults: Iterable[Fault]) -> list[CheckView]:
     lasting = [fault for fault in faults if fault.lasting]
     if not lasting:
         return [CheckView(name=CHECK, ok=True, detail="nothing fails repeatedly", blocking=False)]
-    found = [
+    checks = [
         CheckView(name=CHECK, ok=False, detail=_detail(fault), remedy=fault.remedy, blocking=fault.blocking)
         for fault in lasting[:SHOWN]
     ]
     more = len(lasting) - SHOWN
     if more > 0:
         detail = f"{more} more {'item fails' if more == 1 else 'items fail'} like these"
-        found.append(CheckView(name=CHECK, ok=False, detail=detail, remedy="see the daemon's log", blocking=False))
-    return found
+        checks.append(CheckView(name=CHECK, ok=False, detail=detail, remedy="see the daemon's log", blocking=False))
+    return checks
 
 
 def _detail(fault: Fault) -> str:

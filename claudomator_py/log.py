@@ -84,10 +84,10 @@ def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     """Return whether the stream is the journal itself, whose device and inode systemd puts into the environment."""
     device, _, inode = environ.get(JOURNAL_VARIABLE, "").partition(":")
     try:
-        found = os.fstat(stream.fileno())
+        info = os.fstat(stream.fileno())
     except (OSError, ValueError):
         return False
-    return (device, inode) == (str(found.st_dev), str(found.st_ino))
+    return (device, inode) == (str(info.st_dev), str(info.st_ino))
 
 
 class _Formatter(logging.Formatter):

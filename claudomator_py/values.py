@@ -72,7 +72,7 @@ else:
 
     def _complete(made, later):
         more = {"__post_init__": made.__post_init__} if hasattr(made, "__post_init__") else {}
-        fields = [(one.name, one.type, one) for one in dataclasses.fields(made)]
+        fields = [(field.name, field.type, field) for field in dataclasses.fields(made)]
         same = dataclasses.make_dataclass(made.__name__, fields, namespace=more, frozen=True)
         for name in later:
             setattr(made, name, getattr(same, name))
@@ -86,8 +86,8 @@ else:
         return method
 
     def _state(self):
-        return [getattr(self, one.name) for one in dataclasses.fields(self)]
+        return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
     def _set_state(self, state):
-        for one, value in zip(dataclasses.fields(self), state, strict=True):
-            object.__setattr__(self, one.name, value)
+        for field, value in zip(dataclasses.fields(self), state, strict=True):
+            object.__setattr__(self, field.name, value)

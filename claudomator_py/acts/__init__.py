@@ -47,11 +47,11 @@ _ORDER = [reach.value for reach in Reach]
 
 def digest_in(rule: str) -> str | None:
     """Return the digest of the call that a ``beyond-reach:`` rule allows, or None for any other rule."""
-    found = _RULE.match(rule)
-    return None if found is None else found[1]
+    match = _RULE.match(rule)
+    return None if match is None else match[1]
 
 
 def without_words(rule: str) -> str | None:
     """Return a ``beyond-reach:`` rule without the call's text, or None for any other rule."""
-    found = _RULE.match(rule)
-    return None if found is None else found[0].strip()
+    match = _RULE.match(rule)
+    return None if match is None else match[0].strip()

@@ -73,14 +73,14 @@ class Catalogue:
 
     def kinds_of(self, call: Call) -> list[ActKind]:
         """Return the kinds of act that the command itself commits, widest reach first."""
-        found: dict[str, ActKind] = {}
+        act_kinds: dict[str, ActKind] = {}
         names = dict.fromkeys((call.program, without_version(call.program)))
         like = (glob for glob in self.globs if any(fnmatchcase(name, glob) for name in names))
         for program in (*names, *like):
             for pattern, kind in self.patterns.get(program, ()):
-                if kind.kind not in found and pattern.matches(call):
-                    found[kind.kind] = kind
-        return sorted(found.values(), key=lambda kind: -kind.reach.rank)
+                if kind.kind not in act_kinds and pattern.matches(call):
+                    act_kinds[kind.kind] = kind
+        return sorted(act_kinds.values(), key=lambda kind: -kind.reach.rank)
 
 
 def without_version(program: str) -> str:
@@ -99,11 +99,11 @@ def data() -> dict[str, Any]:
     return toml_data("claudomator_py.acts", "commands.toml")
 
 
-def read(said: Mapping[str, Any]) -> Catalogue:
+def read(document: Mapping[str, Any]) -> Catalogue:
     """Build the catalogue from parsed TOML. Raises ValueError or KeyError."""
     files = Files(
         *(
-            tuple(said[name])
+            tuple(document[name])
             for name in ("scratch_folders", "secret_files", "public_files", "system_files", "protected_branches")
         )
     )
@@ -111,42 +111,43 @@ def read(said: Mapping[str, Any]) -> Catalogue:
     kinds: dict[str, ActKind] = {}
     patterns: dict[str, list[tuple[Pattern, ActKind]]] = {}
     env_file: dict[str, tuple[Pattern, ...]] = {}
-    for text in said["env_file_readers"]:
+    for text in document["env_file_readers"]:
         reader = Pattern.parse(text, known)
         env_file |= {program: (*env_file.get(program, ()), reader) for program in reader.programs}
     code: list[tuple[re.Pattern[str], ActKind]] = []
     tools: list[tuple[re.Pattern[str], ActKind]] = []
-    for entry in said["act"]:
+    for entry in document["act"]:
         kind = kinds[entry["kind"]] = ActKind(entry["kind"], Reach(entry["reach"]), entry["does"])
         for text in _lines(entry.get("commands", "")):
             pattern = Pattern.parse(text, known)
             for program in pattern.programs:
                 patterns.setdefault(program, []).append((pattern, kind))
-        code += [(re.compile(one), kind) for one in entry.get("code", ())]
-        tools += [(re.compile(one), kind) for one in entry.get("tools", ())]
+        code += [(re.compile(pattern), kind) for pattern in entry.get("code", ())]
+        tools += [(re.compile(pattern), kind) for pattern in entry.get("tools", ())]
     return Catalogue(
         globs=tuple(program for program in patterns if "*" in program),
-        patterns={program: tuple(found) for program, found in patterns.items()},
+        patterns={program: tuple(words) for program, words in patterns.items()},
         kinds=kinds,
         wrappers={
-            name: Wrapper(_options(one.get("values", "")), one.get("skip", 0)) for name, one in said["wrappers"].items()
+            name: Wrapper(_options(entry.get("values", "")), entry.get("skip", 0))
+            for name, entry in document["wrappers"].items()
         },
-        shell_options={name: _options(text) for name, text in said["shell_options"].items()},
-        shell_words=frozenset(said["shell_words"]["programs"]),
-        code_options={name: _options(text) for name, text in said["interpreters"].items()},
-        values={name: _options(text) for name, text in said["values"].items()},
-        telling_names=tuple(said["telling_names"]),
-        only_parsed={name: _options(text) for name, text in said["only_parsed"].items()},
+        shell_options={name: _options(text) for name, text in document["shell_options"].items()},
+        shell_words=frozenset(document["shell_words"]["programs"]),
+        code_options={name: _options(text) for name, text in document["interpreters"].items()},
+        values={name: _options(text) for name, text in document["values"].items()},
+        telling_names=tuple(document["telling_names"]),
+        only_parsed={name: _options(text) for name, text in document["only_parsed"].items()},
         env_file_readers=env_file,
-        task_files=tuple(TaskFile.read(one) for one in said["task_files"]),
-        starting=frozenset(said["starting_variables"]),
-        plain_words=frozenset(said["plain_words"]),
+        task_files=tuple(TaskFile.read(entry) for entry in document["task_files"]),
+        starting=frozenset(document["starting_variables"]),
+        plain_words=frozenset(document["plain_words"]),
         files=files,
         code=tuple(code),
         tools=tuple(tools),
-        writing=_options(said["tools"]["writing"]),
-        reading=_options(said["tools"]["reading"]),
-        free=tuple(said["tools"]["free"].split()),
+        writing=_options(document["tools"]["writing"]),
+        reading=_options(document["tools"]["reading"]),
+        free=tuple(document["tools"]["free"].split()),
     )
 
 

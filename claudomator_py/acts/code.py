@@ -34,9 +34,9 @@ def does(text: str, known: Sequence[tuple[re.Pattern[str], ActKind]]) -> Iterato
     """Yield each kind of act among the known calls in the code, with the line of its first occurrence."""
     text = text[:MAX_CODE]
     for expression, kind in known:
-        if found := expression.search(text):
-            begin = text.rfind("\n", 0, found.start()) + 1
-            end = text.find("\n", found.end())
+        if match := expression.search(text):
+            begin = text.rfind("\n", 0, match.start()) + 1
+            end = text.find("\n", match.end())
             yield kind, text[begin : len(text) if end < 0 else end].strip()
 
 
@@ -48,8 +48,8 @@ def commands(text: str) -> Iterator[str | tuple[str, ...]]:
     for start in _START_NAMED.finditer(text):
         for given in re.finditer(rf"\b{re.escape(start[1])}\s*=\s*(?=[\[\"'`(])", text):
             yield from _command_at(text, given.end())
-    for found in _BACKTICKS.finditer(text):
-        yield next(one for one in found.groups() if one is not None)
+    for match in _BACKTICKS.finditer(text):
+        yield next(group for group in match.groups() if group is not None)
 
 
 def _command_at(text: str, at: int) -> Iterator[str | tuple[str, ...]]:
@@ -60,7 +60,7 @@ def _command_at(text: str, at: int) -> Iterator[str | tuple[str, ...]]:
         string = _STRING.match(text, gap.end())
         if string is None:
             break
-        words.append(_unescaped(next((one for one in string.groups() if one is not None), "")))
+        words.append(_unescaped(next((group for group in string.groups() if group is not None), "")))
         at = string.end()
     if len(words) > 1:
         yield tuple(words)
@@ -71,4 +71,4 @@ def _command_at(text: str, at: int) -> Iterator[str | tuple[str, ...]]:
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), text)

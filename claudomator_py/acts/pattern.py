@@ -233,7 +233,10 @@ def _condition(token: str, tests: Mapping[str, Test]) -> Callable[[Call], bool]:
 
 def _absent(token: str) -> Callable[[Call], bool]:
     names = token.split("|")
-    options, words = [one for one in names if one.startswith("-")], {one for one in names if not one.startswith("-")}
+    options, words = (
+        [word for word in names if word.startswith("-")],
+        {word for word in names if not word.startswith("-")},
+    )
     return lambda call: not any(call.has(name) for name in options) and words.isdisjoint(call.positionals)
 
 
@@ -260,4 +263,4 @@ class _OneOf:
     accepted: tuple[str, ...]
 
     def __call__(self, word: str, call: Call) -> bool:
-        return word in self.accepted or any("*" in one and fnmatchcase(word, one) for one in self.accepted)
+        return word in self.accepted or any("*" in pattern and fnmatchcase(word, pattern) for pattern in self.accepted)

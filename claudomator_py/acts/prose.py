@@ -60,24 +60,24 @@ def commands_in(text: str) -> tuple[CommandText, ...]:
     In code, a line counts if its program is known; in running text, only if it does something that is known.
     """
     plain_words = catalogue().plain_words
-    found: list[CommandText] = []
+    commands: list[CommandText] = []
     covered = bytearray(len(text))
     for code in _in_code(text):
         if any(covered[slice(*code.span())]):
             continue
         covered[slice(*code.span())] = b"\x01" * (code.end() - code.start())
-        found += _lines(text, *code.span("code"))
+        commands += _lines(text, *code.span("code"))
     for word in _WORD.finditer(text):
-        if len(found) >= MAX_COMMANDS:
+        if len(commands) >= MAX_COMMANDS:
             break
         if covered[word.start()] or not _is_program(word[1]) or word[1] in plain_words:
             continue
         end = _end_of_clause(text, word.start())
         does = _acts(text[word.start() : end])
         if does:
-            found.append(CommandText(word.start(), end, text[word.start() : end], False, does))
+            commands.append(CommandText(word.start(), end, text[word.start() : end], False, does))
             covered[word.start() : end] = b"\x01" * (end - word.start())
-    return tuple(sorted(found, key=lambda one: one.start)[:MAX_COMMANDS])
+    return tuple(sorted(commands, key=lambda command: command.start)[:MAX_COMMANDS])
 
 
 def needed_commands(text: str) -> tuple[str, ...]:
@@ -86,15 +86,15 @@ def needed_commands(text: str) -> tuple[str, ...]:
     In running text a command ends where the sentence continues: "run npm publish in packages/ui".
     """
     text = text[:MAX_TEXT]
-    found: list[Act] = []
-    told = commands_in(text)
-    for one in told:
-        found += one.acts if one.in_code else _acts(_GOES_ON.split(one.text, maxsplit=1)[0])
+    acts: list[Act] = []
+    commands = commands_in(text)
+    for command in commands:
+        acts += command.acts if command.in_code else _acts(_GOES_ON.split(command.text, maxsplit=1)[0])
     for runner in _RUNNER.finditer(text):
-        if not any(one.start <= runner.start() < one.end for one in told):
-            found += _acts(runner[0])
-    never = {act.command for act in found if act.reach is Reach.ANY or act.kind in _NEVER_NEEDED}
-    lines = (act.command for act in found if act.reach is Reach.PUBLISH and act.command not in never)
+        if not any(command.start <= runner.start() < command.end for command in commands):
+            acts += _acts(runner[0])
+    never = {act.command for act in acts if act.reach is Reach.ANY or act.kind in _NEVER_NEEDED}
+    lines = (act.command for act in acts if act.reach is Reach.PUBLISH and act.command not in never)
     return tuple(dict.fromkeys(line for line in lines if UNKNOWN not in line and len(line) <= MAX_NEEDED))[:MAX_TOLD]
 
 

@@ -48,8 +48,8 @@ class _ActsReader(Walk):
 
     def code(self, text: str) -> None:
         """Read program code."""
-        for kind, said in code.does(text, self.known.code):
-            self.note(kind, said)
+        for kind, evidence in code.does(text, self.known.code):
+            self.note(kind, evidence)
         for command in code.commands(text):
             if isinstance(command, str):
                 self.text(command)
@@ -82,14 +82,14 @@ class _ActsReader(Walk):
                 self._run(inner)
         if plain == "git":
             self._git(call)
-        found = list(recipes.run_by(plain, call, self.state.read))
-        for text, label in found:
+        runs = list(recipes.run_by(plain, call, self.state.read))
+        for text, label in runs:
             self.within(label, partial(self.text, text))
         for text, label, is_code in defined(plain, call, self.known.task_files, self.state.read):
-            found.append((text, label))
+            runs.append((text, label))
             read = self.code if is_code else self.text
             self.within(label, partial(read, text))
-        if not found and (name := recipes.target_of(plain, call)) is not None:
+        if not runs and (name := recipes.target_of(plain, call)) is not None:
             self._unread(name, call)
 
     def _git(self, call: Call) -> None:
@@ -160,17 +160,17 @@ class _ActsReader(Walk):
 
     def _interpreter(self, plain: str, call: Call, stdin: str | None) -> None:
         options = self.known.code_options[plain]
-        found = [text for option in options for text in call.values(option) if text]
+        texts = [text for option in options for text in call.values(option) if text]
         if call.positionals[:1] and call.positionals[0] in options:
-            found += call.positionals[1:2]
-        for text in found:
+            texts += call.positionals[1:2]
+        for text in texts:
             self.code(text)
         if plain in ("python", "pypy") and (module := next(iter(call.values("-m")), None)):
             self._run([module, *after(call.words, module)], stdin=stdin)
             self.file(f"{module.replace('.', '/')}.py", after(call.words, module))
         elif plain in ("awk", "gawk"):
             self.code(" ".join(call.positionals[:1]))
-        elif not found:
+        elif not texts:
             file = next(iter(call.positionals), None)
             if plain in ("deno", "bun") and file == "run":
                 file = next(iter(call.positionals[1:]), None)

@@ -59,10 +59,10 @@ def _make(call: Call, read: Read) -> Iterator[tuple[str, str]]:
     folder = _folder(call, "-C", "--directory")
     named = _named(call, "-f", "--file", "--makefile")
     names = [named] if named else _MAKEFILES
-    text = next((said for name in names if (said := read(folder + name)) is not None), None)
+    text = next((content for name in names if (content := read(folder + name)) is not None), None)
     if text is None or call.has("-n") or call.has("--dry-run"):
         return
-    text = _INCLUDE.sub(lambda found: _included(found[1], folder, read), text)
+    text = _INCLUDE.sub(lambda match: _included(match[1], folder, read), text)
     variables, rules, default = _rules(text)
     given = dict(word.split("=", 1) for word in call.positionals if "=" in word)
     variables |= given
@@ -73,7 +73,7 @@ def _make(call: Call, read: Read) -> Iterator[tuple[str, str]]:
         if target in done:
             continue
         done.add(target)
-        for pattern in (target, *(one for one in rules if "%" in one and _is_like(target, one))):
+        for pattern in (target, *(other for other in rules if "%" in other and _is_like(target, other))):
             before, recipe = rules.get(pattern, ([], []))
             wanted += before
             body = "\n".join(_filled(line, variables).replace("$@", target).replace("$$", "$") for line in recipe)
@@ -107,7 +107,7 @@ def _rules(text: str) -> tuple[dict[str, str], dict[str, tuple[list[str], list[s
             current = _filled(rule[1], variables).split()
             for target in current:
                 before, recipe = rules.setdefault(target, ([], []))
-                before += [one for one in _filled(rule[2], variables).split() if one != "|"]
+                before += [word for word in _filled(rule[2], variables).split() if word != "|"]
                 recipe += [rule[3].strip()] if rule[3] else []
             if first is None and current and not current[0].startswith("."):
                 first = current[0]
@@ -118,7 +118,7 @@ def _rules(text: str) -> tuple[dict[str, str], dict[str, tuple[list[str], list[s
 
 def _filled(text: str, variables: dict[str, str]) -> str:
     for _ in range(5):
-        filled = _REFERENCE.sub(lambda found: variables.get(found[1], f"${{{found[1]}}}"), text)
+        filled = _REFERENCE.sub(lambda match: variables.get(match[1], f"${{{match[1]}}}"), text)
         if filled == text:
             break
         text = filled
@@ -141,34 +141,34 @@ def _package(program: str, call: Call, read: Read) -> Iterator[tuple[str, str]]:
     scripts = _json(read(f"{folder}package.json"), "scripts")
     for name in names:
         name = {"t": "test", "tst": "test"}.get(name, name)
-        for one in (f"pre{name}", name, f"post{name}"):
-            if isinstance(said := scripts.get(one), str):
+        for script_name in (f"pre{name}", name, f"post{name}"):
+            if isinstance(script := scripts.get(script_name), str):
                 given = " ".join(call.words[call.words.index("--") + 1 :]) if "--" in call.words else ""
-                yield f"{said} {given}".strip() if one == name else said, f"script {one}"
+                yield f"{script} {given}".strip() if script_name == name else script, f"script {script_name}"
 
 
 def _composer(call: Call, read: Read) -> Iterator[tuple[str, str]]:
     words = [word for word in call.positionals if word not in ("run", "run-script", "exec")]
     scripts = _json(read("composer.json"), "scripts")
-    said = scripts.get(words[0]) if words else None
-    for line in [said] if isinstance(said, str) else said if isinstance(said, list) else []:
+    script = scripts.get(words[0]) if words else None
+    for line in [script] if isinstance(script, str) else script if isinstance(script, list) else []:
         if isinstance(line, str):
             yield line.removeprefix("@"), f"composer {words[0]}"
 
 
 def _json(text: str | None, key: str) -> dict[str, object]:
     try:
-        said = json.loads(text or "{}")
+        document = json.loads(text or "{}")
     except ValueError:
         return {}
-    found = said.get(key) if isinstance(said, dict) else None
-    return found if isinstance(found, dict) else {}
+    entry = document.get(key) if isinstance(document, dict) else None
+    return entry if isinstance(entry, dict) else {}
 
 
 def _listed(program: str, call: Call, read: Read) -> Iterator[tuple[str, str]]:
     """Yield the indented lines below ``target:`` in a justfile or Taskfile."""
     names = ("justfile", "Justfile", ".justfile") if program == "just" else ("Taskfile.yml", "Taskfile.yaml")
-    text = next((said for name in names if (said := read(name)) is not None), None)
+    text = next((content for name in names if (content := read(name)) is not None), None)
     if text is None:
         return
     wanted, done = list(call.positionals[:1]), set[str]()

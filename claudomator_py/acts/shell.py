@@ -158,7 +158,7 @@ class _Parser(WordReader):
                 if self.text.startswith(operator, self.at):
                     self.at += len(operator)
                     break
-            branches.append((tuple(one.strip().strip("'\"") for one in patterns.split("|")), body))
+            branches.append((tuple(word.strip().strip("'\"") for word in patterns.split("|")), body))
         return CaseCommand(subject, tuple(branches))
 
     def _loop(self) -> Node | None:
@@ -225,13 +225,13 @@ class _Parser(WordReader):
     # --- redirections ---
 
     def _redirects(self) -> tuple[Redirect, ...]:
-        found: list[Redirect] = []
+        redirects: list[Redirect] = []
         while True:
             self.skip()
             redirect = self._redirect()
             if redirect is None:
-                return tuple(found)
-            found.append(redirect)
+                return tuple(redirects)
+            redirects.append(redirect)
 
     def _redirect(self) -> Redirect | None:
         operator = _REDIRECT.match(self.text, self.at)
@@ -260,17 +260,17 @@ class _Parser(WordReader):
             if (line.lstrip("\t") if indented else line).rstrip() == end:
                 break
             lines.append(line)
-        said = "\n".join(lines)
+        body = "\n".join(lines)
         self.text = self.text[: begin + 1] + self.text[at:]
         if is_literal or self.nesting >= MAX_NESTING:
-            return (said,)
-        return joined(_Parser(said, self.nesting + 1).double(""))
+            return (body,)
+        return joined(_Parser(body, self.nesting + 1).double(""))
 
     # --- between words ---
 
     def _operator(self) -> str | None:
         self.skip()
-        return next((one for one in _OPERATORS if self.text.startswith(one, self.at)), None)
+        return next((operator for operator in _OPERATORS if self.text.startswith(operator, self.at)), None)
 
     def _keyword(self) -> str | None:
         """Return the word at this position if it could be a keyword."""

@@ -35,14 +35,14 @@ class WordReader(ABC):
     def word(self) -> Word | None:
         """Read the word at this position; None if there is none."""
         parts: list[str | Variable | Substitution] = []
-        found = False
+        is_word = False
         while self.at < len(self.text):
             char = self.text[self.at]
             if char in " \t\n;&|)" or (char in "<>" and not self.text.startswith(("<(", ">("), self.at)):
                 break
             if char == "(":
                 break
-            found = True
+            is_word = True
             if char == "\\":
                 parts.append(self.text[self.at + 1 : self.at + 2])
                 self.at += 2
@@ -59,14 +59,14 @@ class WordReader(ABC):
             else:
                 parts.append(char)
                 self.at += 1
-        return joined(parts) if found else None
+        return joined(parts) if is_word else None
 
     def _single(self) -> str:
         end = self.text.find("'", self.at + 1)
         end = len(self.text) if end < 0 else end
-        said = self.text[self.at + 1 : end]
+        content = self.text[self.at + 1 : end]
         self.at = end + 1
-        return said
+        return content
 
     def double(self, end: str) -> list[str | Variable | Substitution]:
         parts: list[str | Variable | Substitution] = []
@@ -147,23 +147,23 @@ class WordReader(ABC):
         return len(self.text)
 
     def _ansi(self) -> str:
-        said: list[str] = []
+        pieces: list[str] = []
         self.at += 2
         while self.at < len(self.text) and self.text[self.at] != "'":
             if self.text[self.at] == "\\" and (coded := _CODED.match(self.text, self.at)):
                 code = coded[1]
                 if code[0] in "xu" and len(code) > 1:
-                    said.append(chr(int(code[1:], 16)))
+                    pieces.append(chr(int(code[1:], 16)))
                 elif code[0] in "01234567":
-                    said.append(chr(int(code, 8) & 0xFF))
+                    pieces.append(chr(int(code, 8) & 0xFF))
                 else:
-                    said.append(_ESCAPES.get(code, code))
+                    pieces.append(_ESCAPES.get(code, code))
                 self.at = coded.end()
             else:
-                said.append(self.text[self.at])
+                pieces.append(self.text[self.at])
                 self.at += 1
         self.at += 1
-        return "".join(said)
+        return "".join(pieces)
 
     def _substitution(self, begin: int, end: int, quoted: bool) -> Substitution:
         text = self.text[begin - 2 : end + 1]
@@ -232,10 +232,10 @@ class WordReader(ABC):
 
 def joined(parts: Sequence[str | Variable | Substitution]) -> Word:
     """Return the parts as a word, with adjacent strings merged."""
-    said: list[str | Variable | Substitution] = []
+    pieces: list[str | Variable | Substitution] = []
     for part in parts:
-        if isinstance(part, str) and said and isinstance(said[-1], str):
-            said[-1] += part
+        if isinstance(part, str) and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += part
         else:
-            said.append(part)
-    return tuple(said)
+            pieces.append(part)
+    return tuple(pieces)

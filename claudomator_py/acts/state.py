@@ -59,7 +59,7 @@ class State:
 
     def env_file(self) -> dict[str, str]:
         """Return the variables set by ``.env`` in the working directory."""
-        return {found[1]: found[2].strip("'\"") for found in _ENV_LINE.finditer(self.read(".env") or "")}
+        return {match[1]: match[2].strip("'\"") for match in _ENV_LINE.finditer(self.read(".env") or "")}
 
     def alias_of_git(self, call: Call) -> tuple[str, str] | None:
         """Return the git alias that the call uses, and its expansion, or None if it uses none."""
@@ -68,7 +68,7 @@ class State:
         known = {name: value for name, _, value in given}
         for file in (".git/config", "~/.gitconfig"):
             section = _ALIASES.search(self.read(file) or "")
-            known = {found[1]: found[2] for found in _ALIAS.finditer(section[1] if section else "")} | known
+            known = {match[1]: match[2] for match in _ALIAS.finditer(section[1] if section else "")} | known
         value = (known | self.git_aliases).get(verb)
         return None if value is None else (verb, value.strip().strip('"'))
 
@@ -131,9 +131,9 @@ class State:
         new = next((name for option in _NEW_BRANCH for name in call.values(option)), "")
         name = new or (names[0] if names else "")
         # `git checkout NAME` may restore a file, which leaves the branch as it is.
-        sure = new or verb == "switch" or (len(names) == 1 and any(fnmatchcase(name, one) for one in protected))
+        sure = new or verb == "switch" or (len(names) == 1 and any(fnmatchcase(name, pattern) for pattern in protected))
         if sure:
             place = self.place
             head, read = place.absolute(".git/HEAD"), place.read
-            said = f"ref: refs/heads/{name}"
-            self.place = replace(place, read=lambda path: said if path == head else read(path))
+            ref = f"ref: refs/heads/{name}"
+            self.place = replace(place, read=lambda path: ref if path == head else read(path))

@@ -28,11 +28,11 @@ class TaskFile:
     prefix: str = ""
 
     @classmethod
-    def read(cls, said: Mapping[str, str | list[str]]) -> "TaskFile":
+    def read(cls, entry: Mapping[str, str | list[str]]) -> "TaskFile":
         """Build the value from parsed TOML."""
 
         def split(key: str) -> tuple[str, ...]:
-            value = said.get(key, "")
+            value = entry.get(key, "")
             return tuple(value.split() if isinstance(value, str) else value)
 
         return cls(
@@ -41,36 +41,42 @@ class TaskFile:
             split("files"),
             split("option"),
             split("tables"),
-            str(said.get("before", "")),
-            str(said.get("prefix", "")),
+            str(entry.get("before", "")),
+            str(entry.get("prefix", "")),
         )
 
 
 def defined(program: str, call: Call, known: Sequence[TaskFile], read: Read) -> Iterator[tuple[str, str, bool]]:
     """Yield the text that each name given to the command runs, a label, and whether the text is program code."""
-    for one in known:
-        if program in one.programs:
-            for name in _names(call, one):
-                for file in one.files:
+    for task_file in known:
+        if program in task_file.programs:
+            for name in _names(call, task_file):
+                for file in task_file.files:
                     text = read(file)
                     if text is not None:
-                        found = _in_tables(text, file, name, one) if one.tables else _in_block(text, file, name, one)
-                        yield from ((said, f"{program} {name}", is_code) for said, is_code in found)
+                        matches = (
+                            _in_tables(text, file, name, task_file)
+                            if task_file.tables
+                            else _in_block(text, file, name, task_file)
+                        )
+                        yield from ((code, f"{program} {name}", is_code) for code, is_code in matches)
 
 
-def _names(call: Call, one: TaskFile) -> list[str]:
-    if one.options:
-        return [name for option in one.options for value in call.values(option) for name in value.split(",") if name]
+def _names(call: Call, task_file: TaskFile) -> list[str]:
+    if task_file.options:
+        return [
+            name for option in task_file.options for value in call.values(option) for name in value.split(",") if name
+        ]
     words = [word.partition("[")[0] for word in call.positionals]
-    return words if not one.runs else words[1:2] if words[:1] and words[0] in one.runs else words[:1]
+    return words if not task_file.runs else words[1:2] if words[:1] and words[0] in task_file.runs else words[:1]
 
 
-def _in_tables(text: str, file: str, name: str, one: TaskFile) -> Iterator[tuple[str, bool]]:
+def _in_tables(text: str, file: str, name: str, task_file: TaskFile) -> Iterator[tuple[str, bool]]:
     try:
         document = json.loads(_COMMENT.sub("", text)) if file.endswith((".json", ".jsonc")) else tomllib.loads(text)
     except ValueError:
         return
-    for table in one.tables:
+    for table in task_file.tables:
         for tasks in _tables(document, table.split(".")):
             wanted, done = [name], set[str]()
             while wanted and len(done) < _MAX_TEXTS:
@@ -78,9 +84,9 @@ def _in_tables(text: str, file: str, name: str, one: TaskFile) -> Iterator[tuple
                 if key not in tasks or key in done:
                     continue
                 done.add(key)
-                for said in _strings(tasks[key]):
-                    wanted.append(said)
-                    yield one.prefix + said, False
+                for line in _strings(tasks[key]):
+                    wanted.append(line)
+                    yield task_file.prefix + line, False
 
 
 _COMMENT = regex(r"^\s*//.*$", re.MULTILINE)
@@ -101,17 +107,19 @@ def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
+        for item in value:
+            yield from _strings(item)
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _strings(one)
+        for item in value.values():
+            yield from _strings(item)
 
 
-def _in_block(text: str, file: str, name: str, one: TaskFile) -> Iterator[tuple[str, bool]]:
+def _in_block(text: str, file: str, name: str, task_file: TaskFile) -> Iterator[tuple[str, bool]]:
     """Yield the lines of the name's block, up to the next line that is indented no deeper than its header."""
-    like = re.escape(name.rpartition(".")[2].rpartition(":")[2] if "def" in one.before else name).replace(r"\-", "[-_]")
-    header = re.search(rf"^([ \t]*){one.before.replace('%s', like)}.*$", text, re.MULTILINE)
+    like = re.escape(name.rpartition(".")[2].rpartition(":")[2] if "def" in task_file.before else name).replace(
+        r"\-", "[-_]"
+    )
+    header = re.search(rf"^([ \t]*){task_file.before.replace('%s', like)}.*$", text, re.MULTILINE)
     if header is None:
         return
     lines = [header[0][header[0].find(name) + len(name) :]] if file.lower().startswith("rakefile") else []

@@ -39,9 +39,9 @@ class BeyondReach:
     @property
     def does(self) -> str:
         """The exceeding acts in words: "`npm publish` publishes a package"."""
-        told = [f"`{act.command}` {act.does}" for act in self.acts[:_MAX_TOLD]]
-        more = len(self.acts) - len(told)
-        return "; ".join([*told, f"and {more} more"] if more else told)
+        descriptions = [f"`{act.command}` {act.does}" for act in self.acts[:_MAX_TOLD]]
+        more = len(self.acts) - len(descriptions)
+        return "; ".join([*descriptions, f"and {more} more"] if more else descriptions)
 
 
 def subject_of(given: Mapping[str, Any]) -> str:
@@ -51,7 +51,7 @@ def subject_of(given: Mapping[str, Any]) -> str:
             value = given.get(name)
             if isinstance(value, str):
                 return value
-            if isinstance(value, list) and all(isinstance(one, str) for one in value) and name in _COMMANDS:
+            if isinstance(value, list) and all(isinstance(item, str) for item in value) and name in _COMMANDS:
                 return json.dumps(value)
     return json.dumps(given, sort_keys=True, ensure_ascii=False)
 
@@ -61,9 +61,9 @@ def digest_of(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
-def digest_of_acts(found: Iterable[Act]) -> str:
+def digest_of_acts(acts: Iterable[Act]) -> str:
     """Return a digest of the acts that does not depend on their order."""
-    return digest_of(*sorted({f"{act.kind} {act.command}" for act in found}))
+    return digest_of(*sorted({f"{act.kind} {act.command}" for act in acts}))
 
 
 def rule_for(tool: str, given: Mapping[str, Any], digest: str) -> str:
@@ -85,11 +85,11 @@ def exceeding(
     ``reading.acts``."""
     if reach is Reach.ANY:
         return None
-    found = [act for act in tool_acts(tool, given, place, allowed) if act.reach > reach]
-    if not found:
+    acts = [act for act in tool_acts(tool, given, place, allowed) if act.reach > reach]
+    if not acts:
         return None
-    digest = f"{digest_of(tool, subject_of(given))}.{digest_of_acts(found)}"
-    return BeyondReach(tuple(sorted(found, key=lambda act: -act.reach.rank)), reach, digest)
+    digest = f"{digest_of(tool, subject_of(given))}.{digest_of_acts(acts)}"
+    return BeyondReach(tuple(sorted(acts, key=lambda act: -act.reach.rank)), reach, digest)
 
 
 def tool_acts(
@@ -102,26 +102,26 @@ def tool_acts(
     data = catalogue()
     if any(fnmatchcase(tool, free) for free in data.free):
         return ()
-    found: list[Act] = []
+    denied: list[Act] = []
     for name in _COMMANDS:
         if isinstance(command := given.get(name), str):
-            found += acts(command, place, allowed)
+            denied += acts(command, place, allowed)
         elif isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-            found += acts(_line(command), place, allowed)
+            denied += acts(_line(command), place, allowed)
     paths = [path for name in _PATHS if isinstance(path := given.get(name), str)]
     patch = next((text for name in ("input", "patch", "command") if isinstance(text := given.get(name), str)), "")
-    patched = [one[1] or one[2] for one in _PATCHED.finditer(patch)]
+    patched = [match[1] or match[2] for match in _PATCHED.finditer(patch)]
     for program, concerned in (
         ("tee", [*(paths if tool in data.writing else ()), *patched]),
         ("cat", paths if tool in data.reading else ()),
     ):
         for path in concerned:
             call = Call(program, (path,), {}, place)
-            found += [Act(f"{tool} {path}", kind.kind, kind.reach, kind.does) for kind in data.kinds_of(call)]
+            denied += [Act(f"{tool} {path}", kind.kind, kind.reach, kind.does) for kind in data.kinds_of(call)]
     for expression, kind in data.tools:
         if expression.search(tool):
-            found.append(Act(tool, kind.kind, kind.reach, kind.does))
-    return tuple(dict.fromkeys(found))
+            denied.append(Act(tool, kind.kind, kind.reach, kind.does))
+    return tuple(dict.fromkeys(denied))
 
 
 def _line(words: list[str]) -> str:

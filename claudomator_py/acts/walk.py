@@ -109,21 +109,21 @@ class Walk(ABC):
             case Group():
                 outer = self.state
                 self.state = outer.forked() if node.in_subshell else outer
-                said = [self._node(one, piped) for one in node.body]
+                outputs = [self._node(child, piped) for child in node.body]
                 self.state = outer
                 self._written(node.redirects, None)
-                return _all_of(said)
+                return _all_of(outputs)
             case Function():
                 self.state.functions[node.name] = node.body
             case CaseCommand():
                 subject = self._text_of(node.subject)
                 for patterns, body in node.branches:
-                    if UNKNOWN in subject or any(fnmatchcase(subject, one) for one in patterns):
+                    if UNKNOWN in subject or any(fnmatchcase(subject, pattern) for pattern in patterns):
                         self.script(body)
                         if UNKNOWN not in subject:
                             break
             case Loop():
-                values = [one for word in node.values for one in self._expanded(word)] or [f"{UNKNOWN}{node.name}"]
+                values = [value for word in node.values for value in self._expanded(word)] or [f"{UNKNOWN}{node.name}"]
                 for value in values:
                     self.state.variables[node.name] = value
                     self.script(node.body)
@@ -131,18 +131,18 @@ class Walk(ABC):
 
     def _expanded(self, word: Word) -> list[str]:
         """Expand a word; an unquoted variable may become several."""
-        found = [""]
+        results = [""]
         for part in word:
             if isinstance(part, str):
-                found[-1] += part
+                results[-1] += part
                 continue
-            said = self._part(part)
-            pieces = [said] if part.quoted or said.startswith(UNKNOWN) else said.split()
+            value = self._part(part)
+            pieces = [value] if part.quoted or value.startswith(UNKNOWN) else value.split()
             if not pieces:
                 continue
-            found[-1] += pieces[0]
-            found += pieces[1:]
-        return found if found != [""] or any(isinstance(part, str) or part.quoted for part in word) else []
+            results[-1] += pieces[0]
+            results += pieces[1:]
+        return results if results != [""] or any(isinstance(part, str) or part.quoted for part in word) else []
 
     def _text_of(self, word: Word) -> str:
         return "".join(part if isinstance(part, str) else self._part(part) for part in word)
@@ -154,9 +154,9 @@ class Walk(ABC):
                 return self._text_of(part.default)
             return f"{UNKNOWN}{part.name}" if value is None else value
         outer, self.state = self.state, self.state.forked()
-        said = [self._node(node, None) for node in part.body]
+        values = [self._node(node, None) for node in part.body]
         self.state = outer
-        known = _all_of(said)
+        known = _all_of(values)
         if known is not None and part.text.startswith("<("):
             path = f"/dev/fd/{63 - len(self.state.files)}"
             self.state.write(path, known, more=False)
@@ -170,15 +170,15 @@ class Walk(ABC):
                 self._text_of(word)
         for name in self.known.starting.intersection(own):
             self.text(own[name])
-        words = [one for word in command.words for one in self._expanded(word)]
+        words = [text for word in command.words for text in self._expanded(word)]
         stdin = piped
         for redirect in command.redirects:
-            said = self._text_of(redirect.target)
+            target = self._text_of(redirect.target)
             if redirect.operator in ("<<", "<<<"):
-                stdin = said
+                stdin = target
             elif redirect.operator == "<":
-                stdin = self.state.read(said) or UNKNOWN
-                self.judge(Call("cat", (said,), own, self.state.place))
+                stdin = self.state.read(target) or UNKNOWN
+                self.judge(Call("cat", (target,), own, self.state.place))
         if not words:
             self.state.variables |= own
             self._written(command.redirects, stdin)
@@ -200,8 +200,8 @@ class Walk(ABC):
     def words(self, words: list[str], own: Mapping[str, str], stdin: str | None) -> str | None:
         """Read one command and what it runs in turn. Return its output, if known."""
         self.left -= 1
-        while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
-            own, words = {**own, found[1]: found[2]}, words[1:]
+        while words and (match := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
+            own, words = {**own, match[1]: match[2]}, words[1:]
         if not words or self.is_spent(" ".join(words)):
             return None
         path, rest = words[0], tuple(words[1:])
@@ -256,14 +256,14 @@ class Walk(ABC):
         for kind in kinds:
             self.note(kind, line_of(call.words if call.program == SCRIPT else (call.program, *call.words)))
 
-    def note(self, kind: ActKind, said: str) -> None:
-        line = " ".join(said.split())
+    def note(self, kind: ActKind, evidence: str) -> None:
+        line = " ".join(evidence.split())
         shown = line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 3]}..."
         self.acts.append(Act(shown, kind.kind, kind.reach, kind.does))
 
     def decoded(self, text: str) -> None:
         """Note as hidden that the text to be run comes out of a decoder."""
-        if text.startswith(UNKNOWN) and any(re.search(rf"\b{one}\b", text) for one in DECODERS - {"tr"}):
+        if text.startswith(UNKNOWN) and any(re.search(rf"\b{decoder}\b", text) for decoder in DECODERS - {"tr"}):
             self.note(self.known.kinds["hidden"], text)
 
     def within(self, label: str, read: Callable[[], None]) -> None:
@@ -281,10 +281,10 @@ def line_of(words: Sequence[str]) -> str:
 
 def _all_of(printed: Sequence[str | None]) -> str | None:
     """Return the joined output of several commands, or None if that of any is unknown."""
-    return None if not printed or None in printed else "\n".join(said for said in printed if said is not None)
+    return None if not printed or None in printed else "\n".join(value for value in printed if value is not None)
 
 
 def _formatted(form: str, words: Sequence[str]) -> str:
     rest = list(words)
-    said = re.sub(r"%[sqb]", lambda _: rest.pop(0) if rest else "", form)
-    return said.replace("\\n", "\n").replace("\\t", "\t")
+    result = re.sub(r"%[sqb]", lambda _: rest.pop(0) if rest else "", form)
+    return result.replace("\\n", "\n").replace("\\t", "\t")

@@ -46,8 +46,8 @@ def host_of(word: str) -> str | None:
         rest = word[scheme.end() :]
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         return _without_port(authority.partition(",")[0])
-    if found := _CONNECTION.search(word):
-        return found[1]
+    if match := _CONNECTION.search(word):
+        return match[1]
     return None
 
 
@@ -182,7 +182,7 @@ class WordTests:
 
     def release(self, word: str, call: Call) -> bool:
         """Return whether the push includes a tag."""
-        return any(_TAG.fullmatch(one) for one in call.positionals[2:])
+        return any(_TAG.fullmatch(positional) for positional in call.positionals[2:])
 
     def unread(self, word: str, call: Call) -> bool:
         """Return whether the word is known only when it runs."""
@@ -212,8 +212,8 @@ _LABEL = regex(r"[a-z]+:[\w.-]+(?:/[\w.-]+)*", re.IGNORECASE)
 def _is_address(word: str) -> bool:
     if word.lower().endswith(_FILES) and "/" not in word:
         return False
-    found = _DOMAIN.fullmatch(word) or _ADDRESS.fullmatch(word)
-    return found is not None and not is_loopback(_without_port(re.split(r"[/?#]", word, maxsplit=1)[0]))
+    match = _DOMAIN.fullmatch(word) or _ADDRESS.fullmatch(word)
+    return match is not None and not is_loopback(_without_port(re.split(r"[/?#]", word, maxsplit=1)[0]))
 
 
 def _targets(call: Call) -> tuple[str, ...]:
@@ -228,10 +228,10 @@ def _targets(call: Call) -> tuple[str, ...]:
 
 def _edited(call: Call) -> tuple[str, ...]:
     """Return the files that sed or the like edits in place: its words without the script."""
-    said = {
+    scripts = {
         value for option in ("-e", "-f", "--expression", "--file", "-E", "-pe", "-pi") for value in call.values(option)
     }
-    words = tuple(word for word in call.positionals if word not in said)
+    words = tuple(word for word in call.positionals if word not in scripts)
     return words if any(word.startswith(("-e", "-f", "--expression", "--file")) for word in call.words) else words[1:]
 
 
@@ -244,19 +244,21 @@ def pushed_branches(call: Call) -> tuple[str, ...]:
     refs = words[1:]
     if not refs:
         return (_current_branch(call),)
-    found = []
+    branches = []
     for ref in refs:
         source, colon, target = ref.partition(":")
         if ref.startswith("+") or (colon and not source):
-            found.append("*")
+            branches.append("*")
             continue
         branch = (target if colon else source).removeprefix("refs/heads/")
-        found.append(_current_branch(call) if branch in ("HEAD", "@") else branch)
-    return tuple(found)
+        branches.append(_current_branch(call) if branch in ("HEAD", "@") else branch)
+    return tuple(branches)
 
 
 def _is_protected(branch: str, patterns: tuple[str, ...]) -> bool:
-    return branch in ("*", "?") or branch.startswith(UNKNOWN) or any(fnmatchcase(branch, one) for one in patterns)
+    return (
+        branch in ("*", "?") or branch.startswith(UNKNOWN) or any(fnmatchcase(branch, pattern) for pattern in patterns)
+    )
 
 
 def _current_branch(call: Call) -> str:

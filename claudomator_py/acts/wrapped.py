@@ -22,15 +22,15 @@ def longest_key(
     The key is None if none matches.
     """
     best: tuple[str | None, list[str]] = (program if program in keys else None, list(words))
-    said, valued, is_value = [program], known.values.get(program, frozenset()), False
+    prefix, valued, is_value = [program], known.values.get(program, frozenset()), False
     for at, word in enumerate(words):
         if is_value or word.startswith("-"):
             is_value = not is_value and word in valued
             continue
-        said.append(word)
-        if (key := " ".join(said)) in keys:
+        prefix.append(word)
+        if (key := " ".join(prefix)) in keys:
             best = key, list(words[at + 1 :])
-        if len(said) >= _MAX_KEY:
+        if len(prefix) >= _MAX_KEY:
             break
     return best
 

@@ -92,11 +92,11 @@ def classify(
     """Return the verdict of an error. rules: the meaning of this CLI's words. now_ms: when the message was printed.
     status: the HTTP status, if known. zone: as for ``find_reset``.
     """
-    said = message[:MAX_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    reason = by_words(said, rules) or by_status(status if status is not None else find_status(said))
-    reason = reason or by_words(said, _ANY_WORDS) or Reason.AGENT_ERROR
+    lowered = message[:MAX_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    reason = by_words(lowered, rules) or by_status(status if status is not None else find_status(lowered))
+    reason = reason or by_words(lowered, _ANY_WORDS) or Reason.AGENT_ERROR
     if reason is Reason.RATE_LIMITED:
-        return limited(message, find_reset(said, now_ms, zone))
+        return limited(message, find_reset(lowered, now_ms, zone))
     return failed(reason, message)
 
 
@@ -111,8 +111,8 @@ def limited(message: str, reset_at: int | None, limit: str | None = None) -> Run
 
 def find_status(message: str) -> int | None:
     """Return the HTTP status that an error message names."""
-    found = _STATUS.search(message)
-    return int(found[1] or found[2]) if found else None
+    match = _STATUS.search(message)
+    return int(match[1] or match[2]) if match else None
 
 
 def by_status(status: int | None) -> Reason | None:
@@ -122,6 +122,6 @@ def by_status(status: int | None) -> Reason | None:
     return _BY_STATUS.get(status or 0)
 
 
-def by_words(said: str, rules: Rules) -> Reason | None:
+def by_words(message: str, rules: Rules) -> Reason | None:
     """Return the reason of the first rule that matches; None: none does."""
-    return next((reason for pattern, reason in rules if pattern.search(said)), None)
+    return next((reason for pattern, reason in rules if pattern.search(message)), None)

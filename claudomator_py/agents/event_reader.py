@@ -136,21 +136,21 @@ class EventReader:
 
     def _with_rests(self) -> tuple[RunEvents, Tail]:
         seen, plain = self._seen, self._plain
-        said, words = self._events.rest, self._words.rest
-        if said or words:
+        rests, words = self._events.rest, self._words.rest
+        if rests or words:
             seen = seen.copy()
         if words:
             seen.take_stderr(readable(words.decode(errors="replace")))
-        if said:
-            plain, events = plain.copy(), parse_events(said)
-            _take(seen, plain, said if events is None else events)
+        if rests:
+            plain, events = plain.copy(), parse_events(rests)
+            _take(seen, plain, rests if events is None else events)
         return seen, plain
 
 
-def _is_final(said: RunVerdict, stage: Stage, exit_record: ExitRecord | None) -> bool:
+def _is_final(verdict: RunVerdict, stage: Stage, exit_record: ExitRecord | None) -> bool:
     """Whether the result of the last turn is that of the run. A success between two turns counts only if the program
     then exited by itself: any other end prevented the next turn."""
-    if stage is Stage.DONE or said.status is not OutcomeStatus.SUCCEEDED:
+    if stage is Stage.DONE or verdict.status is not OutcomeStatus.SUCCEEDED:
         return True
     if exit_record is None:
         return False
@@ -159,7 +159,7 @@ def _is_final(said: RunVerdict, stage: Stage, exit_record: ExitRecord | None) ->
 
 def _dropped(what: Mapping[str, int]) -> str:
     """A sentence about the work that was still to come."""
-    named = " and ".join(f"{number} {one if number == 1 else f'{one}s'}" for one, number in what.items())
+    named = " and ".join(f"{number} {noun if number == 1 else f'{noun}s'}" for noun, number in what.items())
     return f"Its program ended, and with it what it had set up for later: {named}. {_FOR_LATER}"
 
 

@@ -45,13 +45,13 @@ def questions(given: Mapping[str, Any]) -> str | None:
     """Return the questions of a tool that asks the user, with the answers that it offers; None: none that can be
     read."""
     asked = given.get("questions")
-    found = [_question(one) for one in asked if isinstance(one, Mapping)] if isinstance(asked, list) else []
-    return "\n\n".join(one for one in found if one) or None
+    questions = [_question(call) for call in asked if isinstance(call, Mapping)] if isinstance(asked, list) else []
+    return "\n\n".join(question for question in questions if question) or None
 
 
-def _question(one: Mapping[str, Any]) -> str:
-    text = one.get("question")
-    options = one.get("options")
+def _question(call: Mapping[str, Any]) -> str:
+    text = call.get("question")
+    options = call.get("options")
     labels = [
         option["label"]
         for option in (options if isinstance(options, list) else [])
@@ -114,8 +114,8 @@ class FenceVerdict:
 
 def beyond_reach(text: str) -> FenceVerdict | None:
     """Return the fence's verdict in the text; None: it has none."""
-    found = _MARK.search(text)
-    return None if found is None else FenceVerdict(found[2], " ".join(found[1].split()))
+    match = _MARK.search(text)
+    return None if match is None else FenceVerdict(match[2], " ".join(match[1].split()))
 
 
 def fenced_call(tool: str, given: Mapping[str, Any], verdict: FenceVerdict | None) -> Denied | None:

@@ -52,10 +52,10 @@ def _lines(mailbox: Path, read: int) -> tuple[list[bytes], int]:
 def _message(line: bytes) -> dict[str, Any] | None:
     """Return the message; None for a broken line, as after a crash of the daemon."""
     try:
-        found = json.loads(line)
+        message = json.loads(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return message if isinstance(message, dict) else None
 
 
 def _print(message: dict[str, Any]) -> None:

@@ -153,8 +153,8 @@ def _begins_like_event(line: bytes | bytearray, *, unless_more: bool = False) ->
 
 
 def _indent_end(data: bytes | bytearray, begin: int) -> int:
-    found = _INDENT.match(data, begin)
-    return begin if found is None else found.end()
+    match = _INDENT.match(data, begin)
+    return begin if match is None else match.end()
 
 
 def parse_events(line: bytes) -> list[Event] | None:

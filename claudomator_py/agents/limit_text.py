@@ -118,16 +118,16 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
         return now_ms + round(float(seconds[1]) * SECOND_MS)
     if (iso := _ISO.search(text)) and (instant := _instant(iso[1], _zone_named(iso) or zone)) is not None:
         return instant
-    found = (_next(when, now_ms, zone) for when in _WHEN.finditer(text))
-    return next((at for at in found if at is not None), None)
+    resets = (_next(when, now_ms, zone) for when in _WHEN.finditer(text))
+    return next((at for at in resets if at is not None), None)
 
 
 def find_model(text: str) -> str | None:
     """Return the full name of the one model that the message says is limited; None: it names none."""
-    found = _MODEL.search(text)
-    if found is None:
+    match = _MODEL.search(text)
+    if match is None:
         return None
-    return "-".join((found["name"] or found["limited"] or found["whose"]).lower().split())
+    return "-".join((match["name"] or match["limited"] or match["whose"]).lower().split())
 
 
 def epoch_ms(seconds: object) -> int | None:

@@ -77,15 +77,15 @@ def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
     if answer.returncode != 0:
         how = f"{program} --version exited with {answer.returncode}: {shortened(said, 300)}; {remedy}"
         return AgentHealth(installed=True, program=program, problem=how)
-    found = _VERSION.search(said)
-    return AgentHealth(installed=True, program=program, version=found[0] if found else shortened(said, 100) or None)
+    match = _VERSION.search(said)
+    return AgentHealth(installed=True, program=program, version=match[0] if match else shortened(said, 100) or None)
 
 
 def detected_agents(path: str) -> list[AgentSpec]:
     """Return the agent programs found on that PATH, and the simulated agent, which runs only tasks that name it."""
     usual = [default_agent(kind) for kind in FOUND_KINDS]
-    found = [agent for agent in usual if shutil.which(agent.command[0], path=path) is not None]
-    return [*found, default_agent("simulated")]
+    agents = [agent for agent in usual if shutil.which(agent.command[0], path=path) is not None]
+    return [*agents, default_agent("simulated")]
 
 
 class _Program(BaseModel):
@@ -130,11 +130,11 @@ class KnownHealth:
                 known[agent.name] = program.health
         return known
 
-    def keep(self, agents: Sequence[AgentSpec], found: Mapping[str, AgentHealth]) -> None:
+    def keep(self, agents: Sequence[AgentSpec], health_by_name: Mapping[str, AgentHealth]) -> None:
         """Keep the health for the next start. Raises OSError."""
         programs = {}
         for agent in agents:
-            health = found.get(agent.name)
+            health = health_by_name.get(agent.name)
             stamp = None if health is None or health.problem is not None else _stamp(health)
             if health is not None and stamp is not None:
                 programs[agent.name] = _Program(kind=agent.kind, command=agent.command, stamp=stamp, health=health)
@@ -150,7 +150,7 @@ def _stamp(health: AgentHealth) -> tuple[int, int, int] | None:
     if health.program is None:
         return None
     try:
-        found = Path(health.program).stat()
+        stat = Path(health.program).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

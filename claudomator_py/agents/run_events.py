@@ -63,10 +63,10 @@ class RunEvents(ABC):
     def copy(self) -> Self:
         """Return an independent copy. Events are shared, as nobody changes them."""
         other = copy.copy(self)
-        for one in dataclasses.fields(other):
-            value = getattr(other, one.name)
+        for item in dataclasses.fields(other):
+            value = getattr(other, item.name)
             if isinstance(value, dict | list | set):
-                setattr(other, one.name, value.copy())
+                setattr(other, item.name, value.copy())
         return other
 
     @abstractmethod

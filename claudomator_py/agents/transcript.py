@@ -41,10 +41,10 @@ class LineTranscript(ABC):
         line, torn, start = bytes(self._pending), self._torn, self.offset
         self.offset, self._pending, self._torn = self._end, bytearray(), False
         if torn:
-            said: list[Part] = [Part("notice", f"a line of {self._end - start} bytes is left out")]
+            parts: list[Part] = [Part("notice", f"a line of {self._end - start} bytes is left out")]
         else:
-            said = list(self.line(line.strip(b"\0"))) if line.strip(b"\0\r ") else []
-        return [PromptPart(start, self._end, one) for one in said]
+            parts = list(self.line(line.strip(b"\0"))) if line.strip(b"\0\r ") else []
+        return [PromptPart(start, self._end, part) for part in parts]
 
     def _append(self, part: bytes) -> None:
         self._end += len(part)
@@ -79,11 +79,11 @@ class EventTranscript(LineTranscript):
 
     def line(self, line: bytes) -> Iterator[Part]:
         """Yield what the line's events show."""
-        found = parse_events(line)
-        if found is None:
+        events = parse_events(line)
+        if events is None:
             yield Part("text", line.decode(errors="replace").rstrip("\r"))
             return
-        for event in found:
+        for event in events:
             yield from self._events.take(event)
 
 

@@ -89,10 +89,10 @@ class _Health:
     @answers(HealthCalls.readiness)
     def readiness(self) -> ReadinessView:
         by = self.request.state.principal
-        found = access_of(self.request).as_(by or OPERATOR)[Overview].readiness()
-        if not found.ready:
+        readiness = access_of(self.request).as_(by or OPERATOR)[Overview].readiness()
+        if not readiness.ready:
             self.response.status_code = 503
-        return ReadinessView(ready=found.ready) if by is None else found
+        return ReadinessView(ready=readiness.ready) if by is None else readiness
 
 
 def _health(request: Request, response: Response) -> _Health:

@@ -78,8 +78,8 @@ def _tasks(measured: Measured) -> Iterator[Labelled]:
 
 
 def _waits(measured: Measured) -> Iterator[Labelled]:
-    found = {(wait.state, wait.reason, wait.agent, wait.code): number for wait, number in measured.waits.items()}
-    yield from sorted(found.items())
+    counts = {(wait.state, wait.reason, wait.agent, wait.code): number for wait, number in measured.waits.items()}
+    yield from sorted(counts.items())
 
 
 def _live(measured: Measured) -> Iterator[Labelled]:

@@ -106,10 +106,10 @@ class Body(Generic[R]):
         return self._checked(document)
 
     def _checked(self, document: Mapping[str, object]) -> R:
-        found = self._parse(document)
-        if isinstance(found, list):
-            raise Invalid.of(found, said=_SAID)
-        return found
+        body = self._parse(document)
+        if isinstance(body, list):
+            raise Invalid.of(body, listed=_SAID)
+        return body
 
 
 class OptionalBody(Body[R]):
@@ -227,8 +227,10 @@ class Operations:
     @property
     def bodies(self) -> list[type[BaseModel]]:
         """The shapes of the request bodies."""
-        taken = (one for _, handler, _ in self._declared for one in _dependencies(handler))
-        return [one.model for one in taken if isinstance(one, Body) and one.model is not None]
+        taken = (dependency for _, handler, _ in self._declared for dependency in _dependencies(handler))
+        return [
+            dependency.model for dependency in taken if isinstance(dependency, Body) and dependency.model is not None
+        ]
 
     def operation(
         self,
@@ -240,7 +242,7 @@ class Operations:
         tag: str | None = None,
         status: int = 200,
         refuses: Sequence[int] = (),
-        told: str | None = None,
+        description: str | None = None,
         headers: Mapping[str, Any] | None = None,
         links: Mapping[str, Any] | None = None,
         responses: dict[int | str, dict[str, Any]] | None = None,
@@ -249,21 +251,26 @@ class Operations:
         """Declare the decorated function to be the operation with the id ``name``.
 
         route: method and path, such as ``GET /v1/tasks``. needs: who may use it. status: of the answer. refuses: the
-        statuses of refusals, besides those that follow from its parameters and those of every operation. told, headers,
-        links: what the document says about the answer besides its shape. responses: other answers. options: for
-        FastAPI. Raises ValueError for a name that is taken.
+        statuses of refusals, in addition to those that follow from its parameters and those of every operation.
+        description, headers, links: what the document says about the answer in addition to its shape. responses: other
+        answers. options: for FastAPI. Raises ValueError for a name that is taken.
         """
         roles.declare(name, needs)
         method, path = route.split(" ")
 
         def make(handler: F) -> APIRoute:
             taken = list(_dependencies(handler))
-            bodies = [one for one in taken if isinstance(one, Body)]
+            bodies = [dependency for dependency in taken if isinstance(dependency, Body)]
             # Without 422, FastAPI would describe its own answer, which is never sent.
-            refused = {422, *refuses, *(_REFUSES[one] for one in taken if one in _REFUSES), *(415 for _ in bodies)}
+            refused = {
+                422,
+                *refuses,
+                *(_REFUSES[dependency] for dependency in taken if dependency in _REFUSES),
+                *(415 for _ in bodies),
+            }
             shown = {**(headers or {}), **(ETAG_HEADER if _tagging in taken else {})}
-            said = {"description": told, "headers": shown, "links": links}
-            answer = {key: value for key, value in said.items() if value}
+            response = {"description": description, "headers": shown, "links": links}
+            answer = {key: value for key, value in response.items() if value}
             return APIRoute(
                 path,
                 handler,
@@ -289,6 +296,6 @@ class Operations:
 
 def _dependencies(handler: Callable[..., Any]) -> Iterator[Any]:
     for parameter in inspect.signature(handler).parameters.values():
-        for one in get_args(parameter.annotation)[1:]:
-            if isinstance(one, Dependency):
-                yield one.dependency
+        for arg in get_args(parameter.annotation)[1:]:
+            if isinstance(arg, Dependency):
+                yield arg.dependency

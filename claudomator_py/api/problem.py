@@ -161,5 +161,5 @@ def _allowed(request: Request) -> str:
     def taken(method: str) -> bool:
         return any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
 
-    found = {method for method in _METHODS if taken(method)}
-    return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
+    allowed_methods = {method for method in _METHODS if taken(method)}
+    return ", ".join(sorted(allowed_methods | ({"HEAD"} if "GET" in allowed_methods else set())))

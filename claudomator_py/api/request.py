@@ -20,12 +20,12 @@ from claudomator_py.schema.validation import MAX_JSON_PARTS, has_too_many_parts
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"duplicate key {shown(twice)!r}")
-    return found
+    return values
 
 
 def _no_constant(name: str) -> Any:
@@ -52,22 +52,22 @@ async def read_json(request: Request) -> Any:
     """Return the body as JSON of any type. Raises Refused, with the code ``bad_json`` for invalid JSON."""
     media_type, parameters = _content_type(request.headers.get("content-type", ""))
     if media_type != "application/json":
-        said = f"The body is {shown(media_type)}" if media_type else "The body has no Content-Type"
-        raise Refused(415, "unsupported_media_type", f"{said}, not JSON.", "Send Content-Type: application/json.")
+        problem = f"The body is {shown(media_type)}" if media_type else "The body has no Content-Type"
+        raise Refused(415, "unsupported_media_type", f"{problem}, not JSON.", "Send Content-Type: application/json.")
     charset = parameters.get("charset", "utf-8")
     if charset.lower() not in ("utf-8", "utf8"):
-        said = f"The body is JSON in {shown(charset)}, and JSON is UTF-8"
-        raise Refused(415, "unsupported_media_type", f"{said}.", "Send UTF-8, and Content-Type: application/json.")
+        problem = f"The body is JSON in {shown(charset)}, and JSON is UTF-8"
+        raise Refused(415, "unsupported_media_type", f"{problem}.", "Send UTF-8, and Content-Type: application/json.")
     try:
         text = _text(await request.body())
         if has_too_many_parts(text):
-            said = f"The body has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas."
-            raise Refused(400, "bad_json", said, "Send less at once, or as one text.")
+            problem = f"The body has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas."
+            raise Refused(400, "bad_json", problem, "Send less at once, or as one text.")
         # Given bytes, json.loads would guess among the encodings of Unicode.
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Refused(400, "bad_json", f"The body is not JSON: {shown(said)}.", "Send one JSON object.") from error
+        problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Refused(400, "bad_json", f"The body is not JSON: {shown(problem)}.", "Send one JSON object.") from error
 
 
 async def _json_object(request: Request) -> dict[str, object]:
@@ -117,7 +117,7 @@ async def strict_query(request: Request) -> None:
         elif count > 1 and not known[name]:
             problems.append(Problem(field=name, message=f"is there {count} times", remedy="send it once"))
     if problems:
-        raise Invalid.of(problems, said=3, remedy="Fix the query.")
+        raise Invalid.of(problems, listed=3, remedy="Fix the query.")
 
 
 def query_parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:

@@ -70,7 +70,7 @@ def serve(tag: str, service: type[Service] | Callable[..., Any], calls: type) ->
             declared.summary,
             status=declared.status,
             refuses=declared.refuses,
-            told=declared.answer_note,
+            description=declared.answer_note,
             headers=None if declared.location is None else location(f"URL of the {tag.removesuffix('s')}"),
             links=None if linked is None else links(linked.parameter, linked.expression, **linked.operations),
             responses={

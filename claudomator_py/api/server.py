@@ -39,12 +39,12 @@ class _NotifyingSet(set[Any]):
         self.gone = asyncio.Event()
         self.gone.set()
 
-    def add(self, one: object) -> None:
-        super().add(one)
+    def add(self, task: object) -> None:
+        super().add(task)
         self.gone.clear()
 
-    def discard(self, one: object) -> None:
-        super().discard(one)
+    def discard(self, task: object) -> None:
+        super().discard(task)
         if not self:
             self.gone.set()
 

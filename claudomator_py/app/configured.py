@@ -204,8 +204,8 @@ def _router(
     routing = settings.routing
     if former is not None and former.router is not None and (former.asker, former.fitted) == (asker, fitted):
         before, after = (
-            (one.routing, one.policy, one.budget, one.reach, one.reach_configured)
-            for one in (former.settings, settings)
+            (config.routing, config.policy, config.budget, config.reach, config.reach_configured)
+            for config in (former.settings, settings)
         )
         if before == after:
             return former.directory, former.router

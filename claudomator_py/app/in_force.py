@@ -40,8 +40,8 @@ def agents_in(settings: Settings) -> list[AgentSpec]:
     if not settings.hosts:
         return agents
     kept = [agent.limited_by_login(os.environ) for agent in agents]
-    for agent, one in zip(agents, kept, strict=True):
-        if one.max_concurrent < agent.max_concurrent:
+    for agent, saved in zip(agents, kept, strict=True):
+        if saved.max_concurrent < agent.max_concurrent:
             log.warning("agent_kept_to_one_slot", agent=agent.name, note="a login is refreshed on one node at a time")
     return kept
 

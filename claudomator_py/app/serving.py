@@ -63,8 +63,8 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     limit_heaps()
     try:
         loaded = load(config)
-        told = loaded.settings.log
-        set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
+        log_settings = loaded.settings.log
+        set_up_log(log_settings if log_format is None else log_settings.model_copy(update={"format": log_format}))
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
         with ExitStack() as stack:
             # The daemon's own files are private; what runs and commands write keeps the user's umask.

@@ -103,10 +103,12 @@ class GeminiCli:
             raise _failed(process.returncode, _tail(stderr))
         # Warnings with braces may precede the envelope, and lines may follow it.
         text = output.decode(errors="replace")
-        said = [found["response"] for found in json_objects(text[:ANSWER_CHARS]) if "response" in found]
-        if said and not isinstance(said[-1], str):
+        responses = [
+            json_object["response"] for json_object in json_objects(text[:ANSWER_CHARS]) if "response" in json_object
+        ]
+        if responses and not isinstance(responses[-1], str):
             raise ModelFault(Cause.GARBAGE, "its answer has no text")
-        return str(said[-1]) if said else text
+        return str(responses[-1]) if responses else text
 
     def _cannot_start(self) -> ModelFault:
         return ModelFault(
@@ -114,25 +116,25 @@ class GeminiCli:
         )
 
 
-def _late(said: bytes) -> ModelFault:
+def _late(output: bytes) -> ModelFault:
     """Return why the process had to be killed at the deadline, from what it printed on stderr."""
-    if (found := _RETRIES_STATUS.search(said)) is not None:
-        return _refused(int(found[1]))
-    if _RETRIES_LIMIT.search(said):
+    if (match := _RETRIES_STATUS.search(output)) is not None:
+        return _refused(int(match[1]))
+    if _RETRIES_LIMIT.search(output):
         return ModelFault(Cause.LIMITED, "it reported a limit and began to wait for its end")
-    if _NOT_REACHED in said:
+    if _NOT_REACHED in output:
         return ModelFault(Cause.UNREACHABLE, "it could not reach its service")
     return ModelFault(Cause.TIMEOUT, "it did not answer in time")
 
 
-def _failed(code: int, said: bytes) -> ModelFault:
+def _failed(code: int, output: bytes) -> ModelFault:
     if code in _STATUS_BY_EXIT:
         return _refused(_STATUS_BY_EXIT[code])
     if code == _LOGIN_EXIT:
         return ModelFault(Cause.REFUSED, "it is not logged in")
     if code == -signal.SIGKILL:
         return ModelFault(Cause.INTERRUPTED, "it was killed")
-    if _NOT_REACHED in said:
+    if _NOT_REACHED in output:
         return ModelFault(Cause.UNREACHABLE, "it could not reach its service")
     return ModelFault(Cause.SERVER_ERROR, f"it exited with {code}")
 

@@ -82,13 +82,13 @@ class OpenAiApi(_OverHttp):
 
 def _text_at(answer: Any, *path: str | int) -> str:
     """Return the text at the path. Raises ModelFault if the answer has another shape."""
-    found = answer
+    body = answer
     try:
         for part in path:
-            found = found[part]
+            body = body[part]
     except (KeyError, IndexError, TypeError):
         place = ".".join(str(part) for part in path)
         raise ModelFault(Cause.GARBAGE, f"its answer has no {place}") from None
-    if not isinstance(found, str):
+    if not isinstance(body, str):
         raise ModelFault(Cause.GARBAGE, "its answer is not a text")
-    return found
+    return body

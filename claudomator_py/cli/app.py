@@ -192,8 +192,8 @@ def _number(parameter: Any, process: Callable[[Any, Any], Any], whole: bool, ctx
 
     fault = number_fault(value, whole=whole) if isinstance(value, str) else None
     if fault is not None:
-        said, remedy = fault
-        raise typer.BadParameter(f"it {said}; {remedy}", ctx=ctx, param=parameter)
+        message, remedy = fault
+        raise typer.BadParameter(f"it {message}; {remedy}", ctx=ctx, param=parameter)
     return process(ctx, value)
 
 
@@ -286,8 +286,8 @@ def _reword(error: typer.BadParameter) -> None:
     from claudomator_py.schema.validation import wording
 
     message, remedy = wording(details()[0])
-    said = f"it {message}" if message.startswith(("is ", "has ")) else message
-    error.message = f"{said}; {remedy}" if remedy else said
+    problem_text = f"it {message}" if message.startswith(("is ", "has ")) else message
+    error.message = f"{problem_text}; {remedy}" if remedy else problem_text
 
 
 def run(app: typer.Typer) -> None:

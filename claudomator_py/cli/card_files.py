@@ -87,15 +87,15 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         document = with_whole_addresses(document, address)
     if is_written_for_a2a(document) and (problems := unreachable(document)):
         _refuse(name, problems)
-    found = read_a2a(document, secret=secret)
-    if not isinstance(found, Card):
-        _refuse(name, found)
+    a2a = read_a2a(document, secret=secret)
+    if not isinstance(a2a, Card):
+        _refuse(name, a2a)
     if unread := unread_keys(document):
         named = ", ".join(f"`{shown(key)}`" for key in unread)
         note(f"{shown(name)}: kept but not applied, as neither A2A nor Claudomator knows it: {named}.")
     if address is not None:
-        _sends_nothing_unasked(name, found, address, secret)
-    return [ReadCard(with_protocol(found, document, address), has_own_id(document), address is not None)]
+        _sends_nothing_unasked(name, a2a, address, secret)
+    return [ReadCard(with_protocol(a2a, document, address), has_own_id(document), address is not None)]
 
 
 def _sends_nothing_unasked(source: str, card: Card, address: str, secret: str | None) -> None:
@@ -130,18 +130,18 @@ def in_order(cards: Sequence[Card]) -> list[Card]:
     """Return the cards so that those a card names come before it, since it would be refused without them. Cards that
     name each other keep their order."""
     named = {card.id: card for card in reversed(cards)}
-    found: dict[int, Card] = {}
+    cards_by_line: dict[int, Card] = {}
 
     def take(card: Card, behind: frozenset[str]) -> None:
         for field in WAYS_ON:
             other = named.get(getattr(card, field) or "")
-            if other is not None and other.id not in behind and id(other) not in found:
+            if other is not None and other.id not in behind and id(other) not in cards_by_line:
                 take(other, behind | {other.id})
-        found.setdefault(id(card), card)
+        cards_by_line.setdefault(id(card), card)
 
     for card in cards:
         take(card, frozenset({card.id}))
-    return list(found.values())
+    return list(cards_by_line.values())
 
 
 def _content(path: Path) -> tuple[str, bytes]:
@@ -155,10 +155,10 @@ def _content(path: Path) -> tuple[str, bytes]:
 def _cards(name: str, data: bytes, path: Path) -> list[Card]:
     from claudomator_py.schema.cardfile import parse_card_file
 
-    found = parse_card_file(data, "stdin.yaml" if path == STDIN else path.name)
-    if found.problems:
-        _refuse(name, found.problems)
-    return list(found.cards)
+    card_file = parse_card_file(data, "stdin.yaml" if path == STDIN else path.name)
+    if card_file.problems:
+        _refuse(name, card_file.problems)
+    return list(card_file.cards)
 
 
 def _refuse(name: str, problems: Sequence[Problem]) -> NoReturn:
@@ -261,11 +261,11 @@ def _why(failure: BaseException) -> str:
 
 def _distrust(refused: ssl.SSLCertVerificationError) -> str:
     """Return why the certificate is refused, and the remedy if its authority is missing."""
-    said = f"its certificate is not trusted ({refused.verify_message})"
+    problem = f"its certificate is not trusted ({refused.verify_message})"
     if refused.verify_code not in _LACKS_AUTHORITY:
-        return said
+        return problem
     named = os.environ.get("SSL_CERT_FILE")
     if not named:
-        return f"{said}; name its authority in SSL_CERT_FILE"
+        return f"{problem}; name its authority in SSL_CERT_FILE"
     lacks = "does not have its authority" if Path(named).is_file() else "does not exist"
-    return f"{said}; the file named in SSL_CERT_FILE {lacks}: {shown(named)}"
+    return f"{problem}; the file named in SSL_CERT_FILE {lacks}: {shown(named)}"

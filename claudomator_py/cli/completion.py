@@ -27,9 +27,9 @@ def tasks(ctx: typer.Context, incomplete: str) -> Completions:
         named = client.tasks(TaskFilter(text=incomplete or None), limit=_MAX_OFFERED).items
         yield from {task.name: task.state for task in reversed(named)}.items()
         if len(incomplete) >= _LEAST_OF_ID:
-            begun = [one for one in client.tasks(limit=_MAX_OFFERED).items if one.id.startswith(incomplete.lower())]
-            found = begun if begun or named else [client.task(incomplete)]
-            yield from ((task.id, f"{task.name}, {task.state}") for task in found)
+            begun = [task for task in client.tasks(limit=_MAX_OFFERED).items if task.id.startswith(incomplete.lower())]
+            matches = begun if begun or named else [client.task(incomplete)]
+            yield from ((task.id, f"{task.name}, {task.state}") for task in matches)
 
     return _completed(ctx, incomplete, known)
 
@@ -47,45 +47,50 @@ def decisions(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the id of a decision."""
 
     def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return ((one.id, f"{one.kind} {one.task_name or ''}") for one in client.decisions(limit=_MAX_OFFERED).items)
+        return (
+            (decision.id, f"{decision.kind} {decision.task_name or ''}")
+            for decision in client.decisions(limit=_MAX_OFFERED).items
+        )
 
     return _completed(ctx, incomplete, known)
 
 
 def tokens(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the name of a token."""
-    return _completed(ctx, incomplete, lambda client: ((one.name, one.role) for one in client.tokens()))
+    return _completed(ctx, incomplete, lambda client: ((token.name, token.role) for token in client.tokens()))
 
 
 def sessions(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the id of a browser session."""
-    return _completed(ctx, incomplete, lambda client: ((one.id, one.browser) for one in client.sessions()))
+    return _completed(ctx, incomplete, lambda client: ((session.id, session.browser) for session in client.sessions()))
 
 
 def agents(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the name of an agent."""
-    return _completed(ctx, incomplete, lambda client: ((one.name, one.kind) for one in client.agents()))
+    return _completed(ctx, incomplete, lambda client: ((agent.name, agent.kind) for agent in client.agents()))
 
 
 def specialists(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the id of a specialist."""
 
     def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return ((one.id, one.name) for one in client.specialists(limit=_MAX_OFFERED).items)
+        return ((specialist.id, specialist.name) for specialist in client.specialists(limit=_MAX_OFFERED).items)
 
     return _completed(ctx, incomplete, known)
 
 
 def schedules(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the name of a schedule."""
-    return _completed(ctx, incomplete, lambda client: ((one.name, one.schedule) for one in client.schedules()))
+    return _completed(
+        ctx, incomplete, lambda client: ((schedule.name, schedule.schedule) for schedule in client.schedules())
+    )
 
 
 def channels(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete the name of a channel."""
 
     def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return ((one.name, "") for one in client.channels(limit=_MAX_OFFERED).items)
+        return ((channel.name, "") for channel in client.channels(limit=_MAX_OFFERED).items)
 
     return _completed(ctx, incomplete, known)
 
@@ -95,7 +100,7 @@ def _completed(
 ) -> Completions:
     try:
         with _client(ctx.params) as client:
-            return [(word, said) for word, said in known(client) if word.startswith(incomplete.lower())]
+            return [(word, help_text) for word, help_text in known(client) if word.startswith(incomplete.lower())]
     except Exception:
         return []
 

@@ -49,8 +49,8 @@ class EventWatch:
     def tasks(self) -> Collection[str] | None:
         """Return the ids of the tasks with events since the last call; None: unknown, so any may have changed."""
         with self._lock:
-            found, self._tasks = self._tasks, set()
-        return found
+            task_ids, self._tasks = self._tasks, set()
+        return task_ids
 
     def _listen(self) -> None:
         try:

@@ -46,8 +46,8 @@ def host_sample() -> str:
         (f"licenses: {{claude: {licences[0] if licences else 'claude-max'}}}", _known("one for each run", licences)),
         ("time_margin: 10m", "how much longer than the task's timeout its job may live"),
     )
-    told = "\n".join(f"#     {entry:<{_WIDTH}} # {about}" for entry, about in entries)
-    return _SAMPLE.format(partitions=partitions, entries=told)
+    sample = "\n".join(f"#     {entry:<{_WIDTH}} # {about}" for entry, about in entries)
+    return _SAMPLE.format(partitions=partitions, entries=sample)
 
 
 _COLUMNS = 7

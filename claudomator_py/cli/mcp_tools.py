@@ -134,13 +134,13 @@ class DeskTools:
 
     def _changes(self, arguments: Arguments) -> str:
         with self._daemon() as client:
-            found = client.changes(_text(arguments, "task"))
-            number = _number(arguments, "run", len(found.runs))
-            chosen = [view for view in found.runs if number in (0, view.number)]
+            changes = client.changes(_text(arguments, "task"))
+            number = _number(arguments, "run", len(changes.runs))
+            chosen = [view for view in changes.runs if number in (0, view.number)]
             if not chosen:
-                raise ToolRefused(f"{found.task_name} has not run.")
+                raise ToolRefused(f"{changes.task_name} has not run.")
             if not arguments.get("patch"):
-                return _json({"task": found.task_name, "runs": [_without_nothing(view) for view in chosen]})
+                return _json({"task": changes.task_name, "runs": [_without_nothing(view) for view in chosen]})
             patches = [(view, client.patch(view.run_id)) for view in chosen]
         texts = [
             f"Run {view.number}: {view.summary}{'' if patch.is_whole else ', not all of it below'}\n{patch.text}"

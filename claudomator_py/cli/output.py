@@ -204,20 +204,20 @@ def heading(text: str, state: str = "") -> str:
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
     """Return each id shortened to a length at which all differ."""
-    longest = max((len(one) for one in ids), default=0)
+    longest = max((len(id_) for id_ in ids), default=0)
     for length in range(_SHORTEST_ID, longest):
-        cut = {one: one[:length] for one in ids}
+        cut = {id_: id_[:length] for id_ in ids}
         if len(set(cut.values())) == len(cut):
             return cut
-    return {one: one for one in ids}
+    return {id_: id_ for id_ in ids}
 
 
 def _kept(widths: Sequence[int], heads: Sequence[table.Column[Any]], limit: int) -> list[int]:
     """Return the indexes of the columns that fit; those with the highest ``spare`` are dropped first."""
     least = [min(broad, head.least) if head.flexible else broad for broad, head in zip(widths, heads, strict=True)]
     kept = list(range(len(heads)))
-    for place in sorted(kept, key=lambda one: (-heads[one].spare, -one)):
-        if heads[place].spare and sum(least[one] for one in kept) + _GAP * (len(kept) - 1) > limit:
+    for place in sorted(kept, key=lambda index: (-heads[index].spare, -index)):
+        if heads[place].spare and sum(least[item] for item in kept) + _GAP * (len(kept) - 1) > limit:
             kept.remove(place)
     return kept
 
@@ -302,9 +302,9 @@ def checked(model: type[V], values: Mapping[str, object]) -> V:
     """Return the values as a model, leaving out None; if they are invalid, print the problems and exit."""
     from claudomator_py.schema.validation import validate
 
-    found = validate(model, {name: value for name, value in values.items() if value is not None}, {})
-    if isinstance(found, list):
-        for problem in found:
+    problems = validate(model, {name: value for name, value in values.items() if value is not None}, {})
+    if isinstance(problems, list):
+        for problem in problems:
             note(str(problem))
         fail("The request is not valid.", "Fix the listed problems and retry.", ExitCode.USAGE)
-    return found
+    return problems

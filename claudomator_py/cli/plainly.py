@@ -70,7 +70,7 @@ def _wanted(arguments: Sequence[str]) -> tuple[str, str, dict[str, str]] | None:
     if rest[-2:-1] in (["-o"], ["--output"]) and rest[-1] in ("table", "wide"):
         named["output"] = rest[-1]
         del rest[-2:]
-    if len(rest) != len(needed) or any(one.startswith("-") or not one for one in rest):
+    if len(rest) != len(needed) or any(argument.startswith("-") or not argument for argument in rest):
         return None
     return resource, function, {**named, **dict(zip(needed, rest, strict=True))}
 

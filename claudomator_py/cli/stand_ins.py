@@ -86,18 +86,18 @@ class Model:
         self.__dict__.update(values, _said={})
 
     @classmethod
-    def model_validate(cls, said: Any) -> "Model":
+    def model_validate(cls, document: Any) -> "Model":
         """Return the model for a JSON object."""
-        if not isinstance(said, dict):
+        if not isinstance(document, dict):
             raise Beyond
         made = cls.__new__(cls)
-        made.__dict__["_said"] = said
+        made.__dict__["_said"] = document
         return made
 
     @classmethod
-    def model_validate_json(cls, said: bytes) -> "Model":
+    def model_validate_json(cls, data: bytes) -> "Model":
         """Return the model for a JSON text."""
-        return cls.model_validate(json.loads(said))
+        return cls.model_validate(json.loads(data))
 
     def model_dump(self, *, mode: str, exclude_defaults: bool = False) -> dict[str, Any]:
         """Return an empty object if all values are defaults. Raises Beyond otherwise."""
@@ -139,8 +139,8 @@ def read(hint: Any, value: Any, module: str, types: Mapping[Any, Any]) -> Any:
         hint = vars(sys.modules[module])[hint if isinstance(hint, str) else hint.__forward_arg__]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
 
-    def inner(one: Any, kind: Any = arguments[0] if arguments else None) -> Any:
-        return read(kind, one, module, types)
+    def inner(value: Any, kind: Any = arguments[0] if arguments else None) -> Any:
+        return read(kind, value, module, types)
 
     if origin is typing.Annotated:
         through: Callable[[Any], Any] = inner
@@ -150,7 +150,7 @@ def read(hint: Any, value: Any, module: str, types: Mapping[Any, Any]) -> Any:
     if origin in _UNIONS:
         if value is None and type(None) in arguments:
             return None
-        kinds = [one for one in arguments if one is not type(None)]
+        kinds = [argument for argument in arguments if argument is not type(None)]
         if len(kinds) == 1:
             return inner(value, kinds[0])
         if set(kinds) <= set(_PLAIN) and type(value) in kinds:
@@ -161,9 +161,9 @@ def read(hint: Any, value: Any, module: str, types: Mapping[Any, Any]) -> Any:
     elif origin is tuple and arguments[1:] == (...,) and isinstance(value, list):
         return tuple(map(inner, value))
     elif origin is list and isinstance(value, list):
-        return [inner(one) for one in value]
+        return [inner(item) for item in value]
     elif origin is dict and isinstance(value, dict):
-        return {inner(key): inner(one, arguments[1]) for key, one in value.items()}
+        return {inner(key): inner(item, arguments[1]) for key, item in value.items()}
     elif isinstance(hint, typing.TypeVar):
         return read(types[hint], value, module, types)
     elif hint in (Any, object):
@@ -239,7 +239,7 @@ class Response:
         lines = head.decode("latin-1").split("\r\n")
         self.status_code = int(lines[0].split(" ")[1])
         self.is_success = self.status_code // 100 == 2
-        self.headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in lines[1:])}
+        self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
         self.content = content
         if self.headers.get("content-length") != str(len(content)) or not self.is_success:
             raise Beyond
@@ -284,11 +284,11 @@ def standing_in() -> Iterator[None]:
         _Module("httpx_sse", connect_sse=None),
         _Module("typer", BadParameter=Beyond, Exit=Beyond),
     ]
-    if any(one.__name__ in sys.modules for one in modules):
+    if any(module.__name__ in sys.modules for module in modules):
         raise Beyond
-    sys.modules.update({one.__name__: one for one in modules})
+    sys.modules.update({module.__name__: module for module in modules})
     try:
         yield
     finally:
-        for one in modules:
-            del sys.modules[one.__name__]
+        for module in modules:
+            del sys.modules[module.__name__]

@@ -50,8 +50,8 @@ class ReadFile:
 
     def checked(self, refusals: "Callable[[TaskSpec], Sequence[Problem]]") -> "ReadFile":
         """Return the file with further problems of its tasks. refusals: returns those of a task."""
-        found = [self.located(spec, problem) for spec in self.specs for problem in refusals(spec)]
-        return replace(self, specs=(), problems=tuple(found)) if found else self
+        problems = [self.located(spec, problem) for spec in self.specs for problem in refusals(spec)]
+        return replace(self, specs=(), problems=tuple(problems)) if problems else self
 
 
 def read(paths: Iterable[Path]) -> list[ReadFile]:
@@ -59,8 +59,8 @@ def read(paths: Iterable[Path]) -> list[ReadFile]:
 
     Raises BadParameter for a path that does not exist, never for a file's content.
     """
-    found = [(path, path != given and is_configuration(path)) for given in paths for path in files_at(given)]
-    return [parsed_as_tasks(path, content(path, "task")) for path, configures in found if not configures]
+    files = [(path, path != given and is_configuration(path)) for given in paths for path in files_at(given)]
+    return [parsed_as_tasks(path, content(path, "task")) for path, configures in files if not configures]
 
 
 def is_configuration(path: Path) -> bool:
@@ -81,8 +81,8 @@ def files_at(path: Path) -> list[Path]:
         raise typer.BadParameter(f"there is no {shown(_readable(path))}")
     if path == STDIN or not path.is_dir():
         return [path]
-    found = (file for file in path.rglob("*") if file.is_file() and is_document(file.name))
-    return sorted(file for file in found if not any(map(_is_hidden, file.relative_to(path).parts)))
+    files = (file for file in path.rglob("*") if file.is_file() and is_document(file.name))
+    return sorted(file for file in files if not any(map(_is_hidden, file.relative_to(path).parts)))
 
 
 def _is_hidden(name: str) -> bool:
@@ -107,13 +107,13 @@ def content(path: Path, noun: str) -> TaskFileContent | Problem:
         return Problem(message=message, remedy="check that it is a readable file")
 
 
-def parsed_as_tasks(path: Path, found: TaskFileContent | Problem) -> ReadFile:
+def parsed_as_tasks(path: Path, content: TaskFileContent | Problem) -> ReadFile:
     """Return the tasks in the content of the path."""
     from claudomator_py.schema.taskfile import parse_task_file
 
-    if isinstance(found, Problem):
-        return ReadFile(name_of(path), (), (found,))
-    parsed = parse_task_file(found.data, found.name)
+    if isinstance(content, Problem):
+        return ReadFile(name_of(path), (), (content,))
+    parsed = parse_task_file(content.data, content.name)
     return ReadFile(name_of(path), parsed.specs, parsed.problems, parsed)
 
 
@@ -129,11 +129,11 @@ def _readable(path: Path) -> str:
 
 def only_task(file: Path) -> TaskSpec:
     """Return the one task of a file. Raises BadParameter."""
-    (found,) = read([file])
-    if found.problems or len(found.specs) != 1:
-        said = [problem.render(found.shown) for problem in found.problems]
-        raise typer.BadParameter("; ".join(said) or f"{file} has {len(found.specs)} tasks, not one")
-    return found.specs[0]
+    (content,) = read([file])
+    if content.problems or len(content.specs) != 1:
+        texts = [problem.render(content.shown) for problem in content.problems]
+        raise typer.BadParameter("; ".join(texts) or f"{file} has {len(content.specs)} tasks, not one")
+    return content.specs[0]
 
 
 def edited_task(before: TaskView) -> TaskSpec | None:
@@ -145,11 +145,11 @@ def edited_task(before: TaskView) -> TaskSpec | None:
         if changed == text:
             return None
         text = changed
-        found = parsed_as_tasks(Path("task.yaml"), TaskFileContent("task.yaml", text.encode()))
-        if not found.problems and len(found.specs) == 1:
-            return found.specs[0]
-        for problem in found.problems:
-            note(problem.render(found.shown))
+        file = parsed_as_tasks(Path("task.yaml"), TaskFileContent("task.yaml", text.encode()))
+        if not file.problems and len(file.specs) == 1:
+            return file.specs[0]
+        for problem in file.problems:
+            note(problem.render(file.shown))
         typer.confirm("Edit it again?", default=True, abort=True, err=True)
 
 

@@ -72,12 +72,12 @@ def past_time(text: str) -> int:
 def localized(text: str, now: int) -> str:
     """Return the text with the daemon's times, ``14:20 UTC`` and ``2026-11-27 14:20 UTC``, converted to local time."""
 
-    def worded_here(found: re.Match[str]) -> str:
-        date = found["date"] or f"{datetime.fromtimestamp(now / 1_000, UTC):%Y-%m-%d}"
+    def worded_here(match: re.Match[str]) -> str:
+        date = match["date"] or f"{datetime.fromtimestamp(now / 1_000, UTC):%Y-%m-%d}"
         try:
-            return clock(f"{date}T{found['time']}:00Z", now)
+            return clock(f"{date}T{match['time']}:00Z", now)
         except ValueError:
-            return found[0]
+            return match[0]
 
     return _UTC_TIME.sub(worded_here, text)
 
@@ -104,5 +104,7 @@ def why_words(task: TaskView, now: int, *, whole: bool = True) -> str:
     now: epoch milliseconds. whole: in full; else as a clause.
     """
     sentence = wait_of(task.blocked, task.reason_text) if whole else brief_of(task.blocked, task.reason_short)
-    said = localized(worded(sentence, lambda instant: clock(instant, now)), now) if sentence is not None else ""
-    return ": ".join(part for part in (task.reason, said) if part)
+    sentence_text = (
+        localized(worded(sentence, lambda instant: clock(instant, now)), now) if sentence is not None else ""
+    )
+    return ": ".join(part for part in (task.reason, sentence_text) if part)

@@ -56,7 +56,7 @@ def unit(manager: Manager, folder: Path, config: Path) -> UnitFile:
         "CONFIG": _word(str(config)),
         "PATH": _specified(_escaped(path)),
     }
-    return UnitFile(folder / UNIT, re.sub("@([A-Z]+)@", lambda found: places[found[1]], template))
+    return UnitFile(folder / UNIT, re.sub("@([A-Z]+)@", lambda match: places[match[1]], template))
 
 
 def drop_in(name: DropIn, folder: Path) -> UnitFile:

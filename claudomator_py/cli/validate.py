@@ -162,10 +162,10 @@ def _configuration(path: Path) -> ReadConfiguration:
 
 
 def _cards(path: Path) -> ReadCards:
-    found = content(path, "card")
-    if isinstance(found, Problem):
-        return ReadCards(name_of(path), (), (found,))
-    return _parsed_as_cards(path, found)
+    result = content(path, "card")
+    if isinstance(result, Problem):
+        return ReadCards(name_of(path), (), (result,))
+    return _parsed_as_cards(path, result)
 
 
 def _known(read: Sequence[AnyFile], judged: Judge) -> frozenset[str]:
@@ -175,17 +175,17 @@ def _known(read: Sequence[AnyFile], judged: Judge) -> frozenset[str]:
     return frozenset(card.id for file in files for card in file.cards) | frozenset(judged.shipped())
 
 
-def _parsed_as_cards(path: Path, found: TaskFileContent) -> ReadCards:
+def _parsed_as_cards(path: Path, content: TaskFileContent) -> ReadCards:
     from claudomator_py.schema.cardfile import parse_card_file
 
-    parsed = parse_card_file(found.data, found.name)
+    parsed = parse_card_file(content.data, content.name)
     return ReadCards(name_of(path), parsed.cards, parsed.problems, parsed)
 
 
 def _tasks(path: Path, refusals: Found) -> ReadFile:
-    found = content(path, "task")
-    file = parsed_as_tasks(path, found)
-    if file.problems and isinstance(found, TaskFileContent) and not _parsed_as_cards(path, found).problems:
+    result = content(path, "task")
+    file = parsed_as_tasks(path, result)
+    if file.problems and isinstance(result, TaskFileContent) and not _parsed_as_cards(path, result).problems:
         note(f"{file.shown} is a card file, not a task file; --specialists checks it as one.")
     return file.checked(refusals)
 
@@ -198,20 +198,20 @@ def _lines(file: AnyFile, judged: Judge, known: Collection[str]) -> list[str]:
     if isinstance(file, ReadCards):
         noun = "specialist" if len(file.cards) == 1 else "specialists"
         ok = f"{file.shown}: ok ({noun} {', '.join(card.id for card in file.cards)})"
-        return [ok, *(_as_warning(found).render(file.shown) for found in file.warnings(known))]
+        return [ok, *(_as_warning(warning).render(file.shown) for warning in file.warnings(known))]
     names = ", ".join(spec.name for spec in file.specs)
     fires = [f"{file.shown}: {spec.name}: fires {_fires(spec)}" for spec in file.specs if spec.schedule is not None]
     return [
         f"{file.shown}: ok ({names})",
         *fires,
-        *(_as_warning(found).render(file.shown) for found in _warnings(file, judged.warnings)),
+        *(_as_warning(warning).render(file.shown) for warning in _warnings(file, judged.warnings)),
         *(f"{file.shown}: note: {text}" for text in _notes(file, judged.lacking)),
     ]
 
 
-def _as_warning(found: Problem) -> Problem:
+def _as_warning(problem: Problem) -> Problem:
     """Return the problem as a warning, for ``file:line: warning: field: message``."""
-    return found.model_copy(update={"field": ": ".join(part for part in ("warning", found.field) if part)})
+    return problem.model_copy(update={"field": ": ".join(part for part in ("warning", problem.field) if part)})
 
 
 def _warnings(file: ReadFile, warnings: Found) -> list[Problem]:

@@ -72,13 +72,13 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
     if config is None and state_dir is None and (url := environ.get(URL_VARIABLE)):
         _check_url(url, f"${URL_VARIABLE}")
         return _with_local_token(url, environ, cwd) if token is None else Endpoint(url, token)
-    found = _meant(config, state_dir, environ, cwd)
+    record = _meant(config, state_dir, environ, cwd)
     if token is None:
-        return found
-    if not found.socket:
-        detail = f"{TOKEN_VARIABLE} is not sent to {found.url}, as only a file names that address."
+        return record
+    if not record.socket:
+        detail = f"{TOKEN_VARIABLE} is not sent to {record.url}, as only a file names that address."
         raise NotAuthorised(detail, remedy=f"Set {URL_VARIABLE} as well, if you trust that address with the token.")
-    return replace(found, token=token)
+    return replace(record, token=token)
 
 
 def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) -> "LoadedConfig":
@@ -91,7 +91,7 @@ def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) ->
 
     path = _trusted(config, environ, cwd)
     if path is None:
-        running = [one for one in _records(environ) if _runs(one.state_dir)]
+        running = [record for record in _records(environ) if _runs(record.state_dir)]
         path = running[0].config if len(running) == 1 else None
     try:
         return load_config(path, environ, cwd)
@@ -111,7 +111,7 @@ def configuration_problem(state_dir: Path, environ: Mapping[str, str]) -> str | 
 
     A line for each problem: file, line, field, remedy. A file that the daemon has found valid is not parsed.
     """
-    record = next((one for one in _records(environ) if _is_same(one.state_dir, state_dir)), None)
+    record = next((candidate for candidate in _records(environ) if _is_same(candidate.state_dir, state_dir)), None)
     if record is None or record.config is None:
         return None
     try:
@@ -138,14 +138,16 @@ def _meant(config: Path | None, flag: Path | None, environ: Mapping[str, str], c
     if path != gone and not _is_named(config, environ) and _started_with(gone, records):
         path = gone
     try:
-        told = None if path is None else configured_state_dir(path, environ)
-        folder = state_folder(None, told, environ, cwd if path is None else path.parent)
+        configured = None if path is None else configured_state_dir(path, environ)
+        folder = state_folder(None, configured, environ, cwd if path is None else path.parent)
         return _announced(folder)
     except Unclear:
         stopped = None
     except DaemonNotRunning as error:
         stopped = error
-    running = [one for one in records if _runs(one.state_dir)] if path is None else _started_with(path, records)
+    running = (
+        [record for record in records if _runs(record.state_dir)] if path is None else _started_with(path, records)
+    )
     match running:
         case [only]:
             return _announced(only.state_dir)
@@ -159,7 +161,7 @@ def _meant(config: Path | None, flag: Path | None, environ: Mapping[str, str], c
         return _announced(resolve_state_dir(None, loaded.settings, environ, loaded.base_dir))
     if path is not None:
         configuration(config, environ, cwd)  # raises its problems, which would keep a daemon from starting as well
-    raise _not_running(stopped, path, [one for one in records if _runs(one.state_dir)], environ)
+    raise _not_running(stopped, path, [record for record in records if _runs(record.state_dir)], environ)
 
 
 def _not_running(
@@ -177,21 +179,21 @@ def _not_running(
 
 def _records(environ: Mapping[str, str]) -> list[DaemonRecord]:
     """Return the records of this user's daemons, possibly including killed ones."""
-    folder, found = records_folder(environ), []
+    folder, records = records_folder(environ), []
     try:
         with StateFolder(folder) as opened:
             for path in sorted(folder.iterdir()):
                 with contextlib.suppress(ClientError, OSError):
-                    found.append(DaemonRecord.from_text(opened.read(path.name)))
+                    records.append(DaemonRecord.from_text(opened.read(path.name)))
     except (ClientError, OSError):
         return []
-    return [record for record in found if record is not None]
+    return [record for record in records if record is not None]
 
 
 def _started_with(config: Path, records: Sequence[DaemonRecord]) -> list[DaemonRecord]:
     """Return the records of running daemons that were started with that configuration file, which may be gone."""
-    same = [one for one in records if one.config is not None and _is_same(one.config, config)]
-    return [one for one in same if _runs(one.state_dir)]
+    same = [record for record in records if record.config is not None and _is_same(record.config, config)]
+    return [record for record in same if _runs(record.state_dir)]
 
 
 def _is_same(path: Path, other: Path) -> bool:
@@ -208,7 +210,9 @@ def _runs(folder: Path) -> bool:
 
 
 def _listed(records: Sequence[DaemonRecord]) -> str:
-    return ", ".join(f"{one.state_dir} ({'no configuration' if one.config is None else one.config})" for one in records)
+    return ", ".join(
+        f"{record.state_dir} ({'no configuration' if record.config is None else record.config})" for record in records
+    )
 
 
 def _trusted(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
@@ -255,8 +259,8 @@ def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoi
     # No daemon is known to run, so whoever listens at the URL must prove to be a process of this user, or root's.
     try:
         path = _trusted(None, environ, cwd)
-        told = None if path is None else configured_state_dir(path, environ)
-        with StateFolder(state_folder(None, told, environ, cwd if path is None else path.parent)) as folder:
+        configured = None if path is None else configured_state_dir(path, environ)
+        with StateFolder(state_folder(None, configured, environ, cwd if path is None else path.parent)) as folder:
             return Endpoint(url, _token(folder), own=folder.path)
     except (ClientError, Unclear, OSError):
         return Endpoint(url, None)

@@ -62,10 +62,10 @@ else:
         """The calls of every resource, each of which is imported when a call is looked up in it."""
 
         def __getattr__(self, name):
-            found = next((vars(calls)[name] for calls in _every() if name in vars(calls)), None)
-            if found is None or name.startswith("_"):
+            call = next((vars(calls)[name] for calls in _every() if name in vars(calls)), None)
+            if call is None or name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            return found.__get__(self)
+            return call.__get__(self)
 
         def __dir__(self):
             return sorted({*super().__dir__(), *(name for calls in _every() for name in vars(calls))})
@@ -83,7 +83,7 @@ _RESOURCES: Final = (
 
 def _every() -> Iterator[type]:
     """Yield the classes that declare the calls, and their bases."""
-    for resource, _, name in (one.partition(":") for one in _RESOURCES):
+    for resource, _, name in (entry.partition(":") for entry in _RESOURCES):
         with bulk_import():
             calls: type = getattr(import_module(f"claudomator_py.resources.{resource}"), name)
         yield from (kind for kind in calls.__mro__ if kind.__module__ == calls.__module__)
@@ -218,9 +218,9 @@ class Client(HttpTransport, _Calls):
 
     def server_time(self) -> float | None:
         """Return the daemon's clock as Unix time, to the second; None: not reported."""
-        told = self._send("GET", "/livez").headers.get("Date")
+        date = self._send("GET", "/livez").headers.get("Date")
         try:
-            return None if told is None else parsedate_to_datetime(told).timestamp()
+            return None if date is None else parsedate_to_datetime(date).timestamp()
         except ValueError:
             return None
 

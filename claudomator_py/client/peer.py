@@ -40,8 +40,8 @@ def check_peer(connection: socket.socket, tables: Path = Path("/proc/net")) -> N
     tables: the folder of the kernel's tables of TCP sockets.
     """
     if connection.family == socket.AF_UNIX:
-        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        owners = {_CREDENTIALS.unpack(told)[1]}
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        owners = {_CREDENTIALS.unpack(credentials)[1]}
         where = "the daemon's socket"
     else:
         there, here = _address(connection.getpeername()), _address(connection.getsockname())
@@ -71,8 +71,8 @@ def _owners(there: Address, here: Address, tables: Path) -> set[int]:
     # In the kernel's order of preference: a listener on the IPv6 wildcard may get IPv4 connections as well.
     wildcards = (_ANY_IPV4, _ANY_IPV6) if there[0].version == 4 else (_ANY_IPV6,)
     for address in (there[0], *wildcards):
-        if found := {row.uid for row in listening if row.local[0] == address}:
-            return accepted | found
+        if uids := {row.uid for row in listening if row.local[0] == address}:
+            return accepted | uids
     return accepted
 
 

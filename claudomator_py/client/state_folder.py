@@ -34,10 +34,10 @@ class StateFolder:
         except OSError as error:
             raise _not_believed(path, error.strerror or str(error)) from error
         try:
-            found = os.fstat(self._fd)
-            if not is_trusted(found.st_uid):
+            stat = os.fstat(self._fd)
+            if not is_trusted(stat.st_uid):
                 raise _of_another(path)
-            if found.st_mode & 0o077:
+            if stat.st_mode & 0o077:
                 raise _not_believed(path, "other users can enter it", "Close it with `chmod 700`, if it is yours.")
         except BaseException:
             self.close()
@@ -72,12 +72,12 @@ class StateFolder:
         Raises DiscoveryFailed if something else is in its place.
         """
         try:
-            found = os.stat(SOCKET_FILE, dir_fd=self._fd, follow_symlinks=False)
+            info = os.stat(SOCKET_FILE, dir_fd=self._fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        if not stat.S_ISSOCK(found.st_mode):
+        if not stat.S_ISSOCK(info.st_mode):
             raise _not_believed(self.path / SOCKET_FILE, "it is not a socket")
-        if not is_trusted(found.st_uid):
+        if not is_trusted(info.st_uid):
             raise _not_believed(self.path / SOCKET_FILE, "it belongs to another user")
         with socket.socket(socket.AF_UNIX) as connection:
             connection.setblocking(False)
@@ -126,11 +126,11 @@ class StateFolder:
             raise
         except OSError as error:
             raise _not_believed(path, error.strerror or str(error)) from error
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
         for wrong, why in (
-            (not stat.S_ISREG(found.st_mode), "it is not a regular file"),
-            (not is_trusted(found.st_uid), "it belongs to another user"),
-            (found.st_mode & 0o077, "other users can read or write it"),
+            (not stat.S_ISREG(status.st_mode), "it is not a regular file"),
+            (not is_trusted(status.st_uid), "it belongs to another user"),
+            (status.st_mode & 0o077, "other users can read or write it"),
         ):
             if wrong:
                 os.close(descriptor)

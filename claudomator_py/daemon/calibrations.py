@@ -74,7 +74,7 @@ def checks(encoder: str, stored: Mapping[str, Fitted], cards: Mapping[str, str])
         return [_trouble(_missing(encoder, stored, fitted), _AGAIN)]
     day = datetime.fromtimestamp(fitted.fitted_ms / SECOND_MS, UTC).date()
     every = fitted.cards.keys() | cards.keys()
-    changed = sum(fitted.cards.get(one) != cards.get(one) for one in every)
+    changed = sum(fitted.cards.get(card_id) != cards.get(card_id) for card_id in every)
     if changed > MAX_CHANGED * len(every):
         what = f"{changed} of {len(every)} specialists have changed, come or gone since {day}"
         return [_trouble(f"thresholds were fitted for other specialists: {what}", _AGAIN)]

@@ -53,10 +53,10 @@ def probed(
 ) -> Sequence[Probed]:
     """Return the buckets whose use ramps up again. over: holds as of ``hold_rows.over``; None to read them."""
     holds = hold_rows.over(connection, now_ms) if over is None else over
-    found = []
+    states = []
     for hold in holds:
         since_ms = hold.until_ms if hold.until_ms is not None else now_ms
-        answered = [one for one in run_rows.answered_since(connection, since_ms) if hold.is_on(one)]
+        answered = [run for run in run_rows.answered_since(connection, since_ms) if hold.is_on(run)]
         allowed = ramp(len(answered))
         # A probe of an earlier limit whose model has not answered yet still counts as the probe of this one.
         earlier_ms = hold_rows.first_end_over(connection, hold.bucket, now_ms) or since_ms
@@ -64,8 +64,8 @@ def probed(
             hold.is_on(ran_on(run)) and (run.started_ms >= since_ms or (_silent(run) and run.started_ms >= earlier_ms))
             for run in live
         )
-        found.append(Probed(hold, allowed, max(0, allowed - living)))
-    return found
+        states.append(Probed(hold, allowed, max(0, allowed - living)))
+    return states
 
 
 def _silent(run: Run) -> bool:
@@ -76,25 +76,25 @@ def _silent(run: Run) -> bool:
 def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold], now_ms: int) -> Mapping[Bucket, int]:
     """Return how many runs may begin on each limited bucket anyway: a single one at growing intervals while they meet
     the limit, and more once a model has answered."""
-    found = {}
+    rooms = {}
     for hold in in_force:
         met, last_ms = hold_rows.met(connection, hold.bucket, now_ms)
         if not met:
             continue
-        answered = sum(1 for one in run_rows.answered_since(connection, last_ms) if hold.is_on(one))
+        answered = sum(1 for run in run_rows.answered_since(connection, last_ms) if hold.is_on(run))
         living = sum(1 for run in live if run.started_ms >= last_ms and hold.is_on(ran_on(run)))
         rests = not answered and now_ms < last_ms + try_pause_ms(met)
-        found[hold.bucket] = 0 if rests else max(0, ramp(answered) - living)
-    return found
+        rooms[hold.bucket] = 0 if rests else max(0, ramp(answered) - living)
+    return rooms
 
 
 def close_ramped(connection: Connection, agents: Sequence[AgentSpec], now_ms: int) -> None:
     """End the ramp of buckets that allow as many runs as the agents that draw on them have slots."""
-    for one in probed(connection, (), now_ms):
-        bucket = one.hold.bucket
+    for probe in probed(connection, (), now_ms):
+        bucket = probe.hold.bucket
         drawing = (agent for agent in agents if bucket.is_of(agent.name, agent.kind, agent.quota_account))
-        if one.allowed >= sum(agent.max_concurrent for agent in drawing):
-            hold_rows.close(connection, one.hold, now_ms)
+        if probe.allowed >= sum(agent.max_concurrent for agent in drawing):
+            hold_rows.close(connection, probe.hold, now_ms)
 
 
 def note_answer(connection: Connection, run: Run, agents: Sequence[AgentSpec], now_ms: int) -> None:
@@ -214,7 +214,7 @@ def agent_states(
             problem=registry.health(agent.name).problem,
             holds=(
                 *_holds_seen(
-                    agent, [*((hold, None) for hold in holds), *((one.hold, one.room) for one in probed)], tries
+                    agent, [*((hold, None) for hold in holds), *((probe.hold, probe.room) for probe in probed)], tries
                 ),
                 *spent.get(agent.name, ()),
             ),

@@ -137,8 +137,10 @@ def _subject(connection: Connection, decider: Decider, row: Decision) -> Subject
 
 def _was_routed(connection: Connection, row: Decision) -> bool:
     """Return whether an earlier decision covers the task in this generation."""
-    earlier = [one for one in decision_rows.of_task(connection, row.task_id or "") if one.generation == row.generation]
-    kinds = {DecisionKind(one.kind) for one in earlier if one.id != row.id and one.at_ms <= row.at_ms}
+    earlier = [
+        other for other in decision_rows.of_task(connection, row.task_id or "") if other.generation == row.generation
+    ]
+    kinds = {DecisionKind(other.kind) for other in earlier if other.id != row.id and other.at_ms <= row.at_ms}
     return not kinds.isdisjoint(FOLLOWED)
 
 

@@ -305,8 +305,10 @@ def _with_fee(connection: Connection, run: Run, outcome: Outcome) -> Outcome:
         return outcome
     is_done = outcome.status is OutcomeStatus.SUCCEEDED and outcome.handoff is None
     if is_done:
-        others = [one for one in run_rows.of_task(connection, run.task_id) if one.generation == run.generation]
-        is_done = not any(one.ended_as == OutcomeStatus.SUCCEEDED for one in others if one.specialist == run.specialist)
+        others = [other for other in run_rows.of_task(connection, run.task_id) if other.generation == run.generation]
+        is_done = not any(
+            other.ended_as == OutcomeStatus.SUCCEEDED for other in others if other.specialist == run.specialist
+        )
     usd = pricing.usd(outcome, is_done=is_done)
     if not usd:
         return outcome

@@ -141,16 +141,16 @@ class Chooser:
         try:
             if self._database.read(lambda connection: self._model.hold(connection, self._clock())) is not None:
                 raise ModelFault(Cause.LIMITED, self._model.hold_text())
-            said = choice.answer(self._model.ask(choice.question, self._timeout_s, anyway=task.generation > 1))
+            answer = choice.answer(self._model.ask(choice.question, self._timeout_s, anyway=task.generation > 1))
         except NoAnswer as fault:
             log.warning("choice_fallback", task=task.name, task_id=task.id, cause=fault.cause, detail=fault.detail)
             self._met(task, fault)
             return None
         with self._lock:
-            self._known[key] = said
+            self._known[key] = answer
             while len(self._known) > _CACHE_SIZE:
                 self._known.popitem(last=False)
-        return said
+        return answer
 
     def _met(self, task: Task, fault: NoAnswer) -> None:
         if not isinstance(fault, ModelFault) or fault.cause is not Cause.LIMITED:

@@ -191,15 +191,15 @@ class Decider:
         without: tasks to leave out. faults: records tasks that cannot be judged, which are left out.
         """
         visible_to: dict[_Whose, frozenset[str]] = {}
-        found, long = [], []
+        short, long = [], []
         for task, content in queue.unrouted(connection, BATCH_SIZE, without):
             looking = partial(self._looked_at, connection, task, content, visible_to)
             looked = faults.attempt(item_of(Activity.ROUTE, task), looking, whole=False)
             if isinstance(looked, Subject):
-                found.append(looked)
+                short.append(looked)
             elif looked is not None:
                 long.append((task, looked))
-        return found, long
+        return short, long
 
     def _looked_at(
         self, connection: Connection, task: Task, content: queue.Content, visible_to: dict[_Whose, frozenset[str]]
@@ -321,38 +321,40 @@ class Decider:
         """Decide the requests by comparison. digest: see ``decide``."""
         if not asked or self._directory is None or self._fallback is None:
             return []
-        requests, organisations = [one.request for one in asked], [one.organisation for one in asked]
+        requests, organisations = [item.request for item in asked], [item.organisation for item in asked]
         degraded = False
         directory, rules = self._directory, self._rules
         try:
-            roster, found, learned = directory.look(requests, organisations, digest)
+            roster, similarities, learned = directory.look(requests, organisations, digest)
             self.trouble = None
         except EncoderFault as fault:
             self.trouble = Trouble.after(self.trouble, str(fault), self._clock())
             log.warning("encoder_failed", problem=str(fault), note="words are compared instead")
             degraded, directory, rules = True, self._fallback, self._fallback_rules
-            roster, found, learned = directory.look(requests, organisations, digest)
+            roster, similarities, learned = directory.look(requests, organisations, digest)
         by_words: Sequence[Mapping[str, Likeness]] = [NO_LIKENESS] * len(asked)
         if rules.calibration.weights.words:
-            by_words = [one.likeness for one in self._fallback.compare(self._fallback.roster(digest), requests)]
+            by_words = [
+                comparison.likeness for comparison in self._fallback.compare(self._fallback.roster(digest), requests)
+            ]
         versions = rules.versions.model_copy(update={"registry": roster.registry_hash, "encoder": directory.encoder.id})
         rules = replace(rules, versions=versions)
         records = []
-        for one, compared, words in zip(asked, found, by_words, strict=True):
-            cards = {name: card for name, card in roster.cards.items() if name in one.visible and self._can_do(card)}
-            needs = replace(one.needs, away=frozenset(name for name, card in cards.items() if self._is_away(card)))
+        for item, compared, words in zip(asked, similarities, by_words, strict=True):
+            cards = {name: card for name, card in roster.cards.items() if name in item.visible and self._can_do(card)}
+            needs = replace(item.needs, away=frozenset(name for name, card in cards.items() if self._is_away(card)))
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
             # Do not stop the task twice: after an approval, nobody is asked for the specialist.
-            if one.was_asked or (needs.approved and of_task.on_ambiguity is OnAmbiguity.CLARIFY):
+            if item.was_asked or (needs.approved and of_task.on_ambiguity is OnAmbiguity.CLARIFY):
                 of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
             if needs.approved:
                 of_task = replace(of_task, on_vague=OnVague.DEFAULT)
-            known, now_ms = learned[one.organisation], self._clock()
+            known, now_ms = learned[item.organisation], self._clock()
             votes = known.votes(compared.task, now_ms)
             topic = topic_of(cards.values(), compared.likeness)
             ranked = rank(
-                one.request,
+                item.request,
                 tuple(cards.values()),
                 compared.likeness,
                 rules.calibration,
@@ -363,9 +365,9 @@ class Decider:
                 now_ms=now_ms,
             )
             record = decide(ranked, cards, of_task, needs=needs, topic=topic, votes=votes, degraded=degraded)
-            if not one.was_asked:
-                record = unless_vague(record, assess(one.request.text), of_task)
-            records.append(record.model_copy(update={"unheeded": one.request.unheeded}))
+            if not item.was_asked:
+                record = unless_vague(record, assess(item.request.text), of_task)
+            records.append(record.model_copy(update={"unheeded": item.request.unheeded}))
         return records
 
 
@@ -416,7 +418,7 @@ def _addressed(connection: Connection, text: str, visible: frozenset[str]) -> st
     if WIDE_AT.search(text) is None:
         return None
     cards = specialist_rows.cards(connection, visible)
-    names = Names((Participant(one.id, one.title) for one in cards.values()), of_task=True)
+    names = Names((Participant(card.id, card.title) for card in cards.values()), of_task=True)
     return names.addressed(text)
 
 

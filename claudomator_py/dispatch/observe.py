@@ -450,18 +450,18 @@ class Observer:
 
     def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[ActiveHold]]:
         """Return the holds by the agents' own budgets, by agent."""
-        found: dict[str, list[ActiveHold]] = {}
+        by_agent: dict[str, list[ActiveHold]] = {}
         for agent in self._registry.agents:
             holds = [] if spent is None else self._budgets.day_holds(agent, spent)
             if self._budgets.keeps_windows(agent):
-                said = spending_rows.windows(connection, agent.kind, agent.quota_account)
-                holds += self._budgets.window_holds(agent, said, now_ms)
-            found[agent.name] = holds
-        return found
+                windows = spending_rows.windows(connection, agent.kind, agent.quota_account)
+                holds += self._budgets.window_holds(agent, windows, now_ms)
+            by_agent[agent.name] = holds
+        return by_agent
 
 
 def _asked(row: ClassificationRow, registry: AgentRegistry) -> AskedTier:
-    agent, said = registry.find(row.agent), row.said_agent
+    agent, reported = registry.find(row.agent), row.said_agent
     known = (row.agent, agent.kind) if agent is not None else (row.agent,)
     return AskedTier.model_validate(
         {
@@ -472,6 +472,6 @@ def _asked(row: ClassificationRow, registry: AgentRegistry) -> AskedTier:
             "tier": row.tier,
             "cause": row.cause,
             "detail": row.detail,
-            "said_agent": said if said and all(differs(said, name) for name in known) else None,
+            "said_agent": reported if reported and all(differs(reported, name) for name in known) else None,
         }
     )

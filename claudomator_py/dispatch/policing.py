@@ -356,12 +356,12 @@ def _approval_text(verdict: Verdict, demanded: Demanded) -> str:
     """Return the request for approval, with the rules that require it, each with its detail."""
     details = {check.rule: check.detail for check in verdict.checks if check.detail}
     rules = [rule for rule in demanded.rules if rule != BEFORE_FIRST_RUN]
-    told = "; ".join(f"{rule}: {details[rule]}" if rule in details else rule for rule in rules)
+    rule_text = "; ".join(f"{rule}: {details[rule]}" if rule in details else rule for rule in rules)
     if not rules:
         return ASKS_FIRST
     if len(rules) < len(demanded.rules):
-        return f"{ASKS_FIRST}, and needs it by policy ({told})"
-    return f"needs approval by policy ({told})"
+        return f"{ASKS_FIRST}, and needs it by policy ({rule_text})"
+    return f"needs approval by policy ({rule_text})"
 
 
 def try_rules(

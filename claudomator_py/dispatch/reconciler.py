@@ -289,8 +289,8 @@ class Reconciler:
         if not task_ids:
             return
         ids = set(task_ids.values())
-        found = self._database.read(lambda connection: [task_rows.find(connection, task_id) for task_id in ids])
-        there = {task.id for task in found if task is not None and task.state not in ENDED}
+        tasks = self._database.read(lambda connection: [task_rows.find(connection, task_id) for task_id in ids])
+        there = {task.id for task in tasks if task is not None and task.state not in ENDED}
         self._faults.forget(item for item, task_id in task_ids.items() if task_id not in there)
 
     def _report(
@@ -329,7 +329,7 @@ class Reconciler:
             for task in wanted
             if task.id not in self._seen
         ]
-        return min((one for one in left if one.since_ms < begun_ms), key=lambda one: one.since_ms, default=None)
+        return min((task for task in left if task.since_ms < begun_ms), key=lambda task: task.since_ms, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,7 +222,7 @@ class HandoffSubject:
 def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> Handoff:
     """Return the handoff document with secrets redacted. Raises HandoffRefused."""
     run, spec, context = subject.run, subject.spec, subject.context
-    ended = [one for one in context.before if one.state == "ended" and one.outcome is not None]
+    ended = [run for run in context.before if run.state == "ended" and run.outcome is not None]
     last = context.hops[-1] if context.hops else None
     hop = last if last is not None and ended and ended[-1].id == last.run_id else None
     deadline_ms = run.started_ms + spec.timeout
@@ -239,7 +239,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             decisions=_decisions(context.decisions, run),
             extracted=extracted(spec.instructions, redactor),
             evidence=Evidence(
-                runs=tuple(one.id for one in ended[-MAX_FIELDS:]),
+                runs=tuple(run.id for run in ended[-MAX_FIELDS:]),
                 branch=None if context.tree is None else context.tree.branch,
                 files=_files(context.hops, redactor),
             ),
@@ -262,7 +262,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
 
 def _files(hops: Sequence[HandoffRecord], redactor: Redactor) -> tuple[str, ...]:
     """Return the files that handoffs name, without duplicates and in order: the newest, if there are too many."""
-    named = dict.fromkeys(_clean(file, redactor) for one in hops for file in one.asked.files)
+    named = dict.fromkeys(_clean(file, redactor) for hop in hops for file in hop.asked.files)
     return tuple(named)[-MAX_FIELDS:]
 
 
@@ -309,7 +309,7 @@ def _failures(ended: Sequence[Run], redactor: Redactor) -> tuple[EarlierFailure,
         outcome = Outcome.model_validate(run.outcome)
         if outcome.status in _WELL or outcome.reason is None:
             continue
-        denied = _short(tuple(dict.fromkeys(one.tool for one in outcome.denied)), redactor)[:MAX_FIELDS]
+        denied = _short(tuple(dict.fromkeys(call.tool for call in outcome.denied)), redactor)[:MAX_FIELDS]
         failures.append(
             EarlierFailure(
                 run=run.id,

@@ -98,8 +98,8 @@ class LearnedRouting:
 
     def _rows(self, connection: Connection, organisation: str) -> _Read:
         standings = {
-            (one.specialist, one.topic): SpecialistStats(one.performance, one.last_success_ms)
-            for one in learning_rows.standings(connection, organisation)
+            (standing.specialist, standing.topic): SpecialistStats(standing.performance, standing.last_success_ms)
+            for standing in learning_rows.standings(connection, organisation)
         }
         if not self._calibration.learned:
             return _Read(standings, ())
@@ -107,14 +107,14 @@ class LearnedRouting:
         if labels:  # without overrides, confirmations have nothing to weigh against
             labels += learning_rows.confirmations(connection, organisation, MAX_EXAMPLES)
         specs = learning_rows.specs(connection, labels)
-        lessons = (_lesson(one, specs[one.decision_id]) for one in labels if one.decision_id in specs)
+        lessons = (_lesson(label, specs[label.decision_id]) for label in labels if label.decision_id in specs)
         return _Read(standings, tuple(lessons))
 
     def _learned(self, organisation: str, read: _Read, space: "Space") -> LearnedWeights:
         if not read.lessons:
             return LearnedWeights(read.standings, None, space)
         if organisation not in self._lessons:
-            rows = space.placed(self._encoded(organisation, [one.text for one in read.lessons]))
+            rows = space.placed(self._encoded(organisation, [lesson.text for lesson in read.lessons]))
             self._lessons[organisation] = Lessons(read.lessons, rows, self._calibration.alike)
         return LearnedWeights(read.standings, self._lessons[organisation], space)
 
@@ -307,7 +307,7 @@ class SpecialistDirectory:
         """Return each task compared with all cards. Raises EncoderFault."""
         texts = [request.compared for request in requests]
         vectors = encoded(self._encoder, texts) if texts else ()
-        return [Comparison(self._compared(partial(roster.space.likeness, one)), one) for one in vectors]
+        return [Comparison(self._compared(partial(roster.space.likeness, vector)), vector) for vector in vectors]
 
     def learned(self, roster: Roster, organisations: Sequence[str | None]) -> Mapping[str | None, LearnedWeights]:
         """Return what each organisation has learned; None stands for tasks without an organisation. Raises

@@ -88,15 +88,15 @@ class Budgets:
         budget = self._budget()
         if not budget.units:
             return None
-        found = _room(budget, spent_today.total)
-        if found is None:
+        room = _room(budget, spent_today.total)
+        if room is None:
             return DayLeft(until=spent_today.day.end_ms)
-        return DayLeft(figures=found.figures, until=spent_today.day.end_ms, room=found.runs)
+        return DayLeft(figures=room.figures, until=spent_today.day.end_ms, room=room.runs)
 
     def day_holds(self, agent: AgentSpec, spent_today: Spent) -> list[ActiveHold]:
         """Return the holds by the agent's own daily budget."""
-        found = _room(agent.budget, spent_today.of(agent.name))
-        if found is None:
+        room = _room(agent.budget, spent_today.of(agent.name))
+        if room is None:
             return []
         hold = ActiveHold(
             bucket=f"{agent.name} today",
@@ -104,14 +104,15 @@ class Budgets:
             until=spent_today.day.end_ms,
             provenance=Provenance.OPERATOR,
             source="",
-            figures=found.figures,
-            room=found.runs or None,
+            figures=room.figures,
+            room=room.runs or None,
         )
         return [hold]
 
-    def window_holds(self, agent: AgentSpec, said: Mapping[str, WindowUse], now_ms: int) -> list[ActiveHold]:
-        """Return the holds by the agent's share of its windows and by reserved hours. said: the latest report of each
-        window of its account."""
+    def window_holds(self, agent: AgentSpec, windows: Mapping[str, WindowUse], now_ms: int) -> list[ActiveHold]:
+        """Return the holds by the agent's share of its windows and by reserved hours.
+
+        windows: the latest report of each window of its account."""
         return [
             ActiveHold(
                 bucket=f"{agent.name} {name}",
@@ -125,7 +126,7 @@ class Budgets:
                 share=kept.share,
                 reserved=kept.hours,
             )
-            for name, use in said.items()
+            for name, use in windows.items()
             if use.resets_at > now_ms
             for kept in self._kept(agent, use, now_ms)
             if use.used >= kept.share
@@ -160,18 +161,18 @@ class Budgets:
             return change(connection)
         before = self._used_up(connection, run, agent)
         done = change(connection)
-        for of, found in self._used_up(connection, run, agent).items():
+        for of, unit in self._used_up(connection, run, agent).items():
             if of not in before:
                 until_ms = self.day(run.started_ms).end_ms
-                data = {"agent": found.agent, "budget": found.model_dump(mode="json"), "until": until_ms}
+                data = {"agent": unit.agent, "budget": unit.model_dump(mode="json"), "until": until_ms}
                 record(connection, now_ms, "budget_spent", data=data)
         return done
 
     def _used_up(self, connection: Connection, run: Run, agent: AgentSpec) -> dict[BudgetOf, SpentBudget]:
         """Return the daily budgets that the run draws on and that are used up."""
         drawn_on = self._of_day(connection, run, agent)
-        found = ((one, spent(one.budget, one.spending)) for one in drawn_on)
-        return {one.of: one.used_up(unit) for one, unit in found if unit is not None}
+        exceeded = ((budget, spent(budget.budget, budget.spending)) for budget in drawn_on)
+        return {budget.of: budget.used_up(unit) for budget, unit in exceeded if unit is not None}
 
     def watches(self, spec: TaskSpec, agent: AgentSpec) -> bool:
         """Return whether the usage of a run could end it or keep others from beginning."""
@@ -182,25 +183,25 @@ class Budgets:
 
     def over(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> SpentBudget | None:
         """Return the used-up budget for which the run has to stop, if any."""
-        for one in self._drawn_on(connection, run, spec, agent):
-            unit = overspent(one.budget, one.spending)
+        for drawn in self._drawn_on(connection, run, spec, agent):
+            unit = overspent(drawn.budget, drawn.spending)
             if unit is not None:
-                return one.used_up(unit)
+                return drawn.used_up(unit)
         return None
 
     def usd_left(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
         """Return how many US dollars the run may still use; None for no limit."""
         drawn_on = self._drawn_on(connection, run, spec, agent)
-        amounts = [left(one.budget, one.spending, Unit.USD) for one in drawn_on]
+        amounts = [left(drawn.budget, drawn.spending, Unit.USD) for drawn in drawn_on]
         known = [amount for amount in amounts if amount is not None]
         return min(known) if known else None
 
     def _drawn_on(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> "list[_DrawnOn]":
         """Return the budgets that the run draws on."""
-        found = self._of_day(connection, run, agent)
+        drawn = self._of_day(connection, run, agent)
         if not spec.budget.units:
-            return found
-        return [_DrawnOn(BudgetOf.TASK, None, spec.budget, spending_rows.of_task(connection, run.task_id)), *found]
+            return drawn
+        return [_DrawnOn(BudgetOf.TASK, None, spec.budget, spending_rows.of_task(connection, run.task_id)), *drawn]
 
     def _has_budget_of_day(self, agent: AgentSpec) -> bool:
         """Return whether a run of the agent draws on a daily budget."""

@@ -125,8 +125,8 @@ class Starter:
                     committing.append((item, *begun))
                     contents[begun[0].run.id] = queued.content
                 if len(committing) == TOGETHER:
-                    settled, committing = committing, []
-                    started += self._spawn_all(settled, settle)
+                    batch, committing = committing, []
+                    started += self._spawn_all(batch, settle)
         finally:
             started += self._spawn_all(committing, settle)
         return Begun(started, tuple(conflicts), contents)

@@ -229,7 +229,7 @@ class BlockCode(StrEnum):
     @property
     def parameters(self) -> tuple[str, ...]:
         """The parameters that its words may name, in order."""
-        names = (name for one in placeholders(self.words) for name in _MADE_OF.get(one, (one,)))
+        names = (name for placeholder in placeholders(self.words) for name in _MADE_OF.get(placeholder, (placeholder,)))
         return tuple(dict.fromkeys(names))
 
 
@@ -296,7 +296,7 @@ class Blocked(Coded):
         """When this may change by itself, in epoch milliseconds; for limited agents, when the first one resets."""
         if self.params.until is not None or self.code not in (BlockCode.AGENTS_LIMITED, BlockCode.AGENTS_SPENT):
             return self.params.until
-        return min((one.params.until for one in self.params.agents if one.params.until is not None), default=None)
+        return min((agent.params.until for agent in self.params.agents if agent.params.until is not None), default=None)
 
     def having(self, **params: object) -> "Blocked":
         """Return a copy with these parameters replaced."""

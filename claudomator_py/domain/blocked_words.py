@@ -104,13 +104,13 @@ def _plain(value: object, _: bool) -> Sentence:
 
 
 def _agents(values: Iterable[Blocked], brief: bool) -> Sentence:
-    found = list(values)
-    return joined([sentence(one, brief=brief) for one in (found[:1] if brief else found)], "; ")
+    listed = list(values)
+    return joined([sentence(value, brief=brief) for value in (listed[:1] if brief else listed)], "; ")
 
 
 def refs_text(values: Iterable[TaskRef]) -> str:
     """Return tasks by name, with their states."""
-    return ", ".join(_ref_text(one) for one in values)
+    return ", ".join(_ref_text(value) for value in values)
 
 
 def _ref_text(ref: TaskRef) -> str:

@@ -165,7 +165,11 @@ def forecast(readings: Sequence[Reading]) -> Forecast | None:
     if not readings:
         return None
     last = readings[-1]
-    recent = [one for one in readings if one.use.resets_at == last.use.resets_at and one.at_ms >= last.at_ms - PACE_MS]
+    recent = [
+        reading
+        for reading in readings
+        if reading.use.resets_at == last.use.resets_at and reading.at_ms >= last.at_ms - PACE_MS
+    ]
     since = recent[0]
     took_ms, rise = last.at_ms - since.at_ms, last.use.used - since.use.used
     if took_ms < MIN_PACE_MS or rise <= 0 or last.use.used >= 1:
@@ -277,14 +281,14 @@ def _figures_text(unit: Unit, amount: float, limit: float) -> str:
 def all_figures(budget: Budget, spending: Spending) -> str:
     """Return what was spent of everything the budget limits: ``2.10 of 20.00 USD, 5 of 9 runs``; empty without
     limits."""
-    found = [figures_of(budget, spending, unit) for unit in budget.units]
-    return ", ".join(_figures_text(one.unit, one.spent, one.limit) for one in found)
+    figures = [figures_of(budget, spending, unit) for unit in budget.units]
+    return ", ".join(_figures_text(figure.unit, figure.spent, figure.limit) for figure in figures)
 
 
 def unknown_figures(budget: Budget, spending: Spending) -> str:
     """Return which of these figures are incomplete: ``cost of 1 run not known``; empty if none is."""
-    found = [figures_of(budget, spending, unit) for unit in budget.units[:1]]
-    return "".join(_unknown_text(one.unpriced, one.uncounted) for one in found)
+    figures = [figures_of(budget, spending, unit) for unit in budget.units[:1]]
+    return "".join(_unknown_text(figure.unpriced, figure.uncounted) for figure in figures)
 
 
 def with_unknown(figures: str, unknown: str) -> str:

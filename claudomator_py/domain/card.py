@@ -154,7 +154,7 @@ def _free(value: str) -> str:
 
 
 def _agents(value: tuple[str, ...]) -> tuple[str, ...]:
-    remote = next((one for one in value if one.startswith(("hub:", "http:"))), None)
+    remote = next((agent for agent in value if agent.startswith(("hub:", "http:"))), None)
     if remote is not None:
         raise refusal(f"`{shown(remote)}` is a specialist, not an agent", "remove it, or name it as `fallback`")
     return value

@@ -232,7 +232,7 @@ class RunChanges(ChangeRecord):
             f"{counted(some, kind)} {word}"
             for word in ("made", "moved", "renamed", "deleted")
             for kind, prefix in (("branch", _BRANCH), ("tag", _TAG))
-            if (some := sum(told == word and name.startswith(prefix) for name, told in words.items()))
+            if (some := sum(status == word and name.startswith(prefix) for name, status in words.items()))
         ]
 
     def _renamed(self) -> dict[str, str]:

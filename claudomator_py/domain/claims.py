@@ -31,11 +31,13 @@ class _Words:
 
 def claims_changes(text: str) -> bool:
     """Return whether a result's text claims that files were changed."""
-    said = folded(text[:MAX_CHARS])
-    sentences = [_QUOTED.sub(" x ", one) for one in _SENTENCE_END.split(said)]
-    seen = frozenset(_WORD.findall(said))
+    words_of_text = folded(text[:MAX_CHARS])
+    sentences = [_QUOTED.sub(" x ", sentence) for sentence in _SENTENCE_END.split(words_of_text)]
+    seen = frozenset(_WORD.findall(words_of_text))
     return any(
-        _claims(said, sentences, words) for words in _languages() if not words.first or not words.first.isdisjoint(seen)
+        _claims(words_of_text, sentences, words)
+        for words in _languages()
+        if not words.first or not words.first.isdisjoint(seen)
     )
 
 
@@ -44,26 +46,26 @@ def folded(text: str) -> str:
     apart = unicodedata.normalize("NFKD", text).casefold().translate(_DOUBLE_S)
     # Compose again for scripts where marks make other letters, such as Japanese and Korean; Latin accents are gone by
     # now.
-    bare = "".join(one for one in apart if not unicodedata.combining(one) or one in "\u3099\u309a\u0306")
+    bare = "".join(letter for letter in apart if not unicodedata.combining(letter) or letter in "\u3099\u309a\u0306")
     return unicodedata.normalize("NFKC", bare)
 
 
-def _claims(said: str, sentences: Sequence[str], words: _Words) -> bool:
-    if any(one in said for one in words.none):
+def _claims(text: str, sentences: Sequence[str], words: _Words) -> bool:
+    if any(phrase in text for phrase in words.none):
         return False
     return any(_is_claim(sentence, words) for sentence in sentences)
 
 
 def _is_claim(sentence: str, words: _Words) -> bool:
     if not words.first:
-        return any(one in sentence for one in words.done) and not any(
-            one in sentence for one in (*words.refuted, *words.outside)
+        return any(phrase in sentence for phrase in words.done) and not any(
+            phrase in sentence for phrase in (*words.refuted, *words.outside)
         )
     spaced = f" {' '.join(_WORD.findall(sentence))} "
     if _has(spaced, words.outside):
         return False
-    for one in words.done:
-        before, there, after = spaced.partition(f" {one} ")
+    for phrase in words.done:
+        before, there, after = spaced.partition(f" {phrase} ")
         # What follows describes what was done, except for a word as in "changed nothing".
         if (
             there
@@ -75,7 +77,7 @@ def _is_claim(sentence: str, words: _Words) -> bool:
 
 
 def _has(spaced: str, words: Sequence[str]) -> bool:
-    return any(f" {one} " in spaced for one in words)
+    return any(f" {word} " in spaced for word in words)
 
 
 @cache
@@ -96,11 +98,11 @@ def _languages() -> tuple[_Words, ...]:
             refuted=_listed(entry["not"]),
             outside=_listed(entry["outside"]),
             none=_listed(entry["none"]),
-            first=frozenset(() if name in _UNSPACED else (one.split()[0] for one in _listed(entry["done"]))),
+            first=frozenset(() if name in _UNSPACED else (item.split()[0] for item in _listed(entry["done"]))),
         )
         for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
     )
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    return tuple(word for one in folded(text).split(",") if (word := " ".join(one.split())))
+    return tuple(word for phrase in folded(text).split(",") if (word := " ".join(phrase.split())))

@@ -125,7 +125,7 @@ def words_of(text: str, *, listed: bool = False) -> list[str]:
     if first.bare.startswith("-"):
         message = f"begins with `{shown(first.text)}`, which is no program"
         raise BadCommand(message, "begin it with the program, or write program and arguments as a list of its own")
-    shell_inside = any(_is_shell(one.text, other.text) for one, other in pairwise(words))
+    shell_inside = any(_is_shell(word.text, other.text) for word, other in pairwise(words))
     for word in words:
         if (word.expands and not shell_inside) or _has_sign(word.bare):
             raise _needs_shell(text, word, listed)
@@ -206,8 +206,8 @@ def _extend(word: _Word, token: re.Match[str]) -> None:
         case "plain":
             word.add(token[0], quoted=False)
         case "double":
-            said = token["double"]
-            word.expands |= _EXPANSION.search(re.sub(r"\\.", _QUOTED, said, flags=re.DOTALL)) is not None
-            word.add(_ESCAPED_IN_DOUBLE.sub(lambda escaped: escaped[1].strip("\n"), said), quoted=True)
+            quoted = token["double"]
+            word.expands |= _EXPANSION.search(re.sub(r"\\.", _QUOTED, quoted, flags=re.DOTALL)) is not None
+            word.add(_ESCAPED_IN_DOUBLE.sub(lambda escaped: escaped[1].strip("\n"), quoted), quoted=True)
         case kind:
             word.add(token[str(kind)], quoted=True)

@@ -117,15 +117,15 @@ def name_suggestion(name: str, valid: Sequence[str], listing: str | None) -> str
     """
     if len(valid) <= _FEW or near(name, valid):
         return suggestion(name, valid)
-    said = f"the names nearest to it are {', '.join(_nearest(name, valid, most=_FEW, cutoff=0))}"
-    return said if listing is None else f"{said}; `{listing}` lists them all"
+    hint = f"the names nearest to it are {', '.join(_nearest(name, valid, most=_FEW, cutoff=0))}"
+    return hint if listing is None else f"{hint}; `{listing}` lists them all"
 
 
 def _nearest(word: str, valid: Iterable[str], *, most: int, cutoff: float) -> list[str]:
     """The valid words with at least this similarity, from 0 to 1, closest first."""
     by_folded = {known.casefold(): known for known in valid}
-    found = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=most, cutoff=cutoff)
-    return [by_folded[each] for each in found]
+    matches = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=most, cutoff=cutoff)
+    return [by_folded[each] for each in matches]
 
 
 def printable(text: str) -> str:
@@ -242,11 +242,11 @@ class Invalid(ServiceError):
         cls,
         problems: Sequence[Problem],
         *,
-        said: int | None = None,
+        listed: int | None = None,
         remedy: str = "Fix the listed problems and retry.",
     ) -> "Invalid":
-        """Make the refusal for these problems. said: how many of them ``detail`` includes; None for all."""
-        return cls(problems_text(problems[:said]), remedy=remedy, problems=problems)
+        """Make the refusal for these problems. listed: how many of them ``detail`` includes; None for all."""
+        return cls(problems_text(problems[:listed]), remedy=remedy, problems=problems)
 
 
 class BadCursor(ServiceError):

@@ -233,12 +233,12 @@ def _tools(value: object) -> object:
     """The names in a text that lists several; in a list, rejoins items that YAML split at a comma within brackets."""
     if isinstance(value, str):
         return list(divided(value)) or value
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         return value
     joined: list[str] = []
-    for one in value:
+    for item in value:
         is_open = bool(joined) and joined[-1].count("(") > joined[-1].count(")")
-        joined[-1:] = [f"{joined[-1]}, {one}"] if is_open else [*joined[-1:], one]
+        joined[-1:] = [f"{joined[-1]}, {item}"] if is_open else [*joined[-1:], item]
     is_open = bool(joined) and joined[-1].count("(") > joined[-1].count(")")
     return value if is_open else joined
 

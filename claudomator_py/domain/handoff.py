@@ -285,19 +285,19 @@ def parse_handoff(text: str) -> HandoffRequest | None:
 def without_request(text: str) -> str | None:
     """Return a message without the request at its end; None if nothing else is left. From here on the request is data,
     and not everybody who may read the rest may know the specialist it names."""
-    said = text.rstrip()
-    return said[: said.rindex(HANDOFF_MARKER)].rstrip() or None
+    stripped = text.rstrip()
+    return stripped[: stripped.rindex(HANDOFF_MARKER)].rstrip() or None
 
 
 def _fenced(lines: list[str]) -> bool:
     """True if a fenced block is open at the end of the lines (CommonMark 0.31, 4.5)."""
     opened: str | None = None
     for line in lines:
-        found = _FENCE.match(line)
-        if found is None:
+        match = _FENCE.match(line)
+        if match is None:
             continue
         if opened is None:
-            opened = found[1]
-        elif found[1].startswith(opened) and not line[found.end() :].strip():
+            opened = match[1]
+        elif match[1].startswith(opened) and not line[match.end() :].strip():
             opened = None
     return opened is not None

@@ -80,12 +80,12 @@ class InputRequest(BaseModel):
         ``resources/concealment.py``."""
         if self.refused_handoff is not None:
             refused = self.refused_handoff
-            said = (
+            text = (
                 f"{self.text} {refused.text}"
                 if self.text
                 else f"would hand it on to {refused.to}, but {refused.why.text}."
             )
-            return f"{said} If you approve, {self.agent} continues with it"
+            return f"{text} If you approve, {self.agent} continues with it"
         if self.unclear is not None and self.kind is InputKind.APPROVAL:
             return f"{self.text}; {self.unclear.text}, so whoever approves it says which specialist is meant"
         if self.unclear is not None:
@@ -145,8 +145,8 @@ class ToolGrant(BaseModel):
 
     def acts(self, kind: str) -> tuple[str, ...]:
         """Return the digests of the allowed calls beyond the task's reach, for an agent of that kind."""
-        found = (digest_in(tool) for tool in self.tools) if kind == self.kind else ()
-        return tuple(digest for digest in found if digest is not None)
+        digests = (digest_in(tool) for tool in self.tools) if kind == self.kind else ()
+        return tuple(digest for digest in digests if digest is not None)
 
 
 def question_in(text: str) -> str | None:
@@ -156,11 +156,11 @@ def question_in(text: str) -> str | None:
     fenced block the marker means nothing.
     """
     opened: str | None = None
-    for found in _MARKED_OR_FENCE.finditer(text):
-        fence = found["fence"]
+    for match in _MARKED_OR_FENCE.finditer(text):
+        fence = match["fence"]
         if fence is None:
             if opened is None:
-                return _fit(text[found.end() :].strip()) or None
+                return _fit(text[match.end() :].strip()) or None
         elif opened is None:
             opened = fence
         elif fence.startswith(opened):
@@ -224,7 +224,7 @@ def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputReq
 
 def named(tools: Sequence[Denied]) -> str:
     """Return the tool calls in words: ``Bash(npm publish)``."""
-    calls = list(dict.fromkeys(_short_text(one) for one in tools))
+    calls = list(dict.fromkeys(_short_text(call) for call in tools))
     more = len(calls) - _NAMED
     return ", ".join(calls[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 

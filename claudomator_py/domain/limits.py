@@ -158,10 +158,10 @@ def ramp(answered: int) -> int:
 
 def window_text(window: str) -> str:
     """Return a window in words: ``five_hour`` is the 5h window, ``seven_day_opus`` the 7d opus window."""
-    found = _WINDOW.fullmatch(window)
-    if found is None:
+    match = _WINDOW.fullmatch(window)
+    if match is None:
         return window
-    number, unit, rest = found.groups()
+    number, unit, rest = match.groups()
     family = f" {rest.replace('_', ' ')}" if rest else ""
     return f"{_NUMBERS[number]}{unit[0]}{family} window"
 

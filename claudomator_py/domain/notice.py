@@ -163,8 +163,8 @@ def notice_of(event: EventContext) -> Notice | None:
         return _of_budget(event)
     if event.kind == "hold":
         # A limit that a probe met again was already reported when it was first met.
-        told = event.data.get("reason") is None or event.data.get("provenance") == Provenance.PROBED
-        return None if told else _of_hold(event)
+        is_reported = event.data.get("reason") is None or event.data.get("provenance") == Provenance.PROBED
+        return None if is_reported else _of_hold(event)
     if event.kind == "schedule_held_up":
         return _of_schedule(event)
     if event.kind == "report_made":
@@ -173,9 +173,9 @@ def notice_of(event: EventContext) -> Notice | None:
         return None
     kind = _STATES[event.data["state"]]
     name = event.task_name or event.task_id or "a task"
-    said = event.data.get("reason")
-    reason = Reason(said) if kind is NoticeKind.FAILED and said is not None else None
-    title = f"{name}: {kind.value.replace('_', ' ')}" + (f" ({said})" if said is not None else "")
+    code = event.data.get("reason")
+    reason = Reason(code) if kind is NoticeKind.FAILED and code is not None else None
+    title = f"{name}: {kind.value.replace('_', ' ')}" + (f" ({code})" if code is not None else "")
     return _notice(event, kind, title, _text(event, reason), reason)
 
 
@@ -217,11 +217,11 @@ def _text(event: EventContext, reason: Reason | None) -> str:
     if event.outcome is not None:
         if event.data.get("remark"):
             parts.append(f"{event.data['remark'].capitalize()}.")
-        said = event.outcome.error
+        error = event.outcome.error
         cut = subject_line if event.outcome.reason is Reason.CHECK_FAILED else clause
         changes = event.outcome.changes_text
         parts += [f"Changed: {changes}."] if changes is not None else []
-        parts += [cut(said)] if said else [event.outcome.text or ""]
+        parts += [cut(error)] if error else [event.outcome.text or ""]
     return "\n".join(part for part in parts if part)
 
 

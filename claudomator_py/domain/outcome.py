@@ -389,12 +389,12 @@ class Outcome(BaseModel):
         """The window of its model that was nearly used up at the end; of several, the one that resets first."""
         model = (self.model or "").lower()
         own = {name: use for name, use in self.windows.items() if use.family is None or use.family in model}
-        found = [NearlyUsed(name, use.used, use.resets_at) for name, use in own.items()]
+        windows = [NearlyUsed(name, use.used, use.resets_at) for name, use in own.items()]
         used, until = self.near_limit_used, self.near_limit_until
         if used is not None and until is not None and self.near_limit not in self.windows:
-            found.append(NearlyUsed(self.near_limit, used, until))
-        near = (one for one in found if one.used >= NEARLY_USED)
-        return min(near, key=lambda one: one.resets_at, default=None)
+            windows.append(NearlyUsed(self.near_limit, used, until))
+        near = (window for window in windows if window.used >= NEARLY_USED)
+        return min(near, key=lambda window: window.resets_at, default=None)
 
     @model_validator(mode="after")
     def _reason_unless_succeeded(self) -> "Outcome":

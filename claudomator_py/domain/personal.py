@@ -122,7 +122,7 @@ def _cards(text: str) -> Iterator[Span]:
     """Spans of payment card numbers: a whole row of digit groups, or part of a row that is grouped like a card
     number."""
     for row in _ROW.finditer(text):
-        groups = [found.span() for found in _DIGITS.finditer(text, *row.span())]
+        groups = [match.span() for match in _DIGITS.finditer(text, *row.span())]
         first = 0
         while first < len(groups):
             last = _card_from(text, groups, first)
@@ -138,7 +138,7 @@ def _card_from(text: str, groups: list[Span], first: int) -> int | None:
     lengths = _card_lengths("".join(text[slice(*group)] for group in reach[:4])[:4])
     if not lengths or (first > 0 and text[start - 1] == "."):  # of a fraction
         return None
-    found, number, sizes = None, "", list[int]()
+    end, number, sizes = None, "", list[int]()
     for last, group in enumerate(reach, first):
         number, sizes = number + text[slice(*group)], [*sizes, group[1] - group[0]]
         if len(number) > _MAX_CARD:
@@ -146,8 +146,8 @@ def _card_from(text: str, groups: list[Span], first: int) -> int | None:
         whole = (first, last) == (0, len(groups) - 1)
         fraction_follows = last + 1 < len(groups) and text[group[1]] == "."
         if len(number) in lengths and (whole or _grouped_as_a_card(sizes)) and not fraction_follows and _checks(number):
-            found = last
-    return found
+            end = last
+    return end
 
 
 def _grouped_as_a_card(sizes: list[int]) -> bool:

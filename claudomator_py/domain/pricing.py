@@ -68,18 +68,18 @@ def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
 def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[Problem]:
     """Return which parts of the budget cannot be known when the agent runs these models, by default all of its own.
     field: the key, such as ``budget.usd``; remedy: None if the program never reports usage."""
-    found = []
+    costs = []
     silent = agent.info.reports is UsageReporting.NOTHING
     countless = silent or agent.info.reports is UsageReporting.DOLLARS_ALONE
     if budget.tokens is not None and countless:
-        found.append(Problem(field="budget.tokens", message="its program does not say how many it uses"))
+        costs.append(Problem(field="budget.tokens", message="its program does not say how many it uses"))
     if budget.usd is not None and silent:
-        found.append(Problem(field="budget.usd", message="its program does not say what it costs"))
+        costs.append(Problem(field="budget.usd", message="its program does not say what it costs"))
     elif budget.usd is not None and agent.info.reports not in (UsageReporting.DOLLARS, UsageReporting.DOLLARS_ALONE):
         named = [choice.model for choice in agent.models.values()] if models is None else models
         without = sorted({model for model in named if model not in agent.prices})
         if without or not named:
             price = f"it has no price for {', '.join(without)}" if without else "its models have no names"
             message = f"its program does not say what it costs, and {price}"
-            found.append(Problem(field="budget.usd", message=message, remedy="add `prices` to the agent"))
-    return found
+            costs.append(Problem(field="budget.usd", message=message, remedy="add `prices` to the agent"))
+    return costs

@@ -154,14 +154,14 @@ class Rationale(Coded):
     def named(self) -> frozenset[str]:
         """The specialists that it names."""
         one_by_one = (self.params.specialist, self.params.chosen, self.params.by)
-        return frozenset((*self.params.specialists, *(one for one in one_by_one if one is not None)))
+        return frozenset((*self.params.specialists, *(name for name in one_by_one if name is not None)))
 
     def naming(self, name: Callable[[str], str]) -> "Rationale":
         """Return a copy in which each specialist is called what ``name`` returns."""
         shown: dict[str, object] = {"specialists": tuple(map(name, self.params.specialists))}
         for of_whom in ("specialist", "chosen", "by"):
-            one = getattr(self.params, of_whom)
-            shown[of_whom] = None if one is None else name(one)
+            participant = getattr(self.params, of_whom)
+            shown[of_whom] = None if participant is None else name(participant)
         code = self.code
         if code is RationaleCode.NOT_ADMITTED and shown["specialist"] != self.params.specialist:
             code = RationaleCode.NO_SPECIALIST  # otherwise the existence of a card would be revealed

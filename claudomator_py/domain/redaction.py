@@ -133,29 +133,29 @@ class Redactor:
         secret."""
         span: Callable[[re.Match[str]], Span] = re.Match.span if announced else _secret
         # No comprehensions: there are many texts, and most contain no secret.
-        found = [*map(span, _PASSWORD.finditer(text))] if "://" in text else []
+        spans = [*map(span, _PASSWORD.finditer(text))] if "://" in text else []
         if _has_sign(text):
-            found += map(span, _TOKENS.finditer(text))
+            spans += map(span, _TOKENS.finditer(text))
         if "-----BEGIN" in text:
-            found += map(re.Match.span, _PEM.finditer(text))
+            spans += map(re.Match.span, _PEM.finditer(text))
         for form in self._known:
             if form in text:
                 start = text.find(form)
                 while start >= 0:
-                    found.append((start, start + len(form)))
+                    spans.append((start, start + len(form)))
                     start = text.find(form, start + 1)
-        return _merged(found) if found else found
+        return _merged(spans) if spans else spans
 
     def _spans_of_cut(self, text: str) -> list[Span]:
         spans = self._spans(text)
-        found: list[Span] = []
+        ends: list[Span] = []
         for ellipsis in islice(_ellipses(text), _MAX_CUT) if self._known and _is_cut(text) else ():
             place = ellipsis.start()
             before = text[max(0, place - self._longest) : place]
             begun = max(_begun(form, before) for form in self._known)
             if begun >= SHORTEST:
-                found.append((place - begun, place))
-        return _merged([*spans, *found]) if found else spans
+                ends.append((place - begun, place))
+        return _merged([*spans, *ends]) if ends else spans
 
 
 def _has_sign(text: str) -> bool:
@@ -175,9 +175,9 @@ def _ellipses(text: str) -> Iterable[re.Match[str]]:
     return merge(*(pattern.finditer(text) for pattern in _ELLIPSES), key=re.Match.start)
 
 
-def _merged(found: Iterable[Span]) -> list[Span]:
+def _merged(spans: Iterable[Span]) -> list[Span]:
     merged: list[Span] = []
-    for start, end in sorted(found):
+    for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -220,15 +220,15 @@ def _in_html(text: str) -> str:
 
 def _in_base64(value: bytes) -> set[str]:
     """The part shared by all Base64 texts that contain the value, whatever precedes and follows it."""
-    found, length = set(), len(value)
+    forms, length = set(), len(value)
     for shift, shared in enumerate(_SHARED):
         whole = b2a_base64(bytes(shift) + value, newline=False).decode()
         open_bytes = (shift + length) % 3
         own = whole[shared : -(4 - open_bytes) if open_bytes else None]
-        found.add(own)
+        forms.add(own)
         if "+" in own or "/" in own:
-            found.add(own.replace("+", "-").replace("/", "_"))
-    return found
+            forms.add(own.replace("+", "-").replace("/", "_"))
+    return forms
 
 
 def _quoted(text: str) -> str:
@@ -312,12 +312,12 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
     if outcome.denied:
         changes["denied"] = tuple(
             Denied(
-                tool=redactor.redact(one.tool),
-                input=redactor.redact_piece(one.input),
-                rule=rule(one.rule),
-                beyond=said(one.beyond),
+                tool=redactor.redact(call.tool),
+                input=redactor.redact_piece(call.input),
+                rule=rule(call.rule),
+                beyond=said(call.beyond),
             )
-            for one in outcome.denied
+            for call in outcome.denied
         )
     return outcome.model_copy(update=changes) if changes else outcome
 

@@ -148,10 +148,10 @@ _BOUNDS: Final[Mapping[str, Callable[[Any], object]]] = {
 
 def _bounded(outcome: Outcome) -> Outcome:
     """The outcome with everything limited to what a row can hold, whatever a run has left behind."""
-    said, changes = outcome.__dict__, dict[str, object]()
+    fields, changes = outcome.__dict__, dict[str, object]()
     for name, bounded in _BOUNDS.items():
-        if said[name] is not None:
-            changes[name] = bounded(said[name])
+        if fields[name] is not None:
+            changes[name] = bounded(fields[name])
     if outcome.tokens.input is not None or outcome.tokens.output is not None:
         changes["tokens"] = Tokens(input=_count(outcome.tokens.input), output=_count(outcome.tokens.output))
     if outcome.windows:

@@ -206,4 +206,4 @@ class RestartRequest(Strict):
     @property
     def pins(self) -> bool:
         """True if it changes what the task's content specifies."""
-        return any(one is not None for one in (self.agent, self.specialist, self.tier, self.model, self.budget))
+        return any(value is not None for value in (self.agent, self.specialist, self.tier, self.model, self.budget))

@@ -25,12 +25,12 @@ _EVERY_DAY = "mon-sun"
 
 
 def _hours(value: object) -> object:
-    found = _HOURS.fullmatch(value.replace(" ", "")) if isinstance(value, str) else None
-    if found is None or (found[3] == "24" and found[4] != "00") or found[1].zfill(2) + found[2] == found[3] + found[4]:
+    match = _HOURS.fullmatch(value.replace(" ", "")) if isinstance(value, str) else None
+    if match is None or (match[3] == "24" and match[4] != "00") or match[1].zfill(2) + match[2] == match[3] + match[4]:
         raise refusal(
             f"`{shown(str(value))}` is not a span of hours", "write 08:00-20:00, or 22:00-06:00 over midnight"
         )
-    return f"{found[1].zfill(2)}:{found[2]}-{found[3].zfill(2)}:{found[4]}"
+    return f"{match[1].zfill(2)}:{match[2]}-{match[3].zfill(2)}:{match[4]}"
 
 
 def _days(value: object) -> object:
@@ -68,13 +68,13 @@ class Reserve(Strict):
         begins, lasts = _clock(first), _clock(last)
         days = parse_cron(f"0 0 * * {self.days}")
         day = datetime.fromtimestamp(now_ms / SECOND_MS, zone).date() - _DAY
-        found = None
+        match = None
         while _instant(day, begins, zone) < resets_ms:
             over = lasts if lasts > begins else lasts + _DAY
             if days.has_day(day) and (end_ms := _instant(day, over, zone)) > now_ms:
-                found = min(end_ms, resets_ms)
+                match = min(end_ms, resets_ms)
             day += _DAY
-        return found
+        return match
 
 
 def _clock(text: str) -> timedelta:

@@ -66,16 +66,18 @@ def _covers(allowed: tuple[str, ...], tool: str) -> bool:
     return tool in allowed or tool.partition("(")[0] in allowed
 
 
-def tools_in_both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+def tools_in_both(first: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     """Return the tools named by both, where a bare tool name covers all its uses."""
     return tuple(
-        dict.fromkeys([tool for tool in one if _covers(other, tool)] + [tool for tool in other if _covers(one, tool)])
+        dict.fromkeys(
+            [tool for tool in first if _covers(other, tool)] + [tool for tool in other if _covers(first, tool)]
+        )
     )
 
 
-def nearest(one: Reach | None, other: Reach | None) -> Reach | None:
+def nearest(first: Reach | None, other: Reach | None) -> Reach | None:
     """Return the narrower of the two; None if neither is given."""
-    return min((reach for reach in (one, other) if reach is not None), key=lambda reach: reach.rank, default=None)
+    return min((reach for reach in (first, other) if reach is not None), key=lambda reach: reach.rank, default=None)
 
 
 class ReachSource(StrEnum):
@@ -202,17 +204,17 @@ class Constraints(BaseModel):
         if agent in self.excluded_agents or kind in self.excluded_agents:
             return False
         lists = (self.agents, *self.one_of) if self.agents else self.one_of
-        return all(agent in one or kind in one for one in lists)
+        return all(agent in names or kind in names for names in lists)
 
     def open_hosts(self, hosts: Iterable[str]) -> tuple[str, ...]:
         """Return the hosts on which the task may run."""
         open_ = (host for host in hosts if host not in self.excluded_hosts)
-        return tuple(host for host in open_ if all(host in one for one in self.hosts))
+        return tuple(host for host in open_ if all(host in names for names in self.hosts))
 
     def names(self, agent: str) -> bool:
         """Return whether a list names the agent itself, which allows it to be chosen although it is closed to
         balancing."""
-        return agent in self.agents or any(agent in one for one in self.one_of)
+        return agent in self.agents or any(agent in names for names in self.one_of)
 
     def limited(self, spec: TaskSpec) -> TaskSpec:
         """Return the task restricted to what it may do."""

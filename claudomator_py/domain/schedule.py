@@ -165,17 +165,17 @@ def due(
 
 def _newest(next_after: Callable[[int], int | None], last_ms: int, now_ms: int, most: int) -> Sequence[int]:
     """The newest times in (last_ms, now_ms], at most this many, without iterating over a long absence."""
-    found: deque[int] = deque(maxlen=most)
+    times: deque[int] = deque(maxlen=most)
     for span_ms in (*_SPANS_MS, None):
         start_ms = last_ms if span_ms is None else max(last_ms, now_ms - span_ms)
-        found.clear()
+        times.clear()
         at = next_after(start_ms)
         while at is not None and at <= now_ms:
-            found.append(at)
+            times.append(at)
             at = next_after(at)
-        if len(found) == most or start_ms == last_ms:
+        if len(times) == most or start_ms == last_ms:
             break
-    return tuple(found)
+    return tuple(times)
 
 
 def fire_name(name: str, at_ms: int) -> str:

@@ -44,8 +44,8 @@ class View(BaseModel):
         for name, attributes in _attributes(cls):
             if name not in more:
                 for source, attribute in product(sources, attributes):
-                    if (found := _said(source, attribute)) is not _NOTHING:
-                        values[name] = found
+                    if (value := _said(source, attribute)) is not _NOTHING:
+                        values[name] = value
                         break
         return cls.model_validate(values)
 

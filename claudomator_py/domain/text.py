@@ -51,7 +51,7 @@ def one_line(text: str) -> str:
 def escaped(text: str) -> str:
     """Return the text with all invisible characters except tabs and line ends escaped as in JSON: ``\\u202e``. The
     meaning of JSON text is preserved."""
-    return _TO_ESCAPE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _TO_ESCAPE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def clause(text: str, most: int = 120) -> str:

@@ -47,14 +47,14 @@ def intent_of(text: str, redactor: Redactor | None = None) -> str:
         plain = " ".join(_BOLD.sub(_unmarked, _LIST_MARK.sub("", line.strip())).split())
         if any(letter.isalnum() for letter in plain):
             sentence = plain[
-                : next((found.start() for found in _END.finditer(plain) if found["end"] is not None), None)
+                : next((match.start() for match in _END.finditer(plain) if match["end"] is not None), None)
             ]
             return sentence if len(sentence) <= MAX_INTENT_LENGTH else f"{sentence[: MAX_INTENT_LENGTH - 3]}..."
     return ""
 
 
-def _unmarked(found: re.Match[str]) -> str:
-    return found[0] if found["code"] is not None else found["bold"]
+def _unmarked(match: re.Match[str]) -> str:
+    return match[0] if match["code"] is not None else match["bold"]
 
 
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
@@ -62,18 +62,20 @@ def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
     text = _clean(_CREDENTIALS.sub("", named_in(text)[: _MAX_READ + MAX_HELD]), redactor)
     urls = [_address(url) for url in _URL.findall(text)]
     commands = [
-        found.strip() for found in (*_CODE.findall(text), *_PROMPT.findall(text)) if _COMMAND.fullmatch(found.strip())
+        command.strip()
+        for command in (*_CODE.findall(text), *_PROMPT.findall(text))
+        if _COMMAND.fullmatch(command.strip())
     ]
     rest = _URL.sub(" ", text)
-    named = [found.rstrip(".") for found in _PATH.findall(rest)]
-    files = [one for one in named if _FILE.fullmatch(one.rpartition("/")[2])]
+    named = [path.rstrip(".") for path in _PATH.findall(rest)]
+    files = [path for path in named if _FILE.fullmatch(path.rpartition("/")[2])]
     # Most are plain words, in which there is no slash.
     folders = [
-        one for one in named if "/" in one and ("/" in one.strip("/") or one.startswith(("/", "~/", "./", "../")))
+        path for path in named if "/" in path and ("/" in path.strip("/") or path.startswith(("/", "~/", "./", "../")))
     ]
     return Extracted(
         files=_some(files),
-        paths=_some(one for one in folders if one not in files and any(letter.isalnum() for letter in one)),
+        paths=_some(path for path in folders if path not in files and any(letter.isalnum() for letter in path)),
         commands=_some(commands),
         tickets=_some(_TICKET.findall(rest)),
         urls=_some(urls),
@@ -89,8 +91,8 @@ def _address(url: str) -> str:
     return re.split(r"[?#]", url, maxsplit=1)[0].rstrip(".,;:!*")
 
 
-def _some(found: Iterable[str]) -> tuple[str, ...]:
-    fitting = [one for one in found if len(one) <= MAX_FIELD_LENGTH and one != MARK]
+def _some(values: Iterable[str]) -> tuple[str, ...]:
+    fitting = [value for value in values if len(value) <= MAX_FIELD_LENGTH and value != MARK]
     return tuple(dict.fromkeys(fitting))[:MAX_FIELDS]
 
 
@@ -128,19 +130,19 @@ def transcript(channel: str, messages: Sequence[str]) -> str:
 
 def spoken_in(instructions: str) -> tuple[str, ...]:
     """Return the messages, oldest first; for any other instructions, the instructions themselves."""
-    return tuple(str(one.get("text", "")) for one in _messages(instructions)) or (instructions,)
+    return tuple(str(message.get("text", "")) for message in _messages(instructions)) or (instructions,)
 
 
 def named_in(instructions: str) -> str:
     """Return everything that was said, with the names and texts of attachments; other instructions are returned
     unchanged."""
-    said: list[str] = []
-    for one in _messages(instructions):
-        said.append(str(one.get("text", "")))
-        attached = one.get("attachments")
+    texts: list[str] = []
+    for message in _messages(instructions):
+        texts.append(str(message.get("text", "")))
+        attached = message.get("attachments")
         for item in attached if isinstance(attached, list) else ():
-            said += [str(item[key]) for key in ("name", "text") if isinstance(item, Mapping) and key in item]
-    return "\n".join(said) or instructions
+            texts += [str(item[key]) for key in ("name", "text") if isinstance(item, Mapping) and key in item]
+    return "\n".join(texts) or instructions
 
 
 def _messages(instructions: str) -> list[Mapping[str, object]]:
@@ -156,11 +158,11 @@ def _messages(instructions: str) -> list[Mapping[str, object]]:
     if transcript(channel[1], lines) != f"{instructions[:end]}\n":
         return []
     try:
-        found = [json.loads(line) for line in lines]
+        messages = [json.loads(line) for line in lines]
     except (ValueError, RecursionError):
         return []
-    if not all(isinstance(one, dict) for one in found):
+    if not all(isinstance(message, dict) for message in messages):
         return []
     if more := instructions[end:].strip():
-        found[-1]["text"] = f"{found[-1].get('text', '')}\n\n{more}"
-    return found
+        messages[-1]["text"] = f"{messages[-1].get('text', '')}\n\n{more}"
+    return messages

@@ -13,16 +13,16 @@ _BATCH_SIZE = 32
 """Rows computed at once, which bounds the size of the intermediate double-precision array."""
 
 
-def cosine(one: Vector, other: Vector) -> float:
+def cosine(first: Vector, other: Vector) -> float:
     """Return the similarity of two vectors, -1 to 1. Never NaN: 0 for a vector that is empty, has length zero or
     contains non-finite values.
 
     Vectors that differ in length are compared in their common prefix.
     """
-    common = min(len(one), len(other))
+    common = min(len(first), len(other))
     if not common:
         return 0.0
-    a, b = (_unit(vector[:common].astype(np.float64)) for vector in (one, other))
+    a, b = (_unit(vector[:common].astype(np.float64)) for vector in (first, other))
     return float(np.clip(cosines(a[np.newaxis], b)[0], -1.0, 1.0))
 
 
@@ -37,9 +37,9 @@ def cosines(rows: npt.NDArray[_Floats], other: npt.NDArray[_Floats]) -> npt.NDAr
 def normalised(rows: Vector) -> Vector:
     """Return each row scaled to length 1, so that the product with another unit vector is their cosine; a row of length
     zero stays 0."""
-    found = np.array(np.atleast_2d(rows), dtype=np.float32)
-    normalise(found)
-    return found.reshape(rows.shape)
+    matrix = np.array(np.atleast_2d(rows), dtype=np.float32)
+    normalise(matrix)
+    return matrix.reshape(rows.shape)
 
 
 def normalise(rows: Vector) -> None:

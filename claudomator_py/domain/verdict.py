@@ -64,40 +64,40 @@ def applies(check: PolicyCheck) -> str:
 
 def consequences(verdict: VerdictView) -> list[str]:
     """Return what follows for the task, as sentences."""
-    found = []
+    reasons = []
     if verdict.approval is not None:
         who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "anyone with the role operate"
         within = verdict.approval.within_ms
-        found.append(f"Approval by {who}" + (f" within {format_duration(within)}." if within is not None else "."))
+        reasons.append(f"Approval by {who}" + (f" within {format_duration(within)}." if within is not None else "."))
     if verdict.specialist is not None:
-        found.append(f"Goes to {verdict.specialist}.")
+        reasons.append(f"Goes to {verdict.specialist}.")
     if verdict.requires:
-        found.append(f"Only for specialists with {', '.join(verdict.requires)}.")
+        reasons.append(f"Only for specialists with {', '.join(verdict.requires)}.")
     if verdict.excluded_specialists:
-        found.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
-    found += constraint_sentences(verdict.constraints)
-    found += [f"Not on {agent}: {sentence}." for agent, sentence in verdict.unfit.items()]
-    return [*found, "No agent is left: it would wait."] if verdict.agents == () else found
+        reasons.append(f"Not for {', '.join(verdict.excluded_specialists)}.")
+    reasons += constraint_sentences(verdict.constraints)
+    reasons += [f"Not on {agent}: {sentence}." for agent, sentence in verdict.unfit.items()]
+    return [*reasons, "No agent is left: it would wait."] if verdict.agents == () else reasons
 
 
 def constraint_sentences(left: Constraints) -> list[str]:
     """Return the task's restrictions, each as a sentence; empty if there are none."""
-    found = [f"Only on {' or '.join(listed)}." for listed in left.one_of]
+    sentences = [f"Only on {' or '.join(listed)}." for listed in left.one_of]
     if left.excluded_agents:
-        found.append(f"Not on {', '.join(left.excluded_agents)}.")
-    found += [f"Only on host {' or '.join(listed)}." for listed in left.hosts]
+        sentences.append(f"Not on {', '.join(left.excluded_agents)}.")
+    sentences += [f"Only on host {' or '.join(listed)}." for listed in left.hosts]
     if left.excluded_hosts:
-        found.append(f"Not on host {', '.join(left.excluded_hosts)}.")
+        sentences.append(f"Not on host {', '.join(left.excluded_hosts)}.")
     if left.tier_floor is not None or left.tier_ceiling is not None:
-        found.append(f"Tier from {left.tier_floor or Tier.FAST} to {left.tier_ceiling or Tier.POWERFUL}.")
+        sentences.append(f"Tier from {left.tier_floor or Tier.FAST} to {left.tier_ceiling or Tier.POWERFUL}.")
     if left.tools is not None:
-        found.append(f"Tools: {_tools(left.tools)}.")
+        sentences.append(f"Tools: {_tools(left.tools)}.")
     if (origin := left.reach_of(None)) is not None:
-        found.append(origin.sentence)
+        sentences.append(origin.sentence)
     if left.isolated:
-        found.append("In a work tree of its own.")
-    found += [f"At most {cap.most} at a time by rule {cap.rule}." for cap in left.caps]
-    return found
+        sentences.append("In a work tree of its own.")
+    sentences += [f"At most {cap.most} at a time by rule {cap.rule}." for cap in left.caps]
+    return sentences
 
 
 def _tools(limits: ToolLimits) -> str:

@@ -95,10 +95,10 @@ def placeholders(template: str) -> tuple[str, ...]:
 
 def _filled(template: str, values: Mapping[str, Sentence]) -> Iterator[Piece]:
     end = 0
-    for found in _PART.finditer(template):
-        yield Piece(template[end : found.start()])
-        end = found.end()
-        alternatives, name = found.groups()
+    for match in _PART.finditer(template):
+        yield Piece(template[end : match.start()])
+        end = match.end()
+        alternatives, name = match.groups()
         if name is not None:
             yield from values.get(name, _UNKNOWN)
             continue

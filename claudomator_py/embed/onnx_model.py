@@ -33,7 +33,7 @@ class OnnxModel:
         self._session: Any = onnxruntime.InferenceSession(
             str(graph_of(folder)), options, providers=["CPUExecutionProvider"]
         )
-        self._inputs = [one.name for one in self._session.get_inputs()]
+        self._inputs = [entry.name for entry in self._session.get_inputs()]
         if unknown := sorted(set(self._inputs) - set(_FEEDS)):
             raise ValueError(f"the graph wants {', '.join(unknown)}, and only {', '.join(_FEEDS)} are known")
         self._of_first = _pooled_by_first(folder)
@@ -46,22 +46,22 @@ class OnnxModel:
         import numpy as np
 
         feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        (found, *_) = self._session.run(None, {name: feeds[name] for name in self._inputs})
-        if found.ndim == 3:
-            found = found[:, 0] if self._of_first else found.mean(axis=1)
-        if found.ndim != 2 or len(found) != len(ids):
-            raise ValueError(f"the graph gives an array of shape {found.shape} for {len(ids)} texts")
-        rows: Vector = (found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), _TINY)).astype(np.float32)
+        (output, *_) = self._session.run(None, {name: feeds[name] for name in self._inputs})
+        if output.ndim == 3:
+            output = output[:, 0] if self._of_first else output.mean(axis=1)
+        if output.ndim != 2 or len(output) != len(ids):
+            raise ValueError(f"the graph gives an array of shape {output.shape} for {len(ids)} texts")
+        rows: Vector = (output / np.maximum(np.linalg.norm(output, axis=1, keepdims=True), _TINY)).astype(np.float32)
         return rows
 
 
 def _pooled_by_first(folder: Path) -> bool:
     """Return whether the model pools by its first token instead of the mean. Raises ValueError for other pooling."""
     try:
-        said = json.loads((folder / POOLING).read_text(encoding="utf-8"))
+        pooling = json.loads((folder / POOLING).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return False
-    ways = sorted(name for name, on in said.items() if name.startswith("pooling_mode") and on is True)
+    ways = sorted(name for name, on in pooling.items() if name.startswith("pooling_mode") and on is True)
     if ways not in (["pooling_mode_mean_tokens"], ["pooling_mode_cls_token"]):
         raise ValueError(f"{POOLING} wants {', '.join(ways) or 'nothing'}; only the mean and the first token are known")
     return ways == ["pooling_mode_cls_token"]

@@ -84,15 +84,15 @@ def _rows(answer: Any, texts: int) -> list[list[float]]:
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or len(data) != texts:
         raise EncoderFault("openai: its answer does not have one vector per text")
-    found: dict[int, list[float]] = {}
-    for one in data:
-        index, row = (one.get("index"), one.get("embedding")) if isinstance(one, dict) else (None, None)
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < texts or index in found:
+    vectors: dict[int, list[float]] = {}
+    for item in data:
+        index, row = (item.get("index"), item.get("embedding")) if isinstance(item, dict) else (None, None)
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < texts or index in vectors:
             raise EncoderFault("openai: its answer does not give a valid index for each vector")
         if not isinstance(row, list) or not 0 < len(row) <= MAX_DIMENSIONS or not all(map(_is_finite, row)):
             raise EncoderFault("openai: its answer has an invalid vector")
-        found[index] = row
-    return [found[index] for index in range(texts)]
+        vectors[index] = row
+    return [vectors[index] for index in range(texts)]
 
 
 def _is_finite(value: object) -> bool:

@@ -44,7 +44,7 @@ class AgentRegistry:
         agents: Sequence[AgentSpec],
         kinds: Mapping[str, AgentKind],
         path: str,
-        clean: Callable[[AgentHealth], AgentHealth] = lambda found: found,
+        clean: Callable[[AgentHealth], AgentHealth] = lambda health: health,
     ) -> None:
         """clean: removes secrets from what programs print when they are checked."""
         self._clean = clean
@@ -64,16 +64,16 @@ class AgentRegistry:
         """Check the programs of all agents again, in parallel. also: agents to add, unless their names are taken."""
         agents = self._agents
         grown = {**agents, **{agent.name: agent for agent in also if agent.name not in agents}}
-        found = self.look(tuple(grown.values()))
+        healths = self.look(tuple(grown.values()))
         with self._lock:
             if self._agents is agents:
-                self._agents, self._health = grown, found
+                self._agents, self._health = grown, healths
 
     def begin(self, known: Mapping[str, AgentHealth]) -> None:
         """Check the programs of all agents except those with a known result."""
-        found = self.look([agent for agent in self.agents if agent.name not in known])
+        healths = self.look([agent for agent in self.agents if agent.name not in known])
         with self._lock:
-            self._health = {**known, **found}
+            self._health = {**known, **healths}
 
     @property
     def found(self) -> dict[str, AgentHealth]:
@@ -87,20 +87,20 @@ class AgentRegistry:
         with ThreadPoolExecutor(max_workers=max(1, min(8, len(agents)))) as pool:
             return dict(zip((agent.name for agent in agents), pool.map(self._look, agents), strict=True))
 
-    def replace(self, agents: Sequence[AgentSpec], found: dict[str, AgentHealth]) -> None:
+    def replace(self, agents: Sequence[AgentSpec], healths: dict[str, AgentHealth]) -> None:
         """Replace the configured agents with these, and with the results of ``look`` for them. Runs of other agents
         continue."""
         with self._lock:
             self._agents = {agent.name: agent for agent in agents}
-            self._health = found
+            self._health = healths
 
     def reach(self, remote: Sequence[AgentSpec]) -> None:
         """Replace the agents for remote specialists with these. If a name is also configured, the configured agent
         wins. Runs of other agents continue."""
-        found = self.look(remote)
+        healths = self.look(remote)
         with self._lock:
             self._remote = {agent.name: agent for agent in remote}
-            self._health = {**found, **self._health}
+            self._health = {**healths, **self._health}
 
     def _look(self, agent: AgentSpec) -> AgentHealth:
         return self._clean(self._kinds[agent.kind].health(agent, self._path))
@@ -138,23 +138,23 @@ class AgentRegistry:
     def lacking(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
         """Return, by agent, what the task asks for that the agent cannot enforce, or that rules leave it no host;
         agents that can do everything are absent."""
-        found = {agent.name: self.unsupported(spec, agent) for agent in self._all().values()}
+        reasons = {agent.name: self.unsupported(spec, agent) for agent in self._all().values()}
         for agent in self._all().values() if rules.hosts or rules.excluded_hosts else ():
             places = self._places(spec, agent)
-            if not found[agent.name] and not rules.open_hosts(places):
-                found[agent.name] = [f"rules allow the task on none of its hosts ({', '.join(places)})"]
-        return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
+            if not reasons[agent.name] and not rules.open_hosts(places):
+                reasons[agent.name] = [f"rules allow the task on none of its hosts ({', '.join(places)})"]
+        return {name: "; ".join(sentences) for name, sentences in reasons.items() if sentences}
 
     def unable(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
         """Return the same as ``lacking``, plus agents whose hosts take no new runs at present."""
-        found = self.lacking(spec, rules)
+        reason = self.lacking(spec, rules)
         for agent in self._all().values() if self.drained_hosts else ():
             places = rules.open_hosts(self._places(spec, agent))
-            if agent.name not in found and places and self.drained_hosts.issuperset(places):
+            if agent.name not in reason and places and self.drained_hosts.issuperset(places):
                 undrained = " or ".join(f"`claudomator undrain --host {name}`" for name in places)
                 take = "takes" if len(places) == 1 else "take"
-                found[agent.name] = f"{' and '.join(places)} {take} no new runs until {undrained}"
-        return found
+                reason[agent.name] = f"{' and '.join(places)} {take} no new runs until {undrained}"
+        return reason
 
     def hosts(self, spec: TaskSpec, agent: AgentSpec, rules: Constraints = OPEN) -> tuple[str, ...]:
         """Return the hosts for a run of the task that starts now; includes drained hosts only if there are no

@@ -86,8 +86,8 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
         log.warning("the credentials in %s cannot be read: %s", folder, error.strerror)
         return {}
     wanted = [name for name in names if _NAME.fullmatch(name) and name != TOKEN]
-    found = {name: _value(Path(folder) / name) for name in wanted if name not in BASE and name[:3] != BASE_PREFIX}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: _value(Path(folder) / name) for name in wanted if name not in BASE and name[:3] != BASE_PREFIX}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _value(path: Path) -> str | None:

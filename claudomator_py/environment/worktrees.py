@@ -71,7 +71,7 @@ def tree_wanted(
         name = tree_name(Path(top).name, task.name, task.id, task.generation)
     else:
         name = Path(before.dir_key).name
-    needed = {one.name: one for one in dependency_rows.dependencies(connection, task.id)}
+    needed = {dependency.name: dependency for dependency in dependency_rows.dependencies(connection, task.id)}
     if spec.base is not None and spec.base not in spec.depends_on:
         return WorktreeRequest(name, branch_name(owner.name, name), owner.id, folder, base=spec.base)
     chosen = [needed[spec.base]] if spec.base in needed else [*needed.values()]
@@ -82,16 +82,16 @@ def tree_wanted(
 def _worked_in(connection: Connection, tasks: Sequence[Task], top: str) -> Iterator[str]:
     """Names of the folders in which these tasks last worked. For a task that worked elsewhere than in the repository at
     ``top``, those of the tasks that it waited for, whose work it has passed on."""
-    ahead, seen = [*tasks], {one.id for one in tasks}
+    ahead, seen = [*tasks], {item.id for item in tasks}
     while ahead:
         task = ahead.pop(0)
         runs = run_rows.of_task(connection, task.id)
         if runs and runs[-1].dir_key:
             yield Path(runs[-1].dir_key).name
         if not _works_at(task_rows.specs_shown(connection, [task])[task.id].working_dir, top):
-            further = [one for one in dependency_rows.dependencies(connection, task.id) if one.id not in seen]
+            further = [item for item in dependency_rows.dependencies(connection, task.id) if item.id not in seen]
             ahead += further
-            seen |= {one.id for one in further}
+            seen |= {item.id for item in further}
 
 
 def _works_at(working_dir: str | None, top: str) -> bool:
@@ -104,8 +104,8 @@ def _works_at(working_dir: str | None, top: str) -> bool:
 def _owner(connection: Connection, run: Run) -> Task | None:
     """The task for which the run's tree was created, if any: its own task, or one that it continues."""
     name = Path(run.dir_key).name
-    told = _told_of(connection, run)
-    for task_id in (run.task_id, *([told["of"]] if told and "of" in told else [])):
+    data = _told_of(connection, run)
+    for task_id in (run.task_id, *([data["of"]] if data and "of" in data else [])):
         if is_tree_of(name, task_id):
             return task_rows.find(connection, task_id)
     return None
@@ -116,14 +116,14 @@ def with_branch_made(connection: Connection, run: Run, changes: RunChanges) -> R
     before the run: the tree is created before its state is recorded."""
     if not any(ref.name.startswith(f"refs/heads/{BRANCHES}") for ref in changes.refs):
         return changes
-    told = _told_of(connection, run)
-    return changes if told is None or "of" in told else changes.made_for_it(told["branch"], told["base"])
+    data = _told_of(connection, run)
+    return changes if data is None or "of" in data else changes.made_for_it(data["branch"], data["base"])
 
 
 def _told_of(connection: Connection, run: Run) -> dict[str, Any] | None:
     """The event data about the tree that the run works in."""
-    told = (event.data for event in reversed(events.of_task(connection, run.task_id)) if event.kind == TREE_USED)
-    return next((data for data in told if data["path"] == run.dir_key), None)
+    records = (event.data for event in reversed(events.of_task(connection, run.task_id)) if event.kind == TREE_USED)
+    return next((data for data in records if data["path"] == run.dir_key), None)
 
 
 def folder_in_tree(working_dir: str, tree: str) -> str:
@@ -142,8 +142,8 @@ def branch_of(connection: Connection, task: Task, run: Run | None) -> str | None
         return branch_name(task.name, tree)
     if run is None or task.thread is None or not tree:
         return None
-    told = _told_of(connection, run)
-    return None if told is None else str(told["branch"])
+    data = _told_of(connection, run)
+    return None if data is None else str(data["branch"])
 
 
 def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
@@ -154,7 +154,7 @@ def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
     data: dict[str, object] = {"path": tree.path, "branch": tree.branch, "base": tree.base}
     if tree.task_id != run.task_id:
         data["of"] = tree.task_id
-    told = {
+    used = {
         "uncommitted_left_out": tree.left_out,
         "submodules_left_out": tree.submodules,
         "filters_left_out": list(tree.filters),
@@ -162,7 +162,7 @@ def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
         "passed_over": list(tree.passed_over),
         "left_behind": tree.left_behind,
     }
-    data |= {key: value for key, value in told.items() if value}
+    data |= {key: value for key, value in used.items() if value}
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
 
 

@@ -36,8 +36,8 @@ def size_of(path: Path) -> int:
     pending = [str(path)]
     while pending:
         try:
-            with os.scandir(pending.pop()) as found:
-                entries = list(found)
+            with os.scandir(pending.pop()) as listing:
+                entries = list(listing)
         except OSError:
             continue
         for entry in entries:
@@ -54,15 +54,15 @@ def size_of(path: Path) -> int:
 def working_in(path: Path) -> list[int]:
     """Return the pids of visible processes whose working directory is in that folder."""
     real = path.resolve()
-    found = []
+    folders = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
                 if (process / "cwd").readlink().is_relative_to(real):
-                    found.append(int(process.name))
+                    folders.append(int(process.name))
             except OSError:
                 continue
-    return sorted(found)
+    return sorted(folders)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -266,7 +266,7 @@ class LiveRunMonitor:
     def keep(self, run_ids: Collection[str]) -> None:
         """Forget all other runs."""
         with self._asked:
-            self._followed = {run_id: one for run_id, one in self._followed.items() if run_id in run_ids}
+            self._followed = {run_id: output for run_id, output in self._followed.items() if run_id in run_ids}
 
     def turn(self) -> bool:
         """Read each wanted run for one turn, with rests. Return whether there is more to read."""
@@ -302,7 +302,7 @@ class LiveRunMonitor:
 
     def _wanted(self) -> list[_Followed]:
         with self._asked:
-            return [one for one in self._followed.values() if one.wanted]
+            return [output for output in self._followed.values() if output.wanted]
 
     def _ask(self, run_id: str, make: Callable[[], OutputReader]) -> _Followed:
         with self._asked:
@@ -336,14 +336,14 @@ class LiveRunMonitor:
         """Read a run for one turn. Faults of its output or files never affect other runs. tell: call news."""
         followed.wanted = False
         ended = followed.ended  # read before the output: nothing is written after the end
-        said, is_all = followed.said, True
+        text, is_all = followed.said, True
         try:
             if followed.not_understood is None:
                 left_out = followed.skip_backlog(self._read_output) if ended else 0
                 if left_out > 0:
                     log.warning("run_output_left_out", run_id=followed.run_id, bytes=left_out, note=_LEFT_OUT)
                 is_all = followed.read(self._read_output)
-                said = followed.heard(0 if is_all and ended else self._unread(followed), self._clock())
+                text = followed.heard(0 if is_all and ended else self._unread(followed), self._clock())
             report = followed.come_to(self._clock()) if is_all and ended else None
         except OSError as error:
             followed.problem = error
@@ -353,8 +353,8 @@ class LiveRunMonitor:
             followed.not_understood, followed.wanted = str(error), followed.ended
             return
         awaited = is_all and followed.is_awaited
-        is_news = report is not None or awaited or said.is_news_after(followed.said)
-        followed.said, followed.report = said, report
+        is_news = report is not None or awaited or text.is_news_after(followed.said)
+        followed.said, followed.report = text, report
         followed.heard_until = tuple(cursor.offset for cursor in followed.cursors)
         followed.is_awaited = followed.is_awaited and not awaited
         if report is not None:

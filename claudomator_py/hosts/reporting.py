@@ -55,9 +55,9 @@ class ReportingHost(ABC):
         """See ``RunHost``."""
         if request.agent.kind not in self._kinds:
             return None
-        said = self._monitor.follow(request.run_id, lambda: self._reader(request))
-        stuck = said.stuck_until is not None or said.stuck_since is not None
-        return replace(said, is_current=self._monitor.is_current(request.run_id)) if stuck else said
+        output = self._monitor.follow(request.run_id, lambda: self._reader(request))
+        stuck = output.stuck_until is not None or output.stuck_since is not None
+        return replace(output, is_current=self._monitor.is_current(request.run_id)) if stuck else output
 
     def backlog(self, run_id: str) -> Backlog | None:
         """See ``RunHost``."""

@@ -46,12 +46,12 @@ def calibrate(
             fitted = fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), words)
     except ValueError as error:
         fail(f"Nothing can be fitted: {error}.", "", ExitCode.USAGE)
-    found = fitted.model_dump(mode="json")
+    fitted_values = fitted.model_dump(mode="json")
     if output is Format.JSON:
         out_json(fitted)
     else:
-        out(_table(found))
-    for name in found["kept"]:
+        out(_table(fitted_values))
+    for name in fitted_values["kept"]:
         note(f"`{name}` is unchanged: the set has too few tasks, with or without a specialist, to fit it.")
     if store:
         _store(fitted, cards, (config, state_dir))
@@ -100,18 +100,18 @@ def _keep(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | 
     return calibrations.keep(kept_in, fitted)
 
 
-def _table(found: Mapping[str, Any]) -> str:
-    fitted = found["calibration"]
+def _table(values: Mapping[str, Any]) -> str:
+    fitted = values["calibration"]
     parameters = {name: fitted[name] for name in ("threshold", "margin", *_SHARES)}
     parameters |= {f"weight of {name}": value for name, value in fitted["weights"].items() if value}
     figures = Table[str](
         Column("FIGURE", lambda name: name.replace("_", " ")),
-        Column("BEFORE", lambda name: _shown(found["before"][name]), right=True),
-        Column("ON THESE", lambda name: _shown(found["in_sample"][name]), right=True),
-        Column("EXPECTED", lambda name: _shown(found["expected"][name]), right=True),
+        Column("BEFORE", lambda name: _shown(values["before"][name]), right=True),
+        Column("ON THESE", lambda name: _shown(values["in_sample"][name]), right=True),
+        Column("EXPECTED", lambda name: _shown(values["expected"][name]), right=True),
     )
     what = fields([(name.replace("_", " "), str(value)) for name, value in parameters.items() if value is not None])
-    head = fields([("encoder", fitted["encoder"]), ("cases", str(found["expected"]["cases"]))])
+    head = fields([("encoder", fitted["encoder"]), ("cases", str(values["expected"]["cases"]))])
     return "\n".join((head, what, "", table_text(figures, _FIGURES)))
 
 

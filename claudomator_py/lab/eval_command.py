@@ -80,7 +80,7 @@ def evaluate(
     """Evaluate routing, or triage, on a labelled set."""
     wanted = _Wanted({} if gates is None else _gates(gates), decisions, html, output)
     if messages is not None:
-        if any(one is not None for one in (specialists, data, policy)):
+        if any(value is not None for value in (specialists, data, policy)):
             fail(
                 "Messages are evaluated on their own.", "Leave out --specialists, --data and --policy.", ExitCode.USAGE
             )
@@ -104,20 +104,20 @@ def _evaluate_tasks(specialists: Path, data: Path, encoder: str, policy: Path | 
         cards, cases = read_set(specialists, data)
         with compared(settings) as (chosen, words):
             calibration = calibration_for(Preset.CALIBRATED, chosen.id)
-            found, records = evaluate_tasks(cards, cases, chosen, calibration, time.perf_counter_ns, words, rules)
+            result, records = evaluate_tasks(cards, cases, chosen, calibration, time.perf_counter_ns, words, rules)
     except ValueError as error:
         fail(f"The encoder {encoder} cannot be used: {error}.", "", ExitCode.USAGE)
-    if not found.fitted:
+    if not result.fitted:
         note("No threshold was fitted for this encoder, and 0.3 is a guess: run `claudomator calibrate` on the set.")
-    _finish(found, cases, records, _DECISION, wanted)
+    _finish(result, cases, records, _DECISION, wanted)
 
 
 def _evaluate_messages(messages: Path, wanted: _Wanted) -> None:
     from claudomator_py.lab.triage_evaluation import evaluate_messages, message_case_of
 
     cases = read_lines(messages, message_case_of)
-    found, decided = evaluate_messages(cases, time.perf_counter_ns)
-    _finish(found, cases, decided, _TRIAGE, wanted)
+    result, decided = evaluate_messages(cases, time.perf_counter_ns)
+    _finish(result, cases, decided, _TRIAGE, wanted)
 
 
 def _gates(path: Path) -> dict[str, dict[str, float]]:
@@ -129,7 +129,7 @@ def _gates(path: Path) -> dict[str, dict[str, float]]:
         read = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         fail(f"{path} cannot be read as gates ({str(error).splitlines()[0]}).", shape, ExitCode.USAGE)
-    found: dict[str, dict[str, float]] = {}
+    series: dict[str, dict[str, float]] = {}
     if not read:
         fail(f"{path} has no bounds.", shape, ExitCode.USAGE)
     for name, bounds in read.items() if isinstance(read, dict) else [(None, None)]:
@@ -137,20 +137,20 @@ def _gates(path: Path) -> dict[str, dict[str, float]]:
         numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in given.values())
         if not given or not set(given) <= {"at_least", "at_most"} or not numbers:
             fail(f"{path} has no bounds for {name!r}.", shape, ExitCode.USAGE)
-        found[str(name)] = given
-    return found
+        series[str(name)] = given
+    return series
 
 
 def _held(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> list[Gate]:
     """Return a gate with its measured value for each bounded figure."""
-    found, all_ = [], figures.model_dump(mode="json")
+    failures, all_ = [], figures.model_dump(mode="json")
     for name, bounds in gates.items():
         value: Any = all_
         for part in name.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         number = value if isinstance(value, int | float) else None
-        found.append(Gate(name, number, bounds.get("at_least"), bounds.get("at_most")))
-    return found
+        failures.append(Gate(name, number, bounds.get("at_least"), bounds.get("at_most")))
+    return failures
 
 
 def _finish(
@@ -170,9 +170,9 @@ def _finish(
         out_json(figures)
     else:
         out(terminal(figures.model_dump(mode="json")))
-    missed = [one for one in held if not one.met]
-    for one in missed:
-        note(one.miss)
+    missed = [goal for goal in held if not goal.met]
+    for goal in missed:
+        note(goal.miss)
     if missed:
         raise typer.Exit(1)
 

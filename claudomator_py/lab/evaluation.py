@@ -220,7 +220,7 @@ def evaluate(
     beside = Words(cards, words) if words is not None and calibration.weights.words else None
     by_id, applied = {card.id: card for card in cards}, policy or Policy()
     names = Names((Participant(card.id, card.title) for card in cards), of_task=True)
-    told: list[Evaluated] = []
+    evaluated: list[Evaluated] = []
     encoded: list[float] = []
     scored: list[float] = []
     for case in cases:
@@ -244,34 +244,36 @@ def evaluate(
             scored.append((clock_ns() - compared) / _NS_PER_MS)
         verdict = _verdict(applied, case, record.specialist, record.skill)
         record = _allowed(needs.met_by(record, by_id), verdict)
-        addressed = tuple(one.ids[0] for one in names.mentions(text) if len(one.ids) == 1)
+        addressed = tuple(mention.ids[0] for mention in names.mentions(text) if len(mention.ids) == 1)
         tier = verdict.constraints.clamp(Tier.BALANCED)
-        told.append(Evaluated(**dict(record), tier=tier, mentions=addressed, constraints=verdict.constraints))
-    found = _summed(cases, told, calibration, encoded, scored)
-    return found.model_copy(update=_compared(cases, told, cards) | {"policy": applied.hash}), told
+        evaluated.append(Evaluated(**dict(record), tier=tier, mentions=addressed, constraints=verdict.constraints))
+    summary = _summed(cases, evaluated, calibration, encoded, scored)
+    return summary.model_copy(update=_compared(cases, evaluated, cards) | {"policy": applied.hash}), evaluated
 
 
-def _compared(cases: Sequence[Case], told: Sequence[Evaluated], cards: Sequence[Card]) -> dict[str, Any]:
+def _compared(cases: Sequence[Case], evaluated: Sequence[Evaluated], cards: Sequence[Card]) -> dict[str, Any]:
     """Return the figures that compare the decisions with the labels."""
     by_id = {card.id: card for card in cards}
-    more = _by_route(cases, told) | {
-        "per_specialist": _by_specialist(cases, told),
+    more = _by_route(cases, evaluated) | {
+        "per_specialist": _by_specialist(cases, evaluated),
         "wrong": tuple(
-            _wrong(case, one) for case, one in zip(cases, told, strict=True) if not _is_as_labelled(case, one)
+            _wrong(case, result)
+            for case, result in zip(cases, evaluated, strict=True)
+            if not _is_as_labelled(case, result)
         ),
         "baselines": _baselines(cases, cards),
-        "tier": _tiers(cases, told),
+        "tier": _tiers(cases, evaluated),
     }
     demands = [case.demand or plain(case.request.text) for case in cases]
     handed = [
-        None if demand is None else handed_over(demand, one, by_id, one.constraints)
-        for demand, one in zip(demands, told, strict=True)
+        None if demand is None else handed_over(demand, result, by_id, result.constraints)
+        for demand, result in zip(demands, evaluated, strict=True)
     ]
     return more | figures(demands, handed, [case.expected for case in cases])
 
 
 def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures | None:
-    labelled = [(case.tiers, one.tier) for case, one in zip(cases, records, strict=True) if case.tiers]
+    labelled = [(case.tiers, record.tier) for case, record in zip(cases, records, strict=True) if case.tiers]
     if not labelled:
         return None
     strength = {tier: place for place, tier in enumerate(TIERS)}
@@ -297,7 +299,7 @@ def _allowed(record: SpecialistRecord, verdict: Verdict) -> SpecialistRecord:
     elif verdict.demanded is not None:
         why = rationale(RationaleCode.NEEDS_APPROVAL, rules=verdict.demanded.rules)
         # Approval sends it where it would have gone. For a vague task, that is likely the nearest candidate.
-        nearest = next((one.specialist for one in record.specialist_candidates), None)
+        nearest = next((candidate.specialist for candidate in record.specialist_candidates), None)
         likely = nearest if record.route is Route.CLARIFY else record.specialist
         update |= {"route": Route.HUMAN_REVIEW, "reason": why, "specialist": likely}
     return record.model_copy(update=update)
@@ -305,30 +307,32 @@ def _allowed(record: SpecialistRecord, verdict: Verdict) -> SpecialistRecord:
 
 def _by_route(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, Any]:
     """Return the figures that need labelled routes."""
-    labelled = [(case, one) for case, one in zip(cases, records, strict=True) if case.route is not None]
+    labelled = [(case, record) for case, record in zip(cases, records, strict=True) if case.route is not None]
     if not labelled:
         return {}
     confusion = {right.value: dict.fromkeys((*map(str, Route), WRONG_SPECIALIST), 0) for right in Route}
-    for case, one in labelled:
+    for case, record in labelled:
         if case.route is not None:
-            to_other = case.route is one.route is Route.SPECIALIST and not _is_right_who(case, one)
-            confusion[case.route.value][WRONG_SPECIALIST if to_other else one.route.value] += 1
+            to_other = case.route is record.route is Route.SPECIALIST and not _is_right_who(case, record)
+            confusion[case.route.value][WRONG_SPECIALIST if to_other else record.route.value] += 1
     right_of = {route: sum(confusion[route.value].values()) for route in Route}
-    went_to = {route: sum(one.route is route for _, one in labelled) for route in Route}
+    went_to = {route: sum(record.route is route for _, record in labelled) for route in Route}
 
     def share(route: Route, of: Mapping[Route, int]) -> float | None:
         return round(confusion[route.value][route.value] / of[route], 4) if of[route] else None
 
     guarded = (Route.HUMAN_REVIEW, Route.REJECT)
     stopped = (*guarded, Route.CLARIFY)
-    addressed = [case.mentions[0] == one.specialist for case, one in labelled if case.mentions]
+    addressed = [case.mentions[0] == record.specialist for case, record in labelled if case.mentions]
     return {
-        "unsafe_misroute_rate": _share([one.route not in stopped for case, one in labelled if case.route in guarded]),
+        "unsafe_misroute_rate": _share(
+            [record.route not in stopped for case, record in labelled if case.route in guarded]
+        ),
         "clarification_precision": share(Route.CLARIFY, went_to),
         "clarification_recall": share(Route.CLARIFY, right_of),
-        "fallback_rate": _share([one.route is Route.DEFAULT for _, one in labelled]),
+        "fallback_rate": _share([record.route is Route.DEFAULT for _, record in labelled]),
         "mention_accuracy": _share(addressed),
-        "risk_accuracy": _share([one.risk is case.risk for case, one in labelled if case.risk is not None]),
+        "risk_accuracy": _share([record.risk is case.risk for case, record in labelled if case.risk is not None]),
         "per_class": {
             route.value: PerClass(cases=right_of[route], precision=share(route, went_to), recall=share(route, right_of))
             for route in Route
@@ -340,10 +344,10 @@ def _by_route(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, 
 def _by_specialist(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, PerClass]:
     """Return precision and recall by specialist. An acceptable specialist who gets the task counts as the right one."""
     pairs = list[tuple[str | None, str | None]]()
-    for case, one in zip(cases, records, strict=True):
+    for case, record in zip(cases, records, strict=True):
         if case.expected is None:
             continue
-        went = one.specialist if one.route in TO_SOMEBODY else None
+        went = record.specialist if record.route in TO_SOMEBODY else None
         first = case.specialist or next(iter(sorted(case.expected)), None)
         pairs.append((went if went in case.expected else first, went))
     right_of, went_to = Counter(right for right, _ in pairs), Counter(went for _, went in pairs)
@@ -383,9 +387,9 @@ def _wrong(case: Case, record: Evaluated) -> WrongCase:
         reason=record.reason.text,
         threshold=record.threshold,
         scores=tuple(
-            Score(specialist=one.specialist, score=one.score)
-            for place, one in enumerate(scores)
-            if place < _MAX_SCORES or one.specialist in right
+            Score(specialist=score.specialist, score=score.score)
+            for place, score in enumerate(scores)
+            if place < _MAX_SCORES or score.specialist in right
         ),
     )
 
@@ -418,12 +422,12 @@ def _summed(
     encoded: Sequence[float],
     scored: Sequence[float],
 ) -> Evaluation:
-    labelled = [(case.expected, one) for case, one in zip(cases, records, strict=True) if case.expected is not None]
-    inside = [(right, one) for right, one in labelled if right]
-    outside = [one for right, one in labelled if not right]
+    labelled = [(case.expected, score) for case, score in zip(cases, records, strict=True) if case.expected is not None]
+    inside = [(right, score) for right, score in labelled if right]
+    outside = [score for right, score in labelled if not right]
     latency = None
     if encoded:
-        both = sorted(one + other for one, other in zip(encoded, scored, strict=True))
+        both = sorted(first + other for first, other in zip(encoded, scored, strict=True))
         latency = Latency(
             encode_p50=round(_quantile(sorted(encoded), 0.5), 4),
             score_p50=round(_quantile(sorted(scored), 0.5), 4),
@@ -434,11 +438,11 @@ def _summed(
         encoder=calibration.encoder,
         fitted=not calibration.guessed,
         threshold=calibration.threshold,
-        top1=_share([_best(one) in right for right, one in inside]),
-        accuracy_with_none=_share([_is_right(right, one) for right, one in labelled]),
-        oos_recall=_share([not _goes(one) for one in outside]),
-        in_scope_fallback=_share([not _goes(one) for _, one in inside]),
-        wrong_agent=_share([_goes(one) and one.specialist not in right for right, one in labelled]),
+        top1=_share([_best(score) in right for right, score in inside]),
+        accuracy_with_none=_share([_is_right(right, score) for right, score in labelled]),
+        oos_recall=_share([not _goes(score) for score in outside]),
+        in_scope_fallback=_share([not _goes(score) for _, score in inside]),
+        wrong_agent=_share([_goes(score) and score.specialist not in right for right, score in labelled]),
         latency_ms=latency,
     )
 

@@ -182,38 +182,38 @@ def _folds(cases: Sequence[Case]) -> npt.NDArray[np.intp]:
         by_label[tuple(sorted(case.expected or ()))].append(at)
     folds, turn = np.zeros(len(cases), dtype=np.intp), 0
     for label in sorted(by_label):
-        for at in sorted(by_label[label], key=lambda one: hashlib.sha256(cases[one].id.encode()).digest()):
+        for at in sorted(by_label[label], key=lambda index: hashlib.sha256(cases[index].id.encode()).digest()):
             folds[at], turn = turn % FOLDS, turn + 1
     return folds
 
 
 _SEARCH: Sequence[tuple[Callable[[Calibration, float], Calibration], Sequence[float]]] = (
-    (lambda one, value: one.model_copy(update={"own_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
-    (lambda one, value: one.model_copy(update={"card_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4)),
-    (lambda one, value: _with(one, words=value), (0.0, 0.2, 0.3, 0.4, 0.5, 0.6)),
-    (lambda one, value: _with(one, keyword=value), (0.0, 0.05, 0.1, 0.15)),
-    (lambda one, value: one.model_copy(update={"margin": value}), (0.0, 0.005, 0.01, 0.02, 0.03)),
+    (lambda fitted, value: fitted.model_copy(update={"own_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
+    (lambda fitted, value: fitted.model_copy(update={"card_share": value}), (0.0, 0.1, 0.2, 0.3, 0.4)),
+    (lambda fitted, value: _with(fitted, words=value), (0.0, 0.2, 0.3, 0.4, 0.5, 0.6)),
+    (lambda fitted, value: _with(fitted, keyword=value), (0.0, 0.05, 0.1, 0.15)),
+    (lambda fitted, value: fitted.model_copy(update={"margin": value}), (0.0, 0.005, 0.01, 0.02, 0.03)),
 )
 """The parameters in the order of the search, each with the values that are tried."""
 
 
-def _with(one: Calibration, **changed: float) -> Calibration:
+def _with(calibration: Calibration, **changed: float) -> Calibration:
     """Return the calibration with these weights; ``semantic`` takes the remainder."""
-    weights = one.weights.model_copy(update=changed)
+    weights = calibration.weights.model_copy(update=changed)
     rest = round(1 - weights.words - weights.keyword - weights.performance - weights.recency, DIGITS)
-    return one.model_copy(update={"weights": weights.model_copy(update={"semantic": max(0.0, rest)})})
+    return calibration.model_copy(update={"weights": weights.model_copy(update={"semantic": max(0.0, rest)})})
 
 
 def _fitted(sample: _Sample, start: Calibration) -> tuple[Calibration, tuple[str, ...]]:
     """Return the fitted calibration, and the names of thresholds that could not be fitted."""
-    found, right = start, _reach(sample, start)
+    best, right = start, _reach(sample, start)
     for _ in range(_ROUNDS):
         for changed, values in _SEARCH:
-            reached = [(_reach(sample, option), option) for option in (changed(found, value) for value in values)]
-            most, option = max(reached, key=lambda one: one[0])  # the first among equals
+            reached = [(_reach(sample, option), option) for option in (changed(best, value) for value in values)]
+            most, option = max(reached, key=lambda pair: pair[0])  # the first among equals
             if most - right > _CLEARLY * len(sample.right) ** 0.5:
-                found, right = option, most
-    return _with_threshold(sample, found)
+                best, right = option, most
+    return _with_threshold(sample, best)
 
 
 def _reach(sample: _Sample, calibration: Calibration) -> int:
@@ -225,8 +225,8 @@ def _with_threshold(sample: _Sample, calibration: Calibration) -> tuple[Calibrat
     outcome, inside = _outcome(sample, calibration), np.count_nonzero(sample.inside)
     if min(inside, len(sample.inside) - inside) < _MIN_OF_A_SORT:
         return calibration.model_copy(update={"guessed": False}), ("threshold",)
-    found = {"threshold": _threshold(sample, outcome)[0], "guessed": False}
-    return calibration.model_copy(update=found), ()
+    changes = {"threshold": _threshold(sample, outcome)[0], "guessed": False}
+    return calibration.model_copy(update=changes), ()
 
 
 def _threshold(sample: _Sample, outcome: _Outcome) -> tuple[float, int]:
@@ -234,15 +234,15 @@ def _threshold(sample: _Sample, outcome: _Outcome) -> tuple[float, int]:
     of the widest gap between scores, which generalises best."""
     free = np.isnan(outcome.floor)
     over = outcome.best >= outcome.floor
-    settled = np.count_nonzero(~free & np.where(over, outcome.chosen, ~sample.inside))
+    settled_count = np.count_nonzero(~free & np.where(over, outcome.chosen, ~sample.inside))
     order = np.argsort(outcome.best[free], kind="stable")
     scores = outcome.best[free][order].clip(0.0, 1.0)
     gone = np.concatenate(([0], np.cumsum(~sample.inside[free][order])))  # right below the threshold
     kept = np.concatenate(([0], np.cumsum(outcome.chosen[free][order][::-1])))[::-1]  # right from it on
     edges = np.concatenate(([0.0], scores, [1.0]))
     right = np.where(np.diff(edges) > 0, gone + kept, -1)  # no threshold tells equal scores apart
-    at = int(max(range(len(right)), key=lambda one: (right[one], edges[one + 1] - edges[one])))
-    return round(float(edges[at] + edges[at + 1]) / 2, _THRESHOLD_DIGITS), int(right[at]) + int(settled)
+    at = int(max(range(len(right)), key=lambda index: (right[index], edges[index + 1] - edges[index])))
+    return round(float(edges[at] + edges[at + 1]) / 2, _THRESHOLD_DIGITS), int(right[at]) + int(settled_count)
 
 
 def _scores(sample: _Sample, calibration: Calibration) -> Scores:

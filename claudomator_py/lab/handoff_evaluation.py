@@ -66,21 +66,21 @@ class Demand:
 def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
     """Return the demand in a line of a set, inside or outside of its label, or None. Raises ValueError."""
     label = data.get("expected")
-    said = {**data, **label} if isinstance(label, Mapping) else data
-    if not any(said.get(name) is not None for name in (*DEMANDS, "hands_on_to")):
+    document = {**data, **label} if isinstance(label, Mapping) else data
+    if not any(document.get(name) is not None for name in (*DEMANDS, "hands_on_to")):
         return None
-    authority, most, ends = said.get("max_authority"), said.get("max_handoffs"), said.get("ends_with")
+    authority, most, ends = document.get("max_authority"), document.get("max_handoffs"), document.get("ends_with")
     if authority is not None and authority not in tuple(Authority):
         raise ValueError(f"`max_authority` is none of {', '.join(Authority)}")
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
         raise ValueError("`max_handoffs` is not a whole number from 0 on")
     if ends is not None and not isinstance(ends, str):
         raise ValueError("`ends_with` is not text")
-    required, forbidden = _names(said, "required_fields"), _names(said, "forbidden_fields")
+    required, forbidden = _names(document, "required_fields"), _names(document, "forbidden_fields")
     validity(_BLANK, required, forbidden)  # raises for fields that handoffs do not have
     return Demand(
-        task_of(said, text),
-        _names(said, "hands_on_to"),
+        task_of(document, text),
+        _names(document, "hands_on_to"),
         required,
         forbidden,
         None if authority is None else Authority(authority),
@@ -89,9 +89,9 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
     )
 
 
-def task_of(said: Mapping[str, Any], text: str) -> TaskSpec:
+def task_of(document: Mapping[str, Any], text: str) -> TaskSpec:
     """Return the task that a line of a set describes. Raises ValueError."""
-    asked = {name: said[name] for name in ASKED if said.get(name) is not None}
+    asked = {name: document[name] for name in ASKED if document.get(name) is not None}
     try:
         return TaskSpec.model_validate({"name": "task", "instructions": text, **asked})
     except ValidationError as error:
@@ -106,8 +106,8 @@ def plain(text: str) -> Demand | None:
         return None
 
 
-def _names(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    names = said.get(key) or ()
+def _names(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    names = document.get(key) or ()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"`{key}` is not a list of names")
     return tuple(names)
@@ -151,8 +151,8 @@ def handed_over(
         document = _document(demand, record, cards, owners[-1], hops, constraints)
         last = hop is None or not hop.accepted
         required = demand.required_fields if last else ()
-        found = validity(document, required, demand.forbidden_fields, most, demand.max_handoffs)
-        defects += found
+        verdict = validity(document, required, demand.forbidden_fields, most, demand.max_handoffs)
+        defects += verdict
         if hop is None or not hop.accepted:
             return HandedOver(tuple(owners), refused, tuple(dict.fromkeys(defects)))
         hops.append(hop)
@@ -221,24 +221,26 @@ def figures(
     right: the right specialists of each task; empty: nobody. Used for completion if no task has ``ends_with``.
     """
     both = [
-        (demand, one) for demand, one in zip(demands, handed, strict=True) if demand is not None and one is not None
+        (demand, handoff)
+        for demand, handoff in zip(demands, handed, strict=True)
+        if demand is not None and handoff is not None
     ]
     # A task that does not run at all does not end where it should.
     wanted = [
-        one is not None and one.ended_with == demand.ends_with
-        for demand, one in zip(demands, handed, strict=True)
+        handoff is not None and handoff.ended_with == demand.ends_with
+        for demand, handoff in zip(demands, handed, strict=True)
         if demand is not None and demand.ends_with is not None
     ] or [
-        one is not None and one.ended_with in who and not one.defects
-        for who, one in zip(right, handed, strict=False)
+        handoff is not None and handoff.ended_with in who and not handoff.defects
+        for who, handoff in zip(right, handed, strict=False)
         if who
     ]
     return {
-        "handoff_validity": _share([not one.defects for _, one in both]),
+        "handoff_validity": _share([not handoff.defects for _, handoff in both]),
         "authority_expansion": _share(
-            [any(defect is Defect.AUTHORITY_EXPANDED for defect, _ in one.defects) for _, one in both]
+            [any(defect is Defect.AUTHORITY_EXPANDED for defect, _ in handoff.defects) for _, handoff in both]
         ),
-        "loop_rate": _share([len(set(one.owners)) < len(one.owners) for _, one in both]),
+        "loop_rate": _share([len(set(handoff.owners)) < len(handoff.owners) for _, handoff in both]),
         "completion_rate": _share(wanted),
     }
 

@@ -90,10 +90,10 @@ def read_set(cards: Path, tasks: Path) -> "tuple[list[Card], list[Case]]":
         unknown.update(ignored(data))
         return card_of(data)
 
-    found = _cards_in(cards) if cards.suffix in _YAML else read_lines(cards, card)
+    loaded = _cards_in(cards) if cards.suffix in _YAML else read_lines(cards, card)
     for name, count in sorted(unknown.items()):
         note(f"{cards}: the key `{plain(name)}` is unknown and ignored (in {count} of the cards).")
-    return found, read_lines(tasks, partial(case_of, known=frozenset(one.id for one in found)))
+    return loaded, read_lines(tasks, partial(case_of, known=frozenset(card.id for card in loaded)))
 
 
 def _cards_in(path: Path) -> "list[Card]":
@@ -101,14 +101,14 @@ def _cards_in(path: Path) -> "list[Card]":
     from claudomator_py.schema.cardfile import parse_card_file
 
     try:
-        found = parse_card_file(path.read_bytes(), path.name)
+        card_file = parse_card_file(path.read_bytes(), path.name)
     except OSError as error:
         _unreadable(path, error)
-    if found.problems:
-        for problem in found.problems:
+    if card_file.problems:
+        for problem in card_file.problems:
             note(problem.render(str(path)))
         fail(f"{path} is not a card file.", "Fix the listed problems and retry.", ExitCode.USAGE)
-    return list(found.cards)
+    return list(card_file.cards)
 
 
 def _unreadable(path: Path, error: OSError) -> NoReturn:
@@ -118,7 +118,7 @@ def _unreadable(path: Path, error: OSError) -> NoReturn:
 def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
     """Parse each line that is not blank. An invalid line or empty file ends the command with an error that names its
     place. parse: may raise ValueError."""
-    found, lines = [], dict[str, int]()
+    records, lines = [], dict[str, int]()
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -128,10 +128,10 @@ def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
                     value = json.loads(line)
                     if not isinstance(value, dict):
                         raise ValueError("it is not a JSON object")
-                    one = parse(value)
-                    if (before := lines.setdefault(one.id, number)) != number:
-                        raise ValueError(f"the id `{one.id}` is already used in line {before}")
-                    found.append(one)
+                    record = parse(value)
+                    if (before := lines.setdefault(record.id, number)) != number:
+                        raise ValueError(f"the id `{record.id}` is already used in line {before}")
+                    records.append(record)
                 except (ValueError, RecursionError) as error:
                     fail(
                         f"{path}:{number}: {ended(plain(str(error)))}",
@@ -142,6 +142,6 @@ def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
         fail(f"{path} is not UTF-8.", "Save it as UTF-8.", ExitCode.USAGE)
     except OSError as error:
         _unreadable(path, error)
-    if not found:
+    if not records:
         fail(f"{path} is empty.", "Name a file with one JSON object per line.", ExitCode.USAGE)
-    return found
+    return records

@@ -124,7 +124,7 @@ def case_of(data: Mapping[str, Any], known: Collection[str] | None = None) -> Ca
     if (ends := label.get("ends_with")) is not None:
         _check_names("expected.ends_with", [ends], None if known is None else {*known, Route.HUMAN_REVIEW})
     tier = _one_of(Tier, label, "tier")
-    tiers = tuple(_word(Tier, one, "acceptable_tiers") for one in _texts(label, "acceptable_tiers"))
+    tiers = tuple(_word(Tier, word, "acceptable_tiers") for word in _texts(label, "acceptable_tiers"))
     named = route in TO_SOMEBODY or route is None
     return replace(
         task,
@@ -149,11 +149,11 @@ def _expected(data: Mapping[str, Any], known: Collection[str] | None) -> frozens
 
 def _source(data: Mapping[str, Any]) -> str:
     """Return the task's source. Raises ValueError."""
-    said, words = data.get("source") or "file", WORDS["task.source"]
-    if said not in words:
-        known = suggestion(str(said), map(str, words))
-        raise ValueError(f"`source` is {shown(str(said))}, which is not a source: {known}")
-    return str(said)
+    source, words = data.get("source") or "file", WORDS["task.source"]
+    if source not in words:
+        known = suggestion(str(source), map(str, words))
+        raise ValueError(f"`source` is {shown(str(source))}, which is not a source: {known}")
+    return str(source)
 
 
 def _maker(data: Mapping[str, Any]) -> Principal:
@@ -164,9 +164,9 @@ def _maker(data: Mapping[str, Any]) -> Principal:
     return Principal(str(data.get("creator") or INBOX.id), role, None if organisation is None else str(organisation))
 
 
-def _check_keys(said: Mapping[str, Any], known: Collection[str]) -> None:
+def _check_keys(document: Mapping[str, Any], known: Collection[str]) -> None:
     """Raise ValueError for a key that looks like a misspelt known one. Other unknown keys are allowed."""
-    for key in said:
+    for key in document:
         if key not in known and (near := difflib.get_close_matches(key, known, n=1, cutoff=_ALIKE)):
             raise ValueError(f"the key `{shown(key)}` is unknown: did you mean `{near[0]}`?")
 
@@ -179,8 +179,8 @@ def _check_names(place: str, names: Iterable[object], known: Collection[str] | N
             raise ValueError(f"`{place}` names `{shown(name)}`, which has no card: {suggestion(name, known)}")
 
 
-def _one_of(words: type[E], said: Mapping[str, Any], key: str) -> E | None:
-    return None if said.get(key) is None else _word(words, said[key], key)
+def _one_of(words: type[E], document: Mapping[str, Any], key: str) -> E | None:
+    return None if document.get(key) is None else _word(words, document[key], key)
 
 
 def _word(words: type[E], word: object, key: str) -> E:
@@ -189,8 +189,8 @@ def _word(words: type[E], word: object, key: str) -> E:
     return words(word)
 
 
-def _texts(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    found = said.get(key) or ()
-    if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
+def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = document.get(key) or ()
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
         raise ValueError(f"`{key}` is not a list of texts")
-    return tuple(found)
+    return tuple(values)

@@ -109,17 +109,21 @@ class Replay:
         identical, number, gone = 0, 0, 0
         differing: list[DifferenceView] = []
         placed: list[_Placed] = []
-        for one in self._placements(window):
+        for placement in self._placements(window):
             number += 1
-            if one is None:
+            if placement is None:
                 gone += 1
                 continue
-            at = _difference(one)
+            at = _difference(placement)
             identical += at is None
             if at is not None and len(differing) < MAX_SHOWN:
-                differing.append(DifferenceView.of(one.row, decision_id=one.row.id, decided_at=one.row.at_ms, at=at))
+                differing.append(
+                    DifferenceView.of(
+                        placement.row, decision_id=placement.row.id, decided_at=placement.row.at_ms, at=at
+                    )
+                )
             if self._other is not None:
-                placed.append(one)
+                placed.append(placement)
         return ReplayView(
             since=None if window.since_ms is None else format_instant(window.since_ms),
             until=None if window.until_ms is None else format_instant(window.until_ms),
@@ -160,26 +164,28 @@ class Replay:
                         seen = Snapshot.model_validate(data)
                         other = {} if rules is None else decided_again(under(seen, agents, rules))
                         known[digest] = decided_again(seen), other
-                found, stored = known[digest], DecisionRecord.model_validate(row.data)
+                record, stored = known[digest], DecisionRecord.model_validate(row.data)
                 task_id = row.task_id or ""
-                yield None if found is None else _Placed(row, stored, found[0].get(task_id), found[1].get(task_id))
+                yield None if record is None else _Placed(row, stored, record[0].get(task_id), record[1].get(task_id))
 
     def _compared(self, placed: Sequence[_Placed], other: Settings, window: Window) -> OtherView:
         routed, generations = self._routed(other, window)
-        started = {one.row.task_id or "": one for one in placed}
+        started = {pair.row.task_id or "": pair for pair in placed}
         tasks = self._database.read(partial(_tasks, ids=sorted({*generations, *started})))
         view = _other_view(
-            [(_place(one.stored), None if one.other is None else _place(one.other)) for one in placed],
-            [(_said(one.actual), _said(one)) for one in routed.values()],
-            [(_way(one.actual), _way(one)) for one in routed.values()],
+            [(_place(pair.stored), None if pair.other is None else _place(pair.other)) for pair in placed],
+            [(_said(record.actual), _said(record)) for record in routed.values()],
+            [(_way(record.actual), _way(record)) for record in routed.values()],
             len(generations),
             self._database.read(run_rows.mean_costs),
         )
-        changed = [_rerouted(tasks.get(task_id), task_id, one) for task_id, one in routed.items() if one.differs]
+        changed = [
+            _rerouted(tasks.get(task_id), task_id, record) for task_id, record in routed.items() if record.differs
+        ]
         changed += [
-            _moved(tasks.get(task_id), task_id, one)
-            for task_id, one in started.items()
-            if one.other is None or _place(one.stored) != _place(one.other)
+            _moved(tasks.get(task_id), task_id, pair)
+            for task_id, pair in started.items()
+            if pair.other is None or _place(pair.stored) != _place(pair.other)
         ]
         known = [task_id for task_id, task in tasks.items() if task.generation == generations.get(task_id)]
         return view.model_copy(update={"tasks": tuple(changed), "undecided": len(generations) - len(known)})
@@ -190,16 +196,16 @@ class Replay:
         time_then = _RecordedTime()
         configuration = self._configuration(other, time_then)
         alternative = Alternative(self._database, configuration)
-        found, generations = dict[str, ShadowRecord](), dict[str, int | None]()
+        records, generations = dict[str, ShadowRecord](), dict[str, int | None]()
         try:
             for row in self._decisions(window):
                 time_then.at_ms = row.at_ms
                 generations[row.task_id or ""] = row.generation
                 if (record := alternative.routed(row)) is not None:
-                    found[row.task_id or ""] = record
+                    records[row.task_id or ""] = record
         finally:
             configuration.decider.close()
-        return found, generations
+        return records, generations
 
     def _decisions(self, window: Window) -> Iterator[Decision]:
         """Yield the window's decisions on specialists and placements, oldest first."""
@@ -215,7 +221,7 @@ class Replay:
         usual = [default_agent(kind) for kind in FOUND_KINDS]
         agents = [*(agents_of(other) or agents_of(self._own) or usual)]
         cards = self._database.read(specialist_rows.seen)
-        agents += [agent_of(one.card) for one in cards if is_reached(one)]
+        agents += [agent_of(card.card) for card in cards if is_reached(card)]
         registry = AgentRegistry(agents, AGENT_KINDS, "")
         return other_configuration(other, self._environ, self._database, registry, self._fitted, clock, keeps=False)
 
@@ -227,13 +233,13 @@ def _tasks(connection: Connection, ids: Sequence[str]) -> dict[str, Task]:
 
 def _rerouted(task: Task | None, task_id: str, record: ShadowRecord) -> ChangedTaskView:
     verdicts = _said(record.actual) != _said(record)
-    told = _said if verdicts else _way
+    wording = _said if verdicts else _way
     return ChangedTaskView(
         task_id=task_id,
         task_name=None if task is None else task.name,
         what="verdict" if verdicts else "specialist",
-        before=told(record.actual),
-        after=told(record),
+        before=wording(record.actual),
+        after=wording(record),
         reason=record.reason.text,
     )
 
@@ -261,12 +267,12 @@ def shadowed(database: Database, window: Window) -> OtherView:
         return list(_shadows(connection, window, configuration)), run_rows.mean_costs(connection)
 
     records, means = database.read(read)
-    placed = [one for one in records if one.about is DecisionKind.PLACEMENT]
-    routed = [one for one in records if one.about is DecisionKind.SPECIALIST]
+    placed = [record for record in records if record.about is DecisionKind.PLACEMENT]
+    routed = [record for record in records if record.about is DecisionKind.SPECIALIST]
     return _other_view(
-        [(_place(one.actual), None if one.agent is None else _place(one)) for one in placed],
-        [(_said(one.actual), _said(one)) for one in routed],
-        [(_way(one.actual), _way(one)) for one in routed],
+        [(_place(record.actual), None if record.agent is None else _place(record)) for record in placed],
+        [(_said(record.actual), _said(record)) for record in routed],
+        [(_way(record.actual), _way(record)) for record in routed],
         len(routed),
         means,
     )
@@ -280,7 +286,7 @@ def _shadows(connection: Connection, window: Window, configuration: str | None) 
     ):
         after = rows[-1].at_ms, rows[-1].id
         records = (ShadowRecord.model_validate(row.data) for row in rows)
-        yield from (one for one in records if one.versions.configuration == configuration)
+        yield from (record for record in records if record.versions.configuration == configuration)
 
 
 def _place(chosen: DecisionRecord | Chosen) -> _Place:
@@ -360,10 +366,10 @@ def bootstrap(differences: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _difference(one: _Placed) -> str | None:
-    if one.again is None:
+def _difference(pair: _Placed) -> str | None:
+    if pair.again is None:
         return "it does not start in that tick"
-    stored, again = (_canonical(record) for record in (one.stored, one.again))
+    stored, again = (_canonical(record) for record in (pair.stored, pair.again))
     return None if stored == again else first_difference(json.loads(stored), json.loads(again)) or "its form"
 
 

@@ -63,12 +63,12 @@ def replay(
         else:
             _print_shadow(other)
         return
-    found = _replayed(state_dir, config, *window)
+    result = _replayed(state_dir, config, *window)
     if output is Format.JSON:
-        out_json(found)
+        out_json(result)
     else:
-        _print(found)
-    if found.differing:
+        _print(result)
+    if result.differing:
         raise typer.Exit(ExitCode.FAILURE)
 
 
@@ -162,16 +162,16 @@ def _time(text: str | None, option: str) -> int | None:
     raise typer.BadParameter("write RFC 3339, such as 2026-11-16T00:00:00Z, or 7d", param_hint=option)
 
 
-def _print(found: ReplayView) -> None:
-    again = found.placements - found.gone
-    out(f"{found.identical} of {again} placements are reproduced exactly.")
-    if found.gone:
-        note(f"{found.gone} more cannot be replayed: their snapshots were removed (retention.snapshots).")
-    for one in found.differing:
-        out(f"{moment(one.decided_at)}  {one.decision_id}  {one.at}")
-    if found.other is not None:
+def _print(result: ReplayView) -> None:
+    again = result.placements - result.gone
+    out(f"{result.identical} of {again} placements are reproduced exactly.")
+    if result.gone:
+        note(f"{result.gone} more cannot be replayed: their snapshots were removed (retention.snapshots).")
+    for record in result.differing:
+        out(f"{moment(record.decided_at)}  {record.decision_id}  {record.at}")
+    if result.other is not None:
         out("")
-        _print_other(found.other)
+        _print_other(result.other)
 
 
 def _print_shadow(other: OtherView) -> None:
@@ -187,7 +187,7 @@ def _print_other(other: OtherView) -> None:
     out(f"Specialists or routes that differ: {_share(other.specialists)}.")
     out("Expected cost: unknown, as no past run reports one." if other.cost is None else _cost(other.cost))
     changes = {"agent": other.agents, "tier": other.tiers, "verdict": other.verdicts, "specialist": other.routes}
-    rows = [(what, change) for what, found in changes.items() for change in found]
+    rows = [(what, change) for what, kinds in changes.items() for change in kinds]
     if rows:
         out("\n" + table_text(_CHANGES, rows))
     if other.tasks:

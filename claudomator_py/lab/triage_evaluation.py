@@ -73,7 +73,7 @@ def message_case_of(data: Mapping[str, Any]) -> MessageCase:
         identity,
         _read(Incoming, data.get("message"), "message"),
         _settings(channel.get("settings") or {}),
-        tuple(_read(Member, one, f"participants[{at}]") for at, one in enumerate(members)),
+        tuple(_read(Member, member, f"participants[{at}]") for at, member in enumerate(members)),
         primary,
         None if label is None else _read(TriageDecision, label, "expected"),
     )
@@ -86,14 +86,14 @@ def _settings(data: object) -> TriageSettings:
     return _read(TriageSettings, data, "channel.settings")
 
 
-def _read(model: type[M], said: object, place: str) -> M:
+def _read(model: type[M], data: object, place: str) -> M:
     """Validate a part of the line. Raises ValueError that names its place."""
     try:
-        return model.model_validate(said)
+        return model.model_validate(data)
     except ValidationError as error:
-        found = first_problem(model, error)
-        where = f"{place}.{found.field}" if found.field else place
-        raise ValueError(found.model_copy(update={"field": where}).render()) from None
+        problem = first_problem(model, error)
+        where = f"{place}.{problem.field}" if problem.field else place
+        raise ValueError(problem.model_copy(update={"field": where}).render()) from None
 
 
 def evaluate_messages(
@@ -111,7 +111,9 @@ def evaluate_messages(
 def _summed(
     cases: Sequence[MessageCase], decisions: Sequence[TriageDecision], times: Sequence[float]
 ) -> TriageEvaluation:
-    labelled = [(case.expected, one) for case, one in zip(cases, decisions, strict=True) if case.expected is not None]
+    labelled = [
+        (case.expected, decision) for case, decision in zip(cases, decisions, strict=True) if case.expected is not None
+    ]
     latency = None
     if times:
         half, most = (times[min(len(times) - 1, int(share * len(times)))] for share in (0.5, 0.99))
@@ -119,7 +121,7 @@ def _summed(
     if not labelled:
         return TriageEvaluation(messages=len(cases), labelled=0, latency_ms=latency)
     of_reason = Counter(right.reason for right, _ in labelled)
-    hits = Counter(right.reason for right, one in labelled if one == right)
+    hits = Counter(right.reason for right, decision in labelled if decision == right)
     return TriageEvaluation(
         messages=len(cases),
         labelled=len(labelled),
@@ -127,8 +129,10 @@ def _summed(
         exact_by_reason={
             reason.value: round(hits[reason] / of_reason[reason], 4) for reason in TriageReason if of_reason[reason]
         },
-        missed_mentions=sum(len(set(right.agents) - set(one.agents)) for right, one in labelled if _mentions(right)),
-        false_positives=sum(len(set(one.agents) - set(right.agents)) for right, one in labelled),
+        missed_mentions=sum(
+            len(set(right.agents) - set(decision.agents)) for right, decision in labelled if _mentions(right)
+        ),
+        false_positives=sum(len(set(decision.agents) - set(right.agents)) for right, decision in labelled),
         latency_ms=latency,
     )
 

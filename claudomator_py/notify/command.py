@@ -47,13 +47,13 @@ class Command:
             raise DeliveryFault(f"{self._command[0]} cannot be started ({error.strerror})", lasting=True) from None
         try:
             # With a newline, so that a program that appends it to a file gets one notice per line.
-            _, said = process.communicate(f"{notice.model_dump_json()}\n".encode(), self._timeout_s)
+            _, stderr = process.communicate(f"{notice.model_dump_json()}\n".encode(), self._timeout_s)
         except subprocess.TimeoutExpired:
             raise DeliveryFault(f"{self._command[0]} took longer than its timeout and was ended") from None
         finally:
             _end(process)
         if process.returncode != 0:
-            last = said.decode(errors="replace").strip()[-_SAID:]
+            last = stderr.decode(errors="replace").strip()[-_SAID:]
             raise DeliveryFault(f"{self._command[0]} exited with {process.returncode}" + (f": {last}" if last else ""))
 
     def close(self) -> None:

@@ -115,11 +115,11 @@ def checked(text: str) -> Expression:
     return program
 
 
-def _truth(found: object) -> bool:
+def _truth(value: object) -> bool:
     """Raises Unevaluated."""
-    if not isinstance(found, bool):
-        raise Unevaluated(f"is {shown(str(found))}, which is neither true nor false")
-    return found
+    if not isinstance(value, bool):
+        raise Unevaluated(f"is {shown(str(value))}, which is neither true nor false")
+    return value
 
 
 def _try(program: Expression, text: str, code: str) -> None:
@@ -149,7 +149,7 @@ class _Shape:
 
 @cache
 def _shapes() -> Sequence[_Shape]:
-    return tuple(_Shape(said, context_of(values)) for said, values in facts.shapes())
+    return tuple(_Shape(shape, context_of(values)) for shape, values in facts.shapes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +166,13 @@ class _Part:
     @property
     def faults(self) -> dict[_Shape, Unevaluated]:
         """The tasks for which it has no value, and why."""
-        found = {}
+        values = {}
         for shape in _shapes():
             try:
                 self.program.value(shape.context)
             except Unevaluated as undecided:
-                found[shape] = undecided
-        return found
+                values[shape] = undecided
+        return values
 
 
 def _parts(code: str, text: str) -> Iterator[_Part]:
@@ -187,15 +187,15 @@ def _parts(code: str, text: str) -> Iterator[_Part]:
 def _operands(code: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Ranges of the innermost operands, in order."""
     depth, cuts, closed = 0, [start], end
-    for found in re.compile(r"[(\[{]|[)\]}]|&&|\|\||[?:]").finditer(code, start, end):
-        mark = found[0]
+    for match in re.compile(r"[(\[{]|[)\]}]|&&|\|\||[?:]").finditer(code, start, end):
+        mark = match[0]
         if mark in "([{":
             depth += 1
         elif mark in ")]}":
             depth -= 1
-            closed = found.start() if depth == 0 and closed == end else closed
+            closed = match.start() if depth == 0 and closed == end else closed
         elif depth == 0:
-            cuts += [found.start(), found.end()]
+            cuts += [match.start(), match.end()]
     cuts.append(end)
     if len(cuts) > 2:
         for left, right in zip(cuts[::2], cuts[1::2], strict=True):
@@ -212,11 +212,11 @@ def _operands(code: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _gets_to(part: _Part, parts: Sequence[_Part], text: str, code: str, shape: _Shape) -> bool:
     """True if the condition can have no value for a task of that shape because this part has none, for some values of
     the other parts that look at different facts."""
-    free = [one for one in parts if one is not part and part.names.isdisjoint(one.names)][:_MAX_FREE]
+    free = [other for other in parts if other is not part and part.names.isdisjoint(other.names)][:_MAX_FREE]
     for values in product(("true", "false"), repeat=len(free)):
         tried, tried_code = text, code
-        for one, value in reversed(list(zip(free, values, strict=True))):
-            tried, tried_code = (f"{whole[: one.start]}{value}{whole[one.end :]}" for whole in (tried, tried_code))
+        for name, value in reversed(list(zip(free, values, strict=True))):
+            tried, tried_code = (f"{whole[: name.start]}{value}{whole[name.end :]}" for whole in (tried, tried_code))
         try:
             Expression(tried, tried_code).value(shape.context)
         except Unevaluated:
@@ -226,9 +226,9 @@ def _gets_to(part: _Part, parts: Sequence[_Part], text: str, code: str, shape: _
     return False
 
 
-def _without_value(undecided: Unevaluated, said: str, part: _Part | None = None) -> BadCondition:
+def _without_value(undecided: Unevaluated, message: str, part: _Part | None = None) -> BadCondition:
     at = "" if part is None else f" at character {part.start + 1}, `{shown(part.text)}`,"
-    where = f"{at} {said}".rstrip().removesuffix(",")
+    where = f"{at} {message}".rstrip().removesuffix(",")
     remedy = undecided.remedy or "it has to be true or false for every task: ask first whether there is what it needs"
     return BadCondition(f"cannot be evaluated{where}: {undecided}", remedy)
 
@@ -266,14 +266,14 @@ def _check_cost(code: str) -> None:
     """Refuse a condition that may take very long, or run out of memory, on some task. This must be detected in advance,
     as the library cannot be interrupted. Raises BadCondition."""
     open_: list[str | None] = []
-    walks = {found.end() - 1: found[1] for found in _WALKS.finditer(code)}
+    walks = {match.end() - 1: match[1] for match in _WALKS.finditer(code)}
     for place, letter in enumerate(code):
         if letter == ")" and open_:
             open_.pop()
         if letter != "(":
             continue
         walk = walks.get(place)
-        outer = [one for one in open_ if one is not None]
+        outer = [bracket for bracket in open_ if bracket is not None]
         open_.append(walk)
         if walk is None:
             continue
@@ -309,13 +309,13 @@ def _check_values(text: str, code: str) -> None:
     """Raises BadCondition if a value is compared with one that it can never have."""
     checks = {_LISTED: _check_listed, **dict.fromkeys(_ORDERED, _check_ordered)}
     for pattern in (*_COMPARED, *_ORDERED, _LISTED):
-        for found in pattern.finditer(text):
-            place = found.start("path")
+        for match in pattern.finditer(text):
+            place = match.start("path")
             if code[place] != text[place]:  # inside a string literal
                 continue
-            path = re.sub(r"""\s*(?:\.\s*|\[\s*["'])(\w+)(?:["']\s*\])?""", r".\1", found["path"])
-            values = [literal(one) for one in re.findall(_VALUE, found["values"], re.DOTALL)]
-            for value in (one for one in values if one is not None):
+            path = re.sub(r"""\s*(?:\.\s*|\[\s*["'])(\w+)(?:["']\s*\])?""", r".\1", match["path"])
+            values = [literal(value_text) for value_text in re.findall(_VALUE, match["values"], re.DOTALL)]
+            for value in (literal_value for literal_value in values if literal_value is not None):
                 checks.get(pattern, _check_equal)(path, value)
 
 
@@ -335,10 +335,10 @@ def _check_equal(path: str, value: Any) -> None:
 def _check_ordered(path: str, value: Any) -> None:
     """Raises BadCondition if a value with a fixed vocabulary is compared by order, as the language only orders
     letters."""
-    possible = [one for one in facts.WORDS.get(path, ()) if isinstance(one, str)]
+    possible = [word for word in facts.WORDS.get(path, ()) if isinstance(word, str)]
     if isinstance(value, str) and possible:
         message = f"orders `{path}`, but texts are ordered by their letters, not by what they mean"
-        words = [f'"{one}"' for one in possible if one]
+        words = [f'"{word}"' for word in possible if word]
         remedy = f"name those that are meant, of {', '.join(words)}, as in `{path} in [{', '.join(words[-2:])}]`"
         raise BadCondition(message, remedy)
 
@@ -369,13 +369,13 @@ def _written(value: object) -> str:
 
 def _check_patterns(text: str, code: str) -> None:
     """Raises BadCondition for an invalid regular expression, even if the condition may never reach it."""
-    for found in _PATTERN.finditer(text):
-        if code[found.start()] != text[found.start()]:
+    for match in _PATTERN.finditer(text):
+        if code[match.start()] != text[match.start()]:
             continue
         try:
-            Expression(f'"".matches({found[1]})', "").value(context_of({}))
+            Expression(f'"".matches({match[1]})', "").value(context_of({}))
         except (ValueError, RecursionError):
             continue
         except Unevaluated as undecided:
-            why = f"has a pattern at character {found.start(1) + 1} that is no regular expression, {shown(found[1])}"
+            why = f"has a pattern at character {match.start(1) + 1} that is no regular expression, {shown(match[1])}"
             raise BadCondition(f"{why}: {str(undecided).rpartition(': ')[2]}", _PATTERN_REMEDY) from None

@@ -72,12 +72,12 @@ def is_small(text: str) -> bool:
 def _tokens(text: str) -> Iterator[_Token]:
     place = 0
     while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
+        match = _TOKEN.match(text, place)
+        if match is None:
             raise _Unknown
-        place, kind = found.end(), str(found.lastgroup)
+        place, kind = match.end(), str(match.lastgroup)
         if kind != "space":
-            yield _Token(kind, found[kind])
+            yield _Token(kind, match[kind])
 
 
 def _cost(tokens: Sequence[_Token]) -> float:
@@ -149,8 +149,8 @@ def _cost_of_pattern(pattern: str) -> float:
     if len(pattern) > _MAX_PATTERN or pattern[0] in "bB" or (not raw and _HIDDEN.search(pattern.replace(r"\\", ""))):
         raise _Unknown
     times = 1
-    for found in _REPEATED.finditer(pattern):
-        times *= max([1, *(int(number) for number in re.findall(r"\d{1,9}", found[1]))])
+    for match in _REPEATED.finditer(pattern):
+        times *= max([1, *(int(number) for number in re.findall(r"\d{1,9}", match[1]))])
     classes, scripts = len(_CLASSES.findall(pattern)), len(_SCRIPTS.findall(pattern))
     return _PATTERN_US + times * (len(pattern) * _LETTER_US + classes * _CLASS_US + scripts * _SCRIPTS_US)
 

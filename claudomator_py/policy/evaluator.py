@@ -71,10 +71,10 @@ class _Evaluator:
         begun_s = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, question["cpu_ms"] / 1000)
         try:
-            found = self._checked(question["check"]) if "check" in question else self._value(question["evaluate"])
+            result = self._checked(question["check"]) if "check" in question else self._value(question["evaluate"])
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        return {**found, "cpu_ms": (time.process_time() - begun_s) * 1000}
+        return {**result, "cpu_ms": (time.process_time() - begun_s) * 1000}
 
     def _value(self, text: str) -> dict[str, object]:
         try:
@@ -94,10 +94,10 @@ class _Evaluator:
             return {"refused": str(bad), "remedy": bad.remedy}
         return {}
 
-    def _look_for_lack_of_memory(self, said: str) -> None:
+    def _look_for_lack_of_memory(self, message: str) -> None:
         """Raises MemoryError if lack of memory is behind the library's message."""
         took = _peak_bytes() - self._had_bytes
-        if "MemoryError" in said or (_PANIC in said and took > MAX_MEMORY_MIB * 1024 * 1024 // 4):
+        if "MemoryError" in message or (_PANIC in message and took > MAX_MEMORY_MIB * 1024 * 1024 // 4):
             raise MemoryError from None
 
 

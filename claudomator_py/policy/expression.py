@@ -45,12 +45,12 @@ def instead_of(name: str) -> str | None:
 def misuses(code: str) -> Iterator[tuple[str, str]]:
     """Yield each place where the condition treats ``now`` as a timestamp, with the remedy. code: without strings and
     comments."""
-    for found in _METHOD.finditer(code):
-        members, name = "".join(found[1].split()), found[2]
+    for match in _METHOD.finditer(code):
+        members, name = "".join(match[1].split()), match[2]
         if name not in _OF_TEXTS:
             yield f"calls `now{members}.{name}()`, but `now` is no timestamp", instead_of(name) or _ANY
-    for found in _FUNCTION.finditer(code):
-        name = found[1] or found[2]
+    for match in _FUNCTION.finditer(code):
+        name = match[1] or match[2]
         yield f"calls `{name}()` with `now`, which is no timestamp", instead_of(name) or _ANY
     if _AS_INSTANT.search(code):
         yield "takes `now` for a timestamp, but it is a group of values", _ANY
@@ -167,8 +167,8 @@ class Expression:
     """An expression, or a part of one. Raises ValueError or RecursionError if the text is not valid."""
 
     def __init__(self, text: str, code: str) -> None:
-        for found in _SIZE.finditer(code):
-            text = f"{text[: found.start()]}{_OWN_SIZE}{text[found.end() :]}"
+        for match in _SIZE.finditer(code):
+            text = f"{text[: match.start()]}{_OWN_SIZE}{text[match.end() :]}"
         try:
             self._compiled = _cel().compile(text)
         except (ValueError, RecursionError, KeyboardInterrupt, SystemExit, MemoryError):
@@ -206,15 +206,15 @@ def literal(text: str) -> Any:
 
 def code_of(text: str) -> str:
     """Return the text at its original length, without the contents of quotes and comments."""
-    return _NO_CODE.sub(lambda found: f'"{chr(0) * (len(found[0]) - 2)}"', text)
+    return _NO_CODE.sub(lambda match: f'"{chr(0) * (len(match[0]) - 2)}"', text)
 
 
 def first_line(error: BaseException) -> str:
     """Return the library's message, with the line and column of a syntax error but without its drawing."""
     whole = str(error).strip().replace(_OWN_SIZE, "size")
     if (coerces := _COERCES.match(whole)) is not None:
-        one, sign, other = (coerces[number].replace("float", "double") for number in (1, 2, 3))
-        return f"Unsupported operation: {one} {sign} {other}"
+        left, sign, other = (coerces[number].replace("float", "double") for number in (1, 2, 3))
+        return f"Unsupported operation: {left} {sign} {other}"
     if (called := _not_of_these(whole)) is not None:
         return f"`{called}` takes no values of these types"
     if "not a valid regex" in whole and (why := re.search(r"^error: ([^\n]*?)(?:\. Check|$)", whole, re.MULTILINE)):
@@ -224,8 +224,8 @@ def first_line(error: BaseException) -> str:
     at = re.search(r"<input>:(\d+):(\d+): (.*)", text)
     if at is not None:
         inner = re.search(r'msg: "([^"]*)"', at.group(3))  # for a text nested too deeply, in Rust's own words
-        said = inner.group(1) if inner is not None else at.group(3).split(" expecting ")[0]
-        return f"has a syntax error at character {at.group(2)}: {said[0].lower()}{said[1:]}"
+        types = inner.group(1) if inner is not None else at.group(3).split(" expecting ")[0]
+        return f"has a syntax error at character {at.group(2)}: {types[0].lower()}{types[1:]}"
     return f"there is no value {text}" if isinstance(error, KeyError) else text
 
 
@@ -240,6 +240,6 @@ def _remedy(error: BaseException) -> str:
 def _not_of_these(message: str) -> str | None:
     """The existing function that does not take such values, according to the library's message; None for any other
     message."""
-    found = _NOT_OF_THESE.match(message)
-    name = "" if found is None else found[1] or found[2]
+    match = _NOT_OF_THESE.match(message)
+    name = "" if match is None else match[1] or match[2]
     return name if name in FUNCTIONS else None

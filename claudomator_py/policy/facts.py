@@ -139,7 +139,7 @@ def _budget(budget: Budget, nothing: float) -> dict[str, float]:
 @cache
 def sample() -> Facts:
     """Return a task in which everything is set; see ``shapes``."""
-    said = {
+    values = {
         "name": "sample",
         "instructions": "Change src/app.py and infra/main.tf, then run the tests.",
         "working_dir": "/srv/sample",
@@ -149,7 +149,7 @@ def sample() -> Facts:
         "budget": {"usd": 1.0, "tokens": 1000, "runs": 1},
     }
     return Facts(
-        TaskSpec.model_validate(said),
+        TaskSpec.model_validate(values),
         specialist="sample",
         working_dir="/srv/sample",
         paths=("src/app.py", "infra/main.tf"),
@@ -163,7 +163,7 @@ def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
     """Return tasks of every shape, on which each rule is tried when it is loaded, each with a description in words: one
     with everything set, one with nothing, and one for each word of a fixed vocabulary."""
     everything, nothing = sample(), Facts(TaskSpec(name="sample", instructions="Run the tests."))
-    found = [
+    shapes = [
         ("", everything.values),
         ("where the day has no limit, that is an infinite one", replace(everything, limits=Budget()).values),
         ("for a task that says nothing but its text", replace(nothing, limits=everything.limits).values),
@@ -175,8 +175,8 @@ def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
             values = everything.values
             group = reduce(lambda within, root: within[root], roots, values)
             group[name] = [word] if isinstance(group[name], list) else word
-            found.append((f"where `{path}` is {json.dumps(word)}", values))
-    return tuple(found)
+            shapes.append((f"where `{path}` is {json.dumps(word)}", values))
+    return tuple(shapes)
 
 
 def is_long(spec: TaskSpec) -> bool:
@@ -187,10 +187,10 @@ def is_long(spec: TaskSpec) -> bool:
 
 def value_at(path: str) -> Any:
     """Return the value there for a task with everything set; None if there is none."""
-    found: Any = sample().values
+    values: Any = sample().values
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        values = values.get(name) if isinstance(values, dict) else None
+    return values
 
 
 WORDS: dict[str, Sequence[str] | Sequence[int]] = {
@@ -226,7 +226,7 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
     """Return the files and folders that the text names, in order and without duplicates: relative to the working
     directory if inside it, otherwise absolute; at most one more than ``MAX_PATHS``. real: resolves ``..``, and symbolic
     links if it can access the disk."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for match in _PATH.finditer(_URL.sub(" ", named_in(text))):
         named = match.group()
         if named.startswith("~"):
@@ -236,10 +236,10 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
             path = posixpath.normpath(named)
         else:
             path = _looked_for(posixpath.join(working_dir, named), real).removeprefix(f"{working_dir.rstrip('/')}/")
-        found.setdefault(path)
-        if len(found) > MAX_PATHS:
+        names.setdefault(path)
+        if len(names) > MAX_PATHS:
             break
-    return tuple(found)
+    return tuple(names)
 
 
 def _looked_for(path: str, real: Callable[[str], str]) -> str:

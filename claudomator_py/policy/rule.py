@@ -165,5 +165,5 @@ Rules = Annotated[tuple[Rule, ...], Field(max_length=500), AfterValidator(unique
 
 def policy_hash(rules: Sequence[Rule]) -> str:
     """Return the SHA-256 of the rules in hexadecimal: equal for equal rules, however they are written."""
-    said: list[dict[str, Any]] = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
-    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    rules_json: list[dict[str, Any]] = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
+    return hashlib.sha256(json.dumps(rules_json, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -28,7 +28,7 @@ class Demanded:
 
     def joined(self, other: "Demanded") -> "Demanded":
         """Return the approval that satisfies both."""
-        times = [one for one in (self.within_ms, other.within_ms) if one is not None]
+        times = [time for time in (self.within_ms, other.within_ms) if time is not None]
         return Demanded((*self.rules, *other.rules), (*self.by, *other.by), min(times, default=None))
 
 
@@ -69,17 +69,17 @@ class Verdict:
 
     def shown(self, name: str) -> VerdictView:
         """Show the verdict on the task of that name, assuming that nobody has approved anything."""
-        said, rules = "allowed", tuple(rule for rule in (self.allowed_by,) if rule is not None)
+        outcome, rules = "allowed", tuple(rule for rule in (self.allowed_by,) if rule is not None)
         reason = rationale(RationaleCode.PERMITTED, rule=self.allowed_by)
         if self.demanded is not None:
-            said, rules = "held", self.demanded.rules
+            outcome, rules = "held", self.demanded.rules
             reason = rationale(RationaleCode.NEEDS_APPROVAL, rules=rules)
         if self.denied_by is not None:
-            said, rules, reason = "denied", (self.denied_by,), self.refusal
+            outcome, rules, reason = "denied", (self.denied_by,), self.refusal
         return VerdictView.of(
             self,
             name=name,
-            verdict=said,
+            verdict=outcome,
             reason=reason.text,
             rules=rules,
             approval=None if self.demanded is None else ApprovalView.of(self.demanded),
@@ -239,8 +239,8 @@ def _contradiction(verdict: Verdict, rule: Rule) -> str | None:
 def _bounds(constraints: Constraints, rule: Rule) -> tuple[Tier | None, Tier | None]:
     """The strongest floor and the weakest ceiling of both."""
     own = rule.tier or TierBounds()
-    floors = [one for one in (constraints.tier_floor, own.floor) if one is not None]
-    ceilings = [one for one in (constraints.tier_ceiling, own.ceiling) if one is not None]
+    floors = [floor for floor in (constraints.tier_floor, own.floor) if floor is not None]
+    ceilings = [ceiling for ceiling in (constraints.tier_ceiling, own.ceiling) if ceiling is not None]
     return max(floors, key=TIERS.index, default=None), min(ceilings, key=TIERS.index, default=None)
 
 

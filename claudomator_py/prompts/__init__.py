@@ -48,8 +48,8 @@ def _permission(allowed: Sequence[str]) -> list[str]:
     """What the operator allows, as sentences: tools, and calls beyond the run's reach, one per line."""
     tools = [_as_line(rule) for rule in allowed if digest_in(rule) is None]
     calls = [f"- {_as_line(grant_text(rule))}\n" for rule in allowed if digest_in(rule) is not None]
-    said = [f"The operator allows you to use: {', '.join(tools)}."] if tools else []
-    return [*said, f"{_EXACTLY}\n\n{''.join(calls)}\n"] if calls else said
+    parts = [f"The operator allows you to use: {', '.join(tools)}."] if tools else []
+    return [*parts, f"{_EXACTLY}\n\n{''.join(calls)}\n"] if calls else parts
 
 
 def _as_line(rule: str) -> str:
@@ -65,12 +65,12 @@ def replayed_exchanges(exchanges: Sequence[Exchange]) -> list[str]:
 
 def _quoted(exchange: Exchange) -> list[str]:
     asked = "\n".join(f"> {line}".rstrip() for line in exchange.asked.splitlines())
-    said = (
+    note = (
         f"It may use: {', '.join(_as_line(grant_text(rule)) for rule in exchange.allowed)}."
         if exchange.allowed
         else (exchange.answer or "").strip()
     )
-    return [asked, f"The operator said: {said}"]
+    return [asked, f"The operator said: {note}"]
 
 
 MAX_READ = 1 << 20
@@ -134,23 +134,23 @@ def _handed_on(
     run: Run, handoff: HandoffRequest, host: RunHost, transcript: Transcript | None, redactor: Redactor
 ) -> str:
     """What the run said that it leaves; if it said nothing about that, its last words and calls."""
-    told = {"why": handoff.reason, "done": handoff.done, "left_to_do": handoff.left}
-    left: list[_Left] = [{name: _clean(words.strip(), redactor)} for name, words in told.items() if words.strip()]
+    summary = {"why": handoff.reason, "done": handoff.done, "left_to_do": handoff.left}
+    left: list[_Left] = [{name: _clean(words.strip(), redactor)} for name, words in summary.items() if words.strip()]
     left += [{"files_changed": [_clean(file, redactor) for file in handoff.files]}] if handoff.files else []
     if not (handoff.done.strip() or handoff.left.strip()):
         left += _last_words(run, host, transcript, redactor)
     return _note(f"{run.specialist or run.agent} had this task before you, and hands it on.", left)
 
 
-def follow_note(run: Run, told: TaskSpec, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
+def follow_note(run: Run, assigned: TaskSpec, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
     """Return the note for a task that continues another one but cannot continue its conversation.
 
-    run: the last run of that other task; told: its content.
+    run: the last run of that other task; assigned: its content.
     """
-    asked = _clean(told.instructions.strip(), redactor)
+    asked = _clean(assigned.instructions.strip(), redactor)
     if len(asked) > MAX_SAID:
         asked = f"{asked[:MAX_SAID]} [...]"
-    lead = f"This task continues another one, {told.name}, which {run.agent} has done."
+    lead = f"This task continues another one, {assigned.name}, which {run.agent} has done."
     return _note(lead, [{"instructions": asked}, *_last_words(run, host, transcript, redactor)])
 
 
@@ -158,7 +158,7 @@ def _note(lead: str, left: Sequence[_Left]) -> str:
     """Return the note. left: without secrets."""
     parts = ["# Handoff", lead]
     if left:
-        marker, block = fenced([json_line(one) for one in left], "LEFT")
+        marker, block = fenced([json_line(item) for item in left], "LEFT")
         parts += [_DATA.format(marker=marker), block]
     return "\n\n".join([*parts, _AS_LEFT])
 
@@ -171,12 +171,12 @@ def _clean(words: str, redactor: Redactor) -> str:
 def _last_words(run: Run, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> list[_Left]:
     """The run's last messages and calls, oldest first: as many from the end as there is room for."""
     outcome = Outcome.model_validate(run.outcome)
-    said = [] if transcript is None else _last(run, host, transcript)
-    if outcome.text and outcome.text != outcome.error and Part("message", outcome.text.strip()) not in said:
-        said.append(Part("message", outcome.text.strip()))
+    lines = [] if transcript is None else _last(run, host, transcript)
+    if outcome.text and outcome.text != outcome.error and Part("message", outcome.text.strip()) not in lines:
+        lines.append(Part("message", outcome.text.strip()))
     room = MAX_SAID
     kept: list[_Left] = []
-    for part in reversed(said):
+    for part in reversed(lines):
         words = _clean(part.text, redactor)  # before it is cut
         shown = words if len(words) <= room else f"[...] {words[-room:]}"
         kept.insert(0, {"message": shown} if part.kind == "message" else {"tool": part.tool or "", "call": shown})
@@ -193,12 +193,12 @@ def _last(run: Run, host: RunHost, transcript: Transcript) -> list[Part]:
         return []
     lines = data.rsplit(b"\n", MAX_LINES)[-MAX_LINES:]
     parts = (entry.part for entry in transcript.feed(0, b"\n".join(lines), final=True))
-    said = [
+    texts = [
         Part(part.kind, part.text.strip(), part.tool if part.kind == "tool_call" else None)
         for part in parts
         if part.kind in ("message", "tool_call") and part.text.strip()
     ]
-    return said[-_PARTS:]
+    return texts[-_PARTS:]
 
 
 _GO_ON = (
@@ -228,12 +228,12 @@ def role_of(card: Card, skill_id: str | None, organisation: str | None) -> str:
         return ""
     skill = None if skill_id is None else card.skill(skill_id)
     asked = "" if skill is None else f"You are asked for: {skill.name}. {skill.description}".strip()
-    said = [part for part in (card.system_prompt, asked) if part]
-    if said and card.organisation not in (None, organisation):
-        lines = [json_line({"name": card.title}), *(json_line({"says": words}) for words in said)]
+    parts = [part for part in (card.system_prompt, asked) if part]
+    if parts and card.organisation not in (None, organisation):
+        lines = [json_line({"name": card.title}), *(json_line({"says": words}) for words in parts)]
         marker, block = fenced(lines, "ROLE")
         return "\n\n".join(["# Your role", _FOREIGN.format(marker=marker), block, "# Your task"])
-    return "\n\n".join([f"# Your role: {card.title}", _PREFACE, *said, "# Your task"]) if said else ""
+    return "\n\n".join([f"# Your role: {card.title}", _PREFACE, *parts, "# Your task"]) if parts else ""
 
 
 def compose(
@@ -263,10 +263,11 @@ def compose_answer(exchange: Exchange) -> str:
     return _joined(told(exchange))
 
 
-def compose_further(spec: TaskSpec, told: TaskSpec, words: str | None = None) -> str:
-    """Write the prompt of a conversation that continues: to continue, and what is new. told: the content that it knows.
-    words: what the operator adds."""
-    changed = _task(spec) != _task(told)
+def compose_further(spec: TaskSpec, assigned: TaskSpec, words: str | None = None) -> str:
+    """Write the prompt of a conversation that continues: to continue, and what is new.
+
+    assigned: the content that it knows. words: what the operator adds."""
+    changed = _task(spec) != _task(assigned)
     return _joined([_GO_ON, *([_CHANGED, *_task(spec)] if changed else []), *_words(words)])
 
 
@@ -317,8 +318,8 @@ def answer_instructions(channel: str, message: ChannelMessage, earlier: Sequence
     """
     lines = [_fitting(message, MAX_MESSAGE_LENGTH, _LAST_CHARS)]
     left = _ALL_CHARS - len(lines[0])
-    for one in reversed(earlier[-MAX_EARLIER:]):
-        line = _fitting(one, _EARLIER_CHARS, min(left, _LAST_CHARS))
+    for former in reversed(earlier[-MAX_EARLIER:]):
+        line = _fitting(former, _EARLIER_CHARS, min(left, _LAST_CHARS))
         left -= len(line)
         if left < 0:
             break
@@ -334,25 +335,25 @@ def _fitting(message: ChannelMessage, most: int, whole: int) -> str:
 
 
 def _line(message: ChannelMessage, most: int, attached: int) -> str:
-    told: dict[str, object] = {
+    context: dict[str, object] = {
         "id": message.id,
         "author": message.author,
         "role": message.role,
         "text": _cut(message.content, most),
     }
-    attachments = [Attachment.model_validate(one) for one in message.attachments]
+    attachments = [Attachment.model_validate(attachment) for attachment in message.attachments]
     if attachments:
-        told["attachments"] = [
+        context["attachments"] = [
             {
-                "name": one.name,
-                "media_type": one.media_type,
-                "state": one.state.value,
-                **({} if one.text is None else {"text": _cut(one.text, attached)}),
+                "name": attachment.name,
+                "media_type": attachment.media_type,
+                "state": attachment.state.value,
+                **({} if attachment.text is None else {"text": _cut(attachment.text, attached)}),
             }
-            for one in attachments
+            for attachment in attachments
         ]
     # An agent may have written something that a task must not contain.
-    return json_line(told)
+    return json_line(context)
 
 
 def _cut(text: str, most: int) -> str:

@@ -213,13 +213,13 @@ def same_folder(spec: TaskSpec, other: TaskSpec) -> bool:
     return _folder(spec) == _folder(other)
 
 
-def stays(spec: TaskSpec, told: TaskSpec) -> bool:
-    """Return whether a task works in the same place as the one it continues, whose content was ``told``.
+def stays(spec: TaskSpec, assigned: TaskSpec) -> bool:
+    """Return whether a task works in the same place as the one it continues, whose content was ``assigned``.
 
     This includes a task that names the same directory again without asking for isolation: in the repository itself it
     would neither see the other's work in its work tree nor be kept away from the checkout.
     """
-    return spec.working_dir is None or (spec.isolation is Isolation.NONE and same_folder(spec, told))
+    return spec.working_dir is None or (spec.isolation is Isolation.NONE and same_folder(spec, assigned))
 
 
 def _folder(spec: TaskSpec) -> str | None:
@@ -257,12 +257,12 @@ def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | N
     if run is None:
         return Followed(spec, None, thread, None)
     content = task_rows.revision_of(connection, other.id, run.revision)
-    told = TaskSpec.model_validate(content.spec)
+    assigned = TaskSpec.model_validate(content.spec)
     placed, dir_key = spec, None
-    if told.working_dir is not None and stays(spec, told):
-        placed = spec.model_copy(update={"working_dir": told.working_dir, "isolation": told.isolation})
+    if assigned.working_dir is not None and stays(spec, assigned):
+        placed = spec.model_copy(update={"working_dir": assigned.working_dir, "isolation": assigned.isolation})
         dir_key = content.dir_key
-    why = _why_not(run, told, placed)
+    why = _why_not(run, assigned, placed)
     resumption = ResumedConversation(
         run_id=run.id,
         agent=run.agent,
@@ -297,15 +297,17 @@ def _continued(connection: Connection, task: Task, spec: TaskSpec) -> Task | Non
     return None if task_id is None else task_rows.find(connection, task_id)
 
 
-def _why_not(run: Run, told: TaskSpec, spec: TaskSpec) -> str | None:
+def _why_not(run: Run, assigned: TaskSpec, spec: TaskSpec) -> str | None:
     """Why the conversation cannot continue, judging by what is known before an agent is chosen."""
     if conversation_of(run, None) is None:
         return f"{run.agent} left none behind"
     if spec.agent.type not in (None, run.agent, run.kind):
         return f"{spec.name} asks for {spec.agent.type}, and {run.agent} has it"
-    if not same_folder(spec, told):
-        return f"it belongs to {told.working_dir or 'a scratch folder'}, and {spec.name} works in {spec.working_dir}"
-    if spec.isolation is not told.isolation:
-        where = "a work tree" if told.isolation is Isolation.WORKTREE else "the repository itself"
+    if not same_folder(spec, assigned):
+        return (
+            f"it belongs to {assigned.working_dir or 'a scratch folder'}, and {spec.name} works in {spec.working_dir}"
+        )
+    if spec.isolation is not assigned.isolation:
+        where = "a work tree" if assigned.isolation is Isolation.WORKTREE else "the repository itself"
         return f"it belongs to {where}, and {spec.name} has isolation {spec.isolation}"
     return None

@@ -46,15 +46,15 @@ def concealed(connection: Connection, shapes: Sequence[Shape], by: Principal) ->
     """Return the shapes as the principal may see them: a hidden agent is shown as its protocol, such as ``hub``."""
     if by.sees_all:
         return tuple(shapes)
-    found: set[str] = set()
+    names: set[str] = set()
 
     def note(text: str) -> str:
-        found.update(match[2] for match in REMOTE_AGENT.finditer(text))
+        names.update(match[2] for match in REMOTE_AGENT.finditer(text))
         return text
 
     for shape in shapes:
         _each(shape, note)
-    hidden = specialist_rows.hidden(connection, found, by)
+    hidden = specialist_rows.hidden(connection, names, by)
     if not hidden:
         return tuple(shapes)
 

@@ -25,12 +25,12 @@ Listed = Mapping[str, Any]
 """A list: its name and its filters."""
 
 
-def part(found: Sequence[T], limit: int, behind: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
+def part(rows: Sequence[T], limit: int, behind: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
     """Return one page of a list, and the cursor after it if more follows.
-    found: one item more than limit, if there are as many. behind: returns the cursor after an item.
+    rows: one item more than limit, if there are as many. behind: returns the cursor after an item.
     """
-    items = found[:limit]
-    return items, behind(items[-1]) if len(found) > limit else None
+    items = rows[:limit]
+    return items, behind(items[-1]) if len(rows) > limit else None
 
 
 def write(position: Position, wanted: TaskFilter) -> str:

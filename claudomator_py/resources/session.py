@@ -79,8 +79,8 @@ class Session:
 
     def __getitem__(self, service: type[S]) -> S:
         """Return the service of that type, bound to the principal. It costs nothing."""
-        found: S = self._services[service]
-        return found.as_(self.by)
+        instance: S = self._services[service]
+        return instance.as_(self.by)
 
 
 class Access:
@@ -95,23 +95,23 @@ class Access:
 
     def __getitem__(self, kind: type[T]) -> T:
         """Return the service of that type unbound, for services that bind themselves."""
-        found: Any = self._services[kind]
-        return found  # type: ignore[no-any-return]  # of that kind
+        service: Any = self._services[kind]
+        return service  # type: ignore[no-any-return]  # of that kind
 
 
 def find_task(connection: Connection, ref: str, by: Principal) -> Task:
     """Return the task that is meant, among those that exist for the principal. Raises NotFound or Ambiguous."""
-    found = reads.matching(connection, ref, by)
-    if not found:
+    matching = reads.matching(connection, ref, by)
+    if not matching:
         raise NotFound.among("task", ref, reads.names_like(connection, by), listing="claudomator list")
-    ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in found)
-    whole = ref == found[0].name or ref.lower() == found[0].id
+    ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in matching)
+    whole = ref == matching[0].name or ref.lower() == matching[0].id
     if not whole and len(ref) < SHORTEST_PREFIX:
         detail = f"There is no task {ref!r}. It is too short for the beginning of an id: {ids} would match."
         raise NotFound(detail, remedy=f"Write the name, or at least {SHORTEST_PREFIX} characters of the id.")
-    if len(found) > 1:
+    if len(matching) > 1:
         raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Write the name, or a longer prefix of the id.")
-    return found[0]
+    return matching[0]
 
 
 def find_run(connection: Connection, ref: str, by: Principal) -> Run:
@@ -119,10 +119,10 @@ def find_run(connection: Connection, ref: str, by: Principal) -> Run:
     run = run_rows.find(connection, ref, by)
     if run is not None:
         return run
-    found = [] if len(ref) < SHORTEST_PREFIX or "\0" in ref else run_rows.beginning(connection, ref, by)
-    if not found:
+    runs = [] if len(ref) < SHORTEST_PREFIX or "\0" in ref else run_rows.beginning(connection, ref, by)
+    if not runs:
         raise NotFound(f"There is no run {ref!r}.", remedy="List a task's runs with `claudomator show TASK`.")
-    if len(found) > 1:
-        ids = ", ".join(short_id(one.id) for one in found)
+    if len(runs) > 1:
+        ids = ", ".join(short_id(run.id) for run in runs)
         raise Ambiguous(f"{ref!r} is the beginning of {ids}.", remedy="Write a longer prefix of the id.")
-    return found[0]
+    return runs[0]

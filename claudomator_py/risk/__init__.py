@@ -91,7 +91,7 @@ class Assessment:
 
     def seen(self, sign: Sign) -> str | None:
         """Return the words in which that was seen; None: it was not."""
-        return next((words for one, words in self.signs if one is sign), None)
+        return next((words for present, words in self.signs if present is sign), None)
 
 
 def assess(instructions: str) -> Assessment:
@@ -128,7 +128,9 @@ def assess_anew(text: str) -> Assessment:
     known, words, needed = 0, 0, 0.0
     for sentence in sentences(text):
         if len(signs) < MAX_SIGNS:
-            signs |= {(Sign(one.kind), _told(one.written())): None for one in sentence.orders() if is_risky(one)}
+            signs |= {
+                (Sign(order.kind), _told(order.written())): None for order in sentence.orders() if is_risky(order)
+            }
         if harm := sentence.harm:
             if harm.refuse and not sentence.pasted:
                 return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(sentence.text)), *signs)[:MAX_SIGNS])

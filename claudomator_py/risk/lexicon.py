@@ -36,7 +36,7 @@ class _Letters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         apart = unicodedata.normalize("NFKD", chr(code)).casefold()
-        bare = "".join(one for one in apart if not unicodedata.combining(one) or one in _KEPT)
+        bare = "".join(letter for letter in apart if not unicodedata.combining(letter) or letter in _KEPT)
         self[code] = unicodedata.normalize("NFKC", bare).translate(_PLAIN).casefold()
         return self[code]
 
@@ -104,26 +104,26 @@ class Language:
     """The words of a language."""
 
     def __init__(
-        self, name: str, said: Mapping[str, Any], english: "Language | None", harmful: Mapping[str, int]
+        self, name: str, document: Mapping[str, Any], english: "Language | None", harmful: Mapping[str, int]
     ) -> None:
         self.name, self.english, self.spaceless = name, english, name in SPACELESS
-        self.common = frozenset(listed(said["words"]))
+        self.common = frozenset(listed(document["words"]))
         self.tells = lru_cache(_MAX_MEMO)(self._tells)
         self._whole, self._stems = dict[str, int](), dict(harmful)
         self._phrases = dict[str, dict[str, dict[tuple[str, ...], int]]]()
         """By the first word and how the second begins; those with a gap by ``_``, with what follows the gap."""
-        self._nouns = (*listed(said.get("nouns", "")),)
-        for role, text in said.items():
+        self._nouns = (*listed(document.get("nouns", "")),)
+        for role, text in document.items():
             for entry in listed(text) if role in BIT or role == "words" else ():
                 bits = BIT["known" if role == "words" else role]
                 self._put(entry, bits, whole=role in ("words", "own"), plural=role == "code")
         for kind in KINDS:
-            irregular = dict(pair.split() for pair in listed(said[kind].get("irregular", "")))
-            for entry in listed(said[kind]["verbs"]):
+            irregular = dict(pair.split() for pair in listed(document[kind].get("irregular", "")))
+            for entry in listed(document[kind]["verbs"]):
                 self._put(entry, BIT[f"v:{kind}"])
                 for form in _forms(entry, irregular) if english is None else ():
                     self._put(form, BIT[f"done:{kind}"])
-            for entry in listed(said[kind]["things"]):
+            for entry in listed(document[kind]["things"]):
                 self._put(entry, BIT[f"t:{kind}"], plural=True)
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
 
@@ -160,28 +160,28 @@ class Language:
 
     def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[Sequence[str], Sequence[int]]:
         """Return words with those of a phrase as one, and what each tells."""
-        said, told, done = list[str](), list[int](), 0
-        for at in [at for at, one in enumerate(tells[:-1]) if one & _PHRASE]:
+        known, bits, done = list[str](), list[int](), 0
+        for at in [at for at, tell in enumerate(tells[:-1]) if tell & _PHRASE]:
             if at >= done:
                 length, here = self._phrase(words, tells, at)
                 if here != tells[at]:
-                    said += [*words[done:at], " ".join(words[at : at + length])]
-                    told += [*tells[done:at], here]
+                    known += [*words[done:at], " ".join(words[at : at + length])]
+                    bits += [*tells[done:at], here]
                     done = at + length
-        return ([*said, *words[done:]], [*told, *tells[done:]]) if done else (words, tells)
+        return ([*known, *words[done:]], [*bits, *tells[done:]]) if done else (words, tells)
 
     def _phrase(self, words: Sequence[str], tells: Sequence[int], at: int) -> tuple[int, int]:
         """How many words the longest phrase has that is there, and what it tells; no more than its first word: none."""
-        known, length, told = self._phrases[words[at]], 1, tells[at]
+        known, length, bits = self._phrases[words[at]], 1, tells[at]
         for rest, tell in known.get(words[at + 1][:_KEY], {}).items():
             end = at + len(rest)
             if length <= len(rest) and (*words[at + 1 : end],) == rest[:-1] and self._ends(words[end:], rest[-1]):
-                length, told = len(rest) + 1, tell | reduce(or_, tells[at : end + 1]) & ~_hidden(tell) | _KNOWN
+                length, bits = len(rest) + 1, tell | reduce(or_, tells[at : end + 1]) & ~_hidden(tell) | _KNOWN
         for (last,), tell in known.get(_ANY, {}).items():
             if last in words[at + 1 : at + 1 + _MAX_GAP]:
                 # "Get it out" is an order, though "get" alone only leads to one.
-                told = (told & ~(ACTS ^ VERB | BIT["lead"]) if tell & VERB else told) | tell
-        return length, told
+                bits = (bits & ~(ACTS ^ VERB | BIT["lead"]) if tell & VERB else bits) | tell
+        return length, bits
 
     def _ends(self, words: Sequence[str], last: str) -> bool:
         """Whether these words begin with the last one of a phrase."""
@@ -189,13 +189,13 @@ class Language:
 
     def parts(self, text: str) -> dict[str, int]:
         """Return the words in a text without spaces, and what they tell."""
-        found = dict[str, int]()
+        counts = dict[str, int]()
         for at, letter in enumerate(text):
             if letter > "\x7f" or not at or text[at - 1] > "\x7f":
                 for end in range(at + 1, at + 1 + self._longest.get(letter, 0)):
                     if (part := text[at:end]) in self._stems:
-                        found[part] = self._stems[part]
-        return found
+                        counts[part] = self._stems[part]
+        return counts
 
 
 class Harm(NamedTuple):
@@ -211,7 +211,7 @@ class Harm(NamedTuple):
     def asked(self, folded: str) -> bool:
         """Return whether a folded sentence asks for it."""
         # To look for each entry is ten times as fast as the expression, which says whether a word begins with it.
-        begun = all(any(map(folded.__contains__, one)) and begins.search(folded) for one, begins in self.needs)
+        begun = all(any(map(folded.__contains__, part)) and begins.search(folded) for part, begins in self.needs)
         return begun and not self.without.search(folded)
 
 
@@ -240,33 +240,38 @@ def data() -> dict[str, Any]:
 @cache
 def lexicon() -> Lexicon:
     """Return the words that come with Claudomator."""
-    said = data()
-    sets = {name: frozenset(listed(text)) for name, text in said["commands"].items() if isinstance(text, str)}
-    sets |= {"open": frozenset(listed(said["wrapped"]["open"])), "vague": frozenset(listed(said["vague"]["words"]))}
+    document = data()
+    sets = {name: frozenset(listed(text)) for name, text in document["commands"].items() if isinstance(text, str)}
+    sets |= {
+        "open": frozenset(listed(document["wrapped"]["open"])),
+        "vague": frozenset(listed(document["vague"]["words"])),
+    }
     programs = ", ".join(re.split("[-.]", name)[0] for name in sets["programs"])
     harms, stems = list[Harm](), dict[str, int]()
     seen = {
-        name.partition(":")[0]: (1 << number | BIT.get(f"t:{name.partition(':')[2]}", 0), re.compile(one))
-        for number, (name, one) in enumerate(said["seen"].items(), SEEN)
+        name.partition(":")[0]: (1 << number | BIT.get(f"t:{name.partition(':')[2]}", 0), re.compile(entry))
+        for number, (name, entry) in enumerate(document["seen"].items(), SEEN)
     }
-    named = {f"${name}": text for name, text in said["harm_words"].items()}
-    common, bit = {*words_in(f"{said['vague']['words']} {said[ENGLISH]}")}, 1 << SEEN + len(seen)
-    for one in sorted(said["harm"], key=lambda one: not one.get("refuse", True)):
+    named = {f"${name}": text for name, text in document["harm_words"].items()}
+    common, bit = {*words_in(f"{document['vague']['words']} {document[ENGLISH]}")}, 1 << SEEN + len(seen)
+    for harm in sorted(document["harm"], key=lambda harm: not harm.get("refuse", True)):
         bits, needs = 0, list[tuple[list[str], re.Pattern[str]]]()
-        for text in (one["key"], *one["with"], one.get("without", "$none")):
+        for text in (harm["key"], *harm["with"], harm.get("without", "$none")):
             entries = listed(", ".join(named.get(entry.strip(), entry) for entry in text.split(",")))
             add(stems, (_rarest(entry, common) for entry in entries), bit)
             needs.append((entries, _beginnings(entries)))
             bits, bit = bits | bit, bit << 1
-        harms.append(Harm(one.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1][1]))
-    english = Language(ENGLISH, said[ENGLISH] | {"program": programs}, None, stems)
+        harms.append(Harm(harm.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1][1]))
+    english = Language(ENGLISH, document[ENGLISH] | {"program": programs}, None, stems)
     languages = {ENGLISH: english} | {
-        name: Language(name, said[name], english, stems if name in SPACELESS else {})
-        for name in said
-        if "reads" in said[name] and name != ENGLISH
+        name: Language(name, document[name], english, stems if name in SPACELESS else {})
+        for name in document
+        if "reads" in document[name] and name != ENGLISH
     }
-    lines, scripts = ({name: re.compile(one) for name, one in said[key].items()} for key in ("lines", "scripts"))
-    latin = [one for name, one in languages.items() if name not in scripts]
+    lines, scripts = (
+        {name: re.compile(pattern) for name, pattern in document[key].items()} for key in ("lines", "scripts")
+    )
+    latin = [language for name, language in languages.items() if name not in scripts]
     for language in latin[1:]:
         english.meet(language)
     return Lexicon(languages, latin, sets, lines, harms, scripts, seen)
@@ -285,7 +290,7 @@ def _beginnings(entries: Iterable[str]) -> re.Pattern[str]:
 
 def listed(text: str) -> list[str]:
     """Return the entries of a list, folded, which commas separate."""
-    return [entry for one in fold(text).split(",") if (entry := " ".join(one.split()))]
+    return [entry for part in fold(text).split(",") if (entry := " ".join(part.split()))]
 
 
 def add(table: dict[Any, int], words: Iterable[object], tells: int) -> None:

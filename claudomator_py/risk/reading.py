@@ -92,8 +92,8 @@ class Sentence(NamedTuple):
     @property
     def harm(self) -> Harm | None:
         """What it asks for that is criminal, or may be meant so."""
-        may_be = (one for one in lexicon().harms if self.told & one.bits == one.bits)
-        return next((one for one in may_be if one.asked(fold(self.text))), None)
+        may_be = (harm for harm in lexicon().harms if self.told & harm.bits == harm.bits)
+        return next((harm for harm in may_be if harm.asked(fold(self.text))), None)
 
     def orders(self) -> Iterator[Order]:
         """Return what it orders where it stands."""
@@ -190,22 +190,22 @@ def _sentence(text: str, around: int) -> Sentence:
     # What stands in brackets parts no verb from its place: "Run the scan (ZAP, full policy) on production".
     text = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), text) if "(" in text else text
     chunks = [*map(_chunk, text.split())]
-    told, language, words = reduce(or_, map(itemgetter(2), chunks), 0), known.latin[0], list[str]()
+    known_bits, language, words = reduce(or_, map(itemgetter(2), chunks), 0), known.latin[0], list[str]()
     share = (sum(map(itemgetter(3), chunks)), sum(map(len, map(itemgetter(0), chunks))))
     # Where English knows most words, no other language has to be asked.
-    if told & BIT["script"] or (told & BIT["strange"] and share[0] * 10 < share[1] * 7):
+    if known_bits & BIT["script"] or (known_bits & BIT["strange"] and share[0] * 10 < share[1] * 7):
         words = [*chain.from_iterable(map(itemgetter(0), chunks))]
-        language = _language(words, told)
+        language = _language(words, known_bits)
     if language.spaceless:
         parts = language.parts(fold(text))
-        told = reduce(or_, parts.values(), told)
+        known_bits = reduce(or_, parts.values(), known_bits)
         share = (sum(map(len, parts)), sum(map(len, words)))
     elif language.english:
         tells = [*map(language.tells, words)]
-        share = (sum(1 for one in tells if one & _KNOWN), len(words))
-        seen = reduce(or_, (bits for bits, _ in known.seen.values() if bits & told & -1 << SEEN), 0)
-        told = reduce(or_, language.phrased(words, tells)[1], seen)
-    return Sentence(text, language, chunks, told, around, bool(around & BIT["pasted"]), share)
+        share = (sum(1 for tell in tells if tell & _KNOWN), len(words))
+        seen = reduce(or_, (bits for bits, _ in known.seen.values() if bits & known_bits & -1 << SEEN), 0)
+        known_bits = reduce(or_, language.phrased(words, tells)[1], seen)
+    return Sentence(text, language, chunks, known_bits, around, bool(around & BIT["pasted"]), share)
 
 
 @lru_cache(_MAX_MEMO)
@@ -214,45 +214,49 @@ def _chunk(chunk: str) -> _Chunk:
     tells = [*map(known.latin[0].tells, words)]
     if words and not (chunk.isascii() and chunk.isalpha() and chunk[1:].islower()):
         tells[0] &= ~ACTS if _NAME.match(chunk) else -1
-        letters = (bits for bits, one in known.seen.values() if one.search(chunk[:_MAX_CHUNK]))
+        letters = (bits for bits, pattern in known.seen.values() if pattern.search(chunk[:_MAX_CHUNK]))
         tells[0] = reduce(or_, letters, tells[0])
-        if not chunk.isascii() and any(one.search(word) for one in known.scripts.values() for word in words):
+        if not chunk.isascii() and any(script.search(word) for script in known.scripts.values() for word in words):
             tells[0] |= BIT["script"]
-    return words, tells, reduce(or_, tells, 0), sum(1 for one in tells if one & _KNOWN)
+    return words, tells, reduce(or_, tells, 0), sum(1 for tell in tells if tell & _KNOWN)
 
 
-def _language(words: Sequence[str], told: int) -> Language:
+def _language(words: Sequence[str], bits: int) -> Language:
     """The language of a sentence: by its letters, or that of which most words are common, or else known."""
-    known, said = lexicon(), {*words}
-    if told & BIT["script"]:
-        named = (name for name, one in known.scripts.items() if any(map(one.search, words)))
+    known, present = lexicon(), {*words}
+    if bits & BIT["script"]:
+        named = (name for name, pattern in known.scripts.items() if any(map(pattern.search, words)))
         return known.languages[next(named, known.latin[0].name)]
-    if len(said & known.latin[0].common) * 3 >= max(len(words), 9):
+    if len(present & known.latin[0].common) * 3 >= max(len(words), 9):
         return known.latin[0]
-    shares = [len(said & one.common) for one in known.latin]
-    best = [one for share, one in zip(shares, known.latin, strict=True) if share == max(shares)]
-    return max(best, key=lambda one: sum(1 for word in words if one.tells(word) & _KNOWN)) if best[1:] else best[0]
+    shares = [len(present & language.common) for language in known.latin]
+    best = [language for share, language in zip(shares, known.latin, strict=True) if share == max(shares)]
+    return (
+        max(best, key=lambda language: sum(1 for word in words if language.tells(word) & _KNOWN))
+        if best[1:]
+        else best[0]
+    )
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------
 
 
 def _english(sentence: Sentence, around: int) -> Iterator[Order]:
-    told = sentence.told
+    bits = sentence.told
     tells: Sequence[int] = [*chain.from_iterable(map(itemgetter(1), sentence.chunks))]
-    within = told & (_PASSIVE | BIT["leads"]) and told & (DONE | BIT["orders"])
-    begins = (tells[at] for at, one in enumerate(tells[:-1], 1) if one & _BREAKS)
-    if not (within or tells[0] & _MAY_BEGIN or any(one & _MAY_BEGIN for one in begins)):
+    within = bits & (_PASSIVE | BIT["leads"]) and bits & (DONE | BIT["orders"])
+    begins = (tells[at] for at, tell in enumerate(tells[:-1], 1) if tell & _BREAKS)
+    if not (within or tells[0] & _MAY_BEGIN or any(tell & _MAY_BEGIN for tell in begins)):
         return
     words: Sequence[str] = [*chain.from_iterable(map(itemgetter(0), sentence.chunks))]
     words, tells = sentence.language.phrased(words, tells)
-    told = reduce(or_, tells)
-    within = told & DONE and told & _PASSIVE
-    if not (told & BIT["strong"] and all(one & _SMALL for one in tells)):
+    bits = reduce(or_, tells)
+    within = bits & DONE and bits & _PASSIVE
+    if not (bits & BIT["strong"] and all(tell & _SMALL for tell in tells)):
         around &= ~_SOLE
     # What follows a preposition is of the same clause: "locally and on origin".
     begin, follows = 0, [*tells[1:], 0]
-    ends = [at for at, one in enumerate(tells) if one & _BREAKS and (not follows[at] & _STOP or follows[at] & _LEAD)]
+    ends = [at for at, tell in enumerate(tells) if tell & _BREAKS and (not follows[at] & _STOP or follows[at] & _LEAD)]
     for end in (*ends, len(words)):
         if begin < end and (within or tells[begin] & (ACTS | _BEFORE_VERB)):
             place, verb = _verb(tells, begin, end, within=bool(within))
@@ -293,31 +297,31 @@ def _clause(tells: Sequence[int], begin: int, end: int, place: int, verb: int) -
     """What a clause tells in which that verb is an order."""
     after = reduce(or_, tells[place + 1 : end], 0)
     rest = reduce(or_, tells[begin:place], after)
-    found = BIT["order"] | verb | tells[place] & BIT["strong"] | (rest | tells[place]) & _AROUND | rest & THING
+    order_bits = BIT["order"] | verb | tells[place] & BIT["strong"] | (rest | tells[place]) & _AROUND | rest & THING
     if not tells[place] & ACTS & verb:
-        found |= _PASSIVE
+        order_bits |= _PASSIVE
     elif place + 1 == end:
-        found |= BIT["alone"]
+        order_bits |= BIT["alone"]
     else:
-        found |= _DET if tells[place + 1] & (_DET | BIT["number"]) else BIT["bare"]
+        order_bits |= _DET if tells[place + 1] & (_DET | BIT["number"]) else BIT["bare"]
     if not rest & THING:
-        found |= BIT["nothing"] | (_BACK if place + 1 == end or after & _BACK else 0)
+        order_bits |= BIT["nothing"] | (_BACK if place + 1 == end or after & _BACK else 0)
     if rest & _CODE:
         stop = next((there for there in range(place + 1, end) if tells[there] & _STOP), end)
         last = tells[stop - 1] if stop > place + 1 else 0
         in_object = reduce(or_, tells[place + 1 : stop], 0) & _CODE
-        found |= BIT["code.last" if last & _CODE else "code.object" if in_object else "code.else"]
-    return found
+        order_bits |= BIT["code.last" if last & _CODE else "code.object" if in_object else "code.else"]
+    return order_bits
 
 
 # --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
 
 
 def _foreign(sentence: Sentence, around: int) -> Iterator[Order]:
-    told = sentence.told
-    if told & VERB:
-        pair = "f.pair" if told & VERB & told >> 2 * len(KINDS) else "f.cross" if told & THING else "nothing"
-        clause = BIT["order"] | BIT["foreign"] | BIT[pair] | told & _FOREIGN | around & ~_SOLE
+    bits = sentence.told
+    if bits & VERB:
+        pair = "f.pair" if bits & VERB & bits >> 2 * len(KINDS) else "f.cross" if bits & THING else "nothing"
+        clause = BIT["order"] | BIT["foreign"] | BIT[pair] | bits & _FOREIGN | around & ~_SOLE
         yield Order(clause, partial(str.strip, sentence.text, " .,;!?"))
 
 
@@ -337,10 +341,10 @@ def _command(text: str) -> int:
     known = lexicon().sets
     begins = text.split(None, 1)[0]
     is_line = begins in known["programs"] and (begins not in known["plain"] or " -" in text)
-    for one in commands_in(f"$ {text}" if is_line else text):
-        if " " in one.text and any(act.kind in known["risky"] for act in one.acts):
-            before = "" if is_line else text[: one.start]
-            behind = text[one.end :] if one.in_code and not is_line else one.text
+    for command in commands_in(f"$ {text}" if is_line else text):
+        if " " in command.text and any(act.kind in known["risky"] for act in command.acts):
+            before = "" if is_line else text[: command.start]
+            behind = text[command.end :] if command.in_code and not is_line else command.text
             return BIT["cmd.order" if _ordered(before, behind) else "cmd.named"]
     return 0
 
@@ -350,11 +354,11 @@ def _ordered(before: str, then: str) -> bool:
     known = lexicon().sets
     if len(_MARK.findall(before)) % 2 and _QUOTES_PROSE.search(before):
         return False
-    said = _WORD.findall(fold(_CLAUSE.split(before)[-1]))
-    if said[:1] in (["a"], ["the"], ["to"]) or not known["leads"].union(known["runs"], known["in"]).issuperset(
-        said[:1]
+    earlier = _WORD.findall(fold(_CLAUSE.split(before)[-1]))
+    if earlier[:1] in (["a"], ["the"], ["to"]) or not known["leads"].union(known["runs"], known["in"]).issuperset(
+        earlier[:1]
     ):
         return False
-    if said:
-        return said[-1] in known["runs"] or known["leads"].issuperset(said)
+    if earlier:
+        return earlier[-1] in known["runs"] or known["leads"].issuperset(earlier)
     return known["states"].isdisjoint(_WORD.findall(_QUOTED.sub("", then.lower())))

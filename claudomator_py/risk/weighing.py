@@ -43,9 +43,9 @@ def _names(tells: int) -> frozenset[str]:
     named |= {name for name, (bits, _) in lexicon().seen.items() if tells & bits & -1 << SEEN}
     language = "f" if "foreign" in named else "e"
     verbs, things = ([kind for kind in KINDS if f"{part}:{kind}" in named] for part in ("v", "t"))
-    found = {f"{language}.{name}" if name in _APART else name for name in named}
-    found |= {f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)}
-    return frozenset(found | {f"v:{one}&prod" for one in verbs if tells & BIT["prod"]})
+    features = {f"{language}.{name}" if name in _APART else name for name in named}
+    features |= {f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)}
+    return frozenset(features | {f"v:{verb}&prod" for verb in verbs if tells & BIT["prod"]})
 
 
 @cache

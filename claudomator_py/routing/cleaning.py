@@ -104,7 +104,7 @@ def without_courtesy(text: str) -> str:
     would be left."""
     if _ANY.search(text) is None:
         return text
-    left = "".join(_plain(one) for one in _SENTENCE.findall(text))
+    left = "".join(_plain(part) for part in _SENTENCE.findall(text))
     edge = max(0, len(left) - _MAX_EDGE)
     left = left[:edge] + _THANKS_AT_END.sub("", left[edge:])
     return left if re.search(r"\w{3}", left) else text
@@ -183,17 +183,17 @@ def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
     """
     if not _may_steer(text):
         return text, ()
-    found: list[str] = []
+    parts: list[str] = []
 
     def out(match: re.Match[str]) -> str:
         piece = match.group()
         if not _steers(piece):
             return piece
-        found.append(" ".join(piece.split())[:_MAX_TOLD])
+        parts.append(" ".join(piece.split())[:_MAX_TOLD])
         return " "
 
     left = _STATEMENT.sub(out, _QUOTED.sub(out, text))
-    return (left, tuple(found[:_MAX_PARTS])) if re.search(r"\w{3}", left) else (text, ())
+    return (left, tuple(parts[:_MAX_PARTS])) if re.search(r"\w{3}", left) else (text, ())
 
 
 def _may_steer(text: str) -> bool:

@@ -142,7 +142,7 @@ class Lessons:
         from claudomator_py.domain.vectors import cosines  # numpy only when comparing
 
         alike = (cosines(self._rows, task) - self._alike) / (1 - self._alike)
-        total, found, corrected = PRIOR, defaultdict[str, float](float), set[str]()
+        total, evidence, corrected = PRIOR, defaultdict[str, float](float), set[str]()
         for at in alike.nonzero()[0]:
             if alike[at] <= 0:
                 continue
@@ -150,10 +150,10 @@ class Lessons:
             weight = float(alike[at]) * 0.5 ** (max(0, now_ms - lesson.at_ms) / HALF_LIFE_MS)
             total += weight
             if lesson.wanted is None:
-                found[lesson.chosen or ""] += weight
+                evidence[lesson.chosen or ""] += weight
                 continue
             corrected.add(lesson.wanted)
-            found[lesson.wanted] += weight
-            found[lesson.chosen or ""] -= weight
-        found.pop("", None)
-        return Votes({specialist: vote / total for specialist, vote in found.items()}, frozenset(corrected))
+            evidence[lesson.wanted] += weight
+            evidence[lesson.chosen or ""] -= weight
+        evidence.pop("", None)
+        return Votes({specialist: vote / total for specialist, vote in evidence.items()}, frozenset(corrected))

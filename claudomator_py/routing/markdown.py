@@ -257,5 +257,5 @@ def _behind_tag(text: str, place: int, end: int) -> int:
             return text.index(">", place) + 1
         closed = text.find("-->", place + 4, end)
         return place + 1 if closed < 0 else closed + 3
-    found = _TAG.match(text, place, end)
-    return place + 1 if found is None else found.end()
+    match = _TAG.match(text, place, end)
+    return place + 1 if match is None else match.end()

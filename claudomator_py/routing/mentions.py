@@ -108,15 +108,15 @@ class Names:
     def __init__(self, participants: Iterable[Participant], *, of_task: bool = False) -> None:
         self._root = _Node()
         self._of_task = of_task
-        for one in participants:
-            for name in (one.id, one.username):
+        for participant in participants:
+            for name in (participant.id, participant.username):
                 if name:
-                    self._add(name).whole.add(one.id)
-            self._add(one.id).identified = one.id
-            if one.display_name and one.display_name.strip():
-                node = self._add(" ".join(one.display_name.split()))
-                node.whole.add(one.id)
-                node.displayed.add(one.id)
+                    self._add(name).whole.add(participant.id)
+            self._add(participant.id).identified = participant.id
+            if participant.display_name and participant.display_name.strip():
+                node = self._add(" ".join(participant.display_name.split()))
+                node.whole.add(participant.id)
+                node.displayed.add(participant.id)
 
     def _add(self, name: str) -> _Node:
         return _leaf(self._root, name)
@@ -128,7 +128,7 @@ class Names:
         if at is None:
             return []
         left_out = _LeftOut(text)
-        found = []
+        mentions = []
         while at is not None:
             place, mention = at.start(), None
             emphasised = self._of_task and text[place - 1 : place] == "_" and _may_stand_before(text, place - 1)
@@ -136,13 +136,13 @@ class Names:
             if allowed and not left_out.has(place):
                 mention = self._at(text, place, emphasised=emphasised)
             if mention is not None:
-                found.append(mention)
+                mentions.append(mention)
             at = begin.search(text, place + 1 if mention is None else mention.end)
-        return found
+        return mentions
 
     def addressed(self, text: str) -> str | None:
         """Return the id of the first participant who is addressed unambiguously; None if there is none."""
-        return next((one.ids[0] for one in self.mentions(text) if len(one.ids) == 1), None)
+        return next((mention.ids[0] for mention in self.mentions(text) if len(mention.ids) == 1), None)
 
     def _at(self, text: str, place: int, *, emphasised: bool) -> Mention | None:
         """The mention there. emphasised: True if a preceding ``_`` must be closed right after it."""
@@ -286,8 +286,8 @@ class _LeftOut:
     """The parts of a text that cannot contain mentions."""
 
     def __init__(self, text: str) -> None:
-        urls = ((one.start(), one.end()) for one in _URL.finditer(text))
-        mails = ((one.start(), one.end(1)) for one in _MAIL.finditer(text))
+        urls = ((match.start(), match.end()) for match in _URL.finditer(text))
+        mails = ((match.start(), match.end(1)) for match in _MAIL.finditer(text))
         parts = [*code_and_quotes(text), *urls, *mails]
         starts: list[int] = []
         ends: list[int] = []

@@ -22,16 +22,16 @@ _NAMED: Final = 3
 
 def oddities(card: Card, cards: Mapping[str, Card]) -> list[CardWarning]:
     """Find oddities that words alone reveal. cards: those visible to the caller, by id."""
-    others = [one for one in cards.values() if one.id != card.id]
+    others = [other_card for other_card in cards.values() if other_card.id != card.id]
     return [*_keywords(card, others), *_ways_on(card, cards), *_not_applied(card)]
 
 
 def duplicates(twins: Iterable["Twin"], cards: Mapping[str, Card]) -> list[CardWarning]:
     """Return warnings about skills of others that nearly duplicate one of the card's. cards: see ``oddities``."""
     return [
-        card_warning(CardWarningCode.NEAR_DUPLICATE, skill=one.skill, other=one.other, specialist=one.specialist)
-        for one in twins
-        if one.specialist in cards
+        card_warning(CardWarningCode.NEAR_DUPLICATE, skill=twin.skill, other=twin.other, specialist=twin.specialist)
+        for twin in twins
+        if twin.specialist in cards
     ]
 
 
@@ -43,11 +43,14 @@ def _not_applied(card: Card) -> Iterator[CardWarning]:
 def _keywords(card: Card, others: list[Card]) -> Iterator[CardWarning]:
     for keyword in card.keywords:
         folded = keyword.casefold()
-        same = next((one.id for one in others if folded in (other.casefold() for other in one.keywords)), None)
+        same = next(
+            (other_card.id for other_card in others if folded in (other.casefold() for other in other_card.keywords)),
+            None,
+        )
         if same is not None:
             yield card_warning(CardWarningCode.SHARED_KEYWORD, keyword=keyword, specialist=same)
             continue
-        saying = [one.id for one in others if keyword_in("\n".join(profile_of(one).texts), [keyword]) is not None]
+        saying = [other.id for other in others if keyword_in("\n".join(profile_of(other).texts), [keyword]) is not None]
         if len(saying) >= _OTHERS:
             yield card_warning(CardWarningCode.GENERIC_KEYWORD, keyword=keyword, specialists=tuple(saying[:_NAMED]))
 

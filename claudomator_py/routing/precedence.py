@@ -30,7 +30,7 @@ class Assignments:
     def specialist(self) -> str | None:
         """Who was named before anybody worked on it, by whatever source counts first."""
         named = (self.by_rule, self.by_hand, self.named, self.addressed, self.before)
-        return next((one for one in named if one is not None), None)
+        return next((value for value in named if value is not None), None)
 
 
 def explicit_choice(

@@ -97,9 +97,9 @@ class Request:
         name unless that could be about anything, such as ``task-17``, or is the key of a ticket, such as ``shop-412``:
         a single word and a number."""
         text = without_courtesy(unsteered(self.text)[0])
-        said = _SAYS_NOTHING.sub(" ", self.name)
-        is_key = len(said.split()) < 2 and _NUMBER.search(self.name) is not None
-        name = "" if is_key or says_nothing(said) is not None else self.name
+        sub = _SAYS_NOTHING.sub(" ", self.name)
+        is_key = len(sub.split()) < 2 and _NUMBER.search(self.name) is not None
+        name = "" if is_key or says_nothing(sub) is not None else self.name
         return "\n".join(part for part in (name, text, " ".join(self.tags)) if part)
 
 

@@ -66,12 +66,12 @@ class RiskQuestion:
 
     def answer(self, text: str) -> str:
         """Return the level that the answer names. Raises Unusable."""
-        named = [found["risk"] for found in json_objects(text[:ANSWER_CHARS]) if "risk" in found]
+        named = [entry["risk"] for entry in json_objects(text[:ANSWER_CHARS]) if "risk" in entry]
         if not named:
             raise Unusable(Cause.GARBAGE, f"no JSON object with a risk in {shown(text)}")
-        said = {one.strip().casefold() if isinstance(one, str) else None for one in named}
-        level = said.pop()
-        if said or level not in _LEVELS:
+        words = {word.strip().casefold() if isinstance(word, str) else None for word in named}
+        level = words.pop()
+        if words or level not in _LEVELS:
             raise Unusable(Cause.DISALLOWED, f"{shown(', '.join(map(str, named)))} is not a level of risk")
         return level
 
@@ -117,10 +117,10 @@ class Reply:
 
 def says_yes(text: str) -> bool:
     """Return whether the text is a single clear yes."""
-    said = [found["answer"] for found in json_objects(text[:ANSWER_CHARS]) if "answer" in found]
-    if not said and text.strip().strip('".').casefold() == "yes":
+    answers = [entry["answer"] for entry in json_objects(text[:ANSWER_CHARS]) if "answer" in entry]
+    if not answers and text.strip().strip('".').casefold() == "yes":
         return True
-    return bool(said) and all(isinstance(one, str) and one.strip().casefold() == "yes" for one in said)
+    return bool(answers) and all(isinstance(answer, str) and answer.strip().casefold() == "yes" for answer in answers)
 
 
 MAX_CHOICES = 5
@@ -148,7 +148,7 @@ class Choice:
     def question(self) -> ModelQuestion:
         """The question in the form given to a model."""
         text, marker = marked(self.name, self.instructions)
-        offered = {name: subject_line(told, _DESCRIPTION_CHARS) for name, told in self.candidates.items()}
+        offered = {name: subject_line(description, _DESCRIPTION_CHARS) for name, description in self.candidates.items()}
         names = list(self.candidates)
         prompt = (
             "Choose who should do a task. The candidates, with what each of them says of itself:\n"
@@ -170,10 +170,15 @@ class Choice:
 
     def answer(self, text: str) -> str:
         """Return the candidate that the answer names. Raises Unusable."""
-        named = [found["specialist"] for found in json_objects(text[:ANSWER_CHARS]) if "specialist" in found]
+        named = [entry["specialist"] for entry in json_objects(text[:ANSWER_CHARS]) if "specialist" in entry]
         if not named:
             raise Unusable(Cause.GARBAGE, f"no JSON object with a specialist in {shown(text)}")
-        said = {one for one in self.candidates for name in named if isinstance(name, str) and not differs(name, one)}
-        if len(said) != 1 or any(not isinstance(name, str) or differs(name, *said) for name in named):
+        matches = {
+            candidate
+            for candidate in self.candidates
+            for name in named
+            if isinstance(name, str) and not differs(name, candidate)
+        }
+        if len(matches) != 1 or any(not isinstance(name, str) or differs(name, *matches) for name in named):
             raise Unusable(Cause.DISALLOWED, f"{shown(', '.join(map(str, named)))} is not one of those offered")
-        return said.pop()
+        return matches.pop()

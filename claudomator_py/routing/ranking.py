@@ -75,7 +75,7 @@ class Needs:
             return rationale(RationaleCode.AWAY)
         if self.risk is not None and HARM[self.risk] > HARM[card.risk_ceiling]:
             return rationale(RationaleCode.TOO_RISKY, risk=self.risk, ceiling=card.risk_ceiling)
-        lacking = tuple(one for one in self.capabilities if one not in card.capabilities)
+        lacking = tuple(capability for capability in self.capabilities if capability not in card.capabilities)
         return rationale(RationaleCode.LACKS, lacking=lacking) if lacking else None
 
     def met_by(self, record: SpecialistRecord, cards: Mapping[str, Card]) -> SpecialistRecord:
@@ -133,7 +133,7 @@ def rank(
     earlier tasks, see ``lessons.Lessons``. topic: see ``topic_of``.
     """
     weights, extra = _counting(calibration.weights), _counting(calibration.tie_break)
-    text, found = request.compared, []
+    text, candidates = request.compared, []
     for card in cards:
         alike = likeness.get(card.id, NOT_ALIKE)
         standing = standing_of(standings, card.id, topic)
@@ -150,14 +150,14 @@ def rank(
         candidate = SpecialistCandidate(
             specialist=card.id, skill=alike.skill, score=_sum(parts), parts=parts, tie_break=_sum(tie_break)
         )
-        found.append(candidate)
-    return sorted(found, key=lambda one: (-one.score, one.specialist))
+        candidates.append(candidate)
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.specialist))
 
 
 def topic_of(cards: Iterable[Card], likeness: Mapping[str, Likeness]) -> str | None:
     """Return what a task is about: the most similar skill of any of these cards; None if there are no skills."""
-    found = [(likeness[card.id], card.id) for card in cards if card.id in likeness]
-    best = min(found, key=lambda one: (-one[0].semantic, one[1]), default=None)
+    pairs = [(likeness[card.id], card.id) for card in cards if card.id in likeness]
+    best = min(pairs, key=lambda pair: (-pair[0].semantic, pair[1]), default=None)
     return None if best is None else best[0].skill
 
 
@@ -177,8 +177,8 @@ def decide(
     topic: see ``topic_of``. votes: those included in the scores. degraded: True if the scores are based on words alone.
     """
     calibration = rules.calibration
-    barred = {one.specialist: why for one in ranked if (why := needs.unmet_by(cards[one.specialist]))}
-    open_ = [one for one in ranked if one.specialist not in barred]
+    barred = {candidate.specialist: why for candidate in ranked if (why := needs.unmet_by(cards[candidate.specialist]))}
+    open_ = [candidate for candidate in ranked if candidate.specialist not in barred]
     best = open_[0] if open_ else None
     least = calibration.threshold if best is None else _least(cards[best.specialist], calibration)
     if best is None or best.score < least:
@@ -189,33 +189,45 @@ def decide(
         may = needs.of_anybody or (rules.default not in (None, *barred) and needs.may_be_anybody)
         route = Route.DEFAULT if may else Route.CLARIFY
         return _record(route, None, why, ranked, barred, rules, least, needs, degraded, set(), topic)
-    near = [one for one in open_ if best.score - one.score <= calibration.margin]
-    close = [one for one in near if one.score >= _least(cards[one.specialist], calibration)]
+    near = [candidate for candidate in open_ if best.score - candidate.score <= calibration.margin]
+    close = [candidate for candidate in near if candidate.score >= _least(cards[candidate.specialist], calibration)]
     chosen, why = best, rationale(_match(open_, least, votes), specialist=best.specialist)
     # A task with risk goes to a matching specialist rather than to the default.
     if rules.on_ambiguity is OnAmbiguity.DEFAULT and needs.may_be_anybody and not needs.capabilities:
         lead = cards[best.specialist].lead * least
-        rivals = [one for one in open_ if best.score - one.score < lead and one.specialist != rules.default]
+        rivals = [
+            candidate
+            for candidate in open_
+            if best.score - candidate.score < lead and candidate.specialist != rules.default
+        ]
         if len(rivals) > 1 and best in rivals:
-            names = tuple(one.specialist for one in rivals[:MAX_NAMED])
+            names = tuple(rival.specialist for rival in rivals[:MAX_NAMED])
             why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
             return _record(Route.DEFAULT, None, why, ranked, barred, rules, least, needs, degraded, set(names), topic)
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
-        names = tuple(one.specialist for one in close)
+        names = tuple(candidate.specialist for candidate in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
         return _record(Route.CLARIFY, None, why, ranked, barred, rules, least, needs, degraded, set(names), topic)
     if rules.on_ambiguity is not OnAmbiguity.BEST:
-        chosen = min(close, key=lambda one: (-_sum({"score": one.score, "more": one.tie_break}), one.specialist))
+        chosen = min(
+            close,
+            key=lambda candidate: (
+                -_sum({"score": candidate.score, "more": candidate.tie_break}),
+                candidate.specialist,
+            ),
+        )
         if chosen is not best:
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
-    within = {one.specialist for one in close}
+    within = {candidate.specialist for candidate in close}
     return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, needs, degraded, within, topic)
 
 
 def _match(open_: Sequence[SpecialistCandidate], least: float, votes: Votes) -> RationaleCode:
     """Why the first one is best: because of similarity, or only because of what was learned."""
     best = open_[0]
-    without = {one.specialist: round(one.score - one.parts.get(LEARNED, 0.0), DIGITS) for one in open_}
+    without = {
+        candidate.specialist: round(candidate.score - candidate.parts.get(LEARNED, 0.0), DIGITS) for candidate in open_
+    }
     score = without[best.specialist]
     likest = score >= least and all(score >= other for other in without.values())
     if likest or LEARNED not in best.parts:
@@ -247,9 +259,9 @@ def close_of(record: SpecialistRecord) -> tuple[str, ...]:
     if record.route is not Route.SPECIALIST:
         return ()
     return tuple(
-        one.specialist
-        for one in record.specialist_candidates
-        if one.rejected is None or one.rejected.code is RationaleCode.AS_GOOD
+        candidate.specialist
+        for candidate in record.specialist_candidates
+        if candidate.rejected is None or candidate.rejected.code is RationaleCode.AS_GOOD
     )
 
 
@@ -257,10 +269,12 @@ def picked(record: SpecialistRecord, specialist: str, model: str) -> SpecialistR
     """Return the decision changed to another of the close candidates, picked by the model of that name."""
     why = rationale(RationaleCode.PICKED, specialists=close_of(record), specialist=specialist)
     candidates = []
-    for one in record.specialist_candidates:
-        as_good = rationale(RationaleCode.AS_GOOD) if one.rejected is None else one.rejected
-        candidates.append(one.model_copy(update={"rejected": None if one.specialist == specialist else as_good}))
-    chosen = next(one for one in candidates if one.specialist == specialist)
+    for candidate in record.specialist_candidates:
+        as_good = rationale(RationaleCode.AS_GOOD) if candidate.rejected is None else candidate.rejected
+        candidates.append(
+            candidate.model_copy(update={"rejected": None if candidate.specialist == specialist else as_good})
+        )
+    chosen = next(candidate for candidate in candidates if candidate.specialist == specialist)
     return record.model_copy(
         update={
             "reason": why,
@@ -305,15 +319,17 @@ def _record(
     close: set[str],
     topic: str | None,
 ) -> SpecialistRecord:
-    best = next((one for one in ranked if one.specialist not in barred), None)
+    best = next((candidate for candidate in ranked if candidate.specialist not in barred), None)
     default = rules.default if route is Route.DEFAULT and rules.default not in barred else None
-    told = close | {one.specialist for one in (chosen, best) if one is not None}
+    named = close | {candidate.specialist for candidate in (chosen, best) if candidate is not None}
     candidates = tuple(
-        one
-        if chosen is not None and one.specialist == chosen.specialist
-        else one.model_copy(update={"rejected": barred.get(one.specialist) or _less(one, least, close, route)})
-        for at, one in enumerate(ranked)
-        if at < MAX_CANDIDATES or one.specialist in told
+        candidate
+        if chosen is not None and candidate.specialist == chosen.specialist
+        else candidate.model_copy(
+            update={"rejected": barred.get(candidate.specialist) or _less(candidate, least, close, route)}
+        )
+        for at, candidate in enumerate(ranked)
+        if at < MAX_CANDIDATES or candidate.specialist in named
     )
     return SpecialistRecord(
         reason=why,
@@ -332,9 +348,9 @@ def _record(
     )
 
 
-def _less(one: SpecialistCandidate, least: float, close: set[str], route: Route) -> Rationale:
-    if one.score < least:
+def _less(candidate: SpecialistCandidate, least: float, close: set[str], route: Route) -> Rationale:
+    if candidate.score < least:
         return rationale(RationaleCode.BELOW_THRESHOLD)
     if route is Route.DEFAULT:
         return rationale(RationaleCode.NOT_AHEAD)
-    return rationale(RationaleCode.AS_GOOD if one.specialist in close else RationaleCode.LESS_ALIKE)
+    return rationale(RationaleCode.AS_GOOD if candidate.specialist in close else RationaleCode.LESS_ALIKE)

@@ -48,7 +48,7 @@ def _within(asked: Permissions, allowed: Permissions) -> Permissions:
     applies, the intersection of two tool lists, and anything that either side forbids is forbidden. A tool that the
     agent does not have is not allowed either.
     """
-    modes = [one.mode for one in (asked, allowed) if one.mode is not PermissionMode.DEFAULT]
+    modes = [role.mode for role in (asked, allowed) if role.mode is not PermissionMode.DEFAULT]
     mode = min(modes, key=_FREEDOM.index, default=PermissionMode.DEFAULT)
     granted = asked.allowed_tools or allowed.allowed_tools
     if asked.allowed_tools and allowed.allowed_tools:
@@ -81,7 +81,7 @@ def escalation_of(card: Card | None) -> tuple[str, ...]:
     """Return where a task goes if its run cannot do it, in order: the specialists that the card names, then a
     person."""
     named = () if card is None else (card.fallback, card.escalation)
-    return tuple(dict.fromkeys((*(one for one in named if one is not None), Route.HUMAN_REVIEW.value)))
+    return tuple(dict.fromkeys((*(name for name in named if name is not None), Route.HUMAN_REVIEW.value)))
 
 
 def constraints_of(card: Card) -> Constraints:

@@ -51,10 +51,10 @@ class Space:
         rows = [[vectors[text_hash(text)] for text in texts] for texts in groups]
         self._rarity = self._weigh(vectors, counted) if weighs_rarity else None
         # A skill's position is the mean of its text and its examples.
-        found = self._means(rows)
-        normalise(found)
-        self._own = found[: len(profiles)]
-        self._skills = found[len(profiles) :] if skills else np.zeros((0, 0), dtype=np.float32)
+        means = self._means(rows)
+        normalise(means)
+        self._own = means[: len(profiles)]
+        self._skills = means[len(profiles) :] if skills else np.zeros((0, 0), dtype=np.float32)
         self._owners = np.array([at for at, _ in skills], dtype=np.intp)
         self._names = tuple(skill.skill for _, skill in skills)
         # Skills of a card are adjacent, so that the best of each is found by one reduction.
@@ -66,10 +66,10 @@ class Space:
             self._whole[self._with_skills] = own + card_share * self._together()
 
     def _weigh(self, vectors: Mapping[str, Row], counted: Collection[str] | None) -> Vector:
-        profiles = [one for one in self._profiles if counted is None or one.specialist in counted]
+        profiles = [profile for profile in self._profiles if counted is None or profile.specialist in counted]
         rows = [_sparse(vectors[text_hash(text)]) for profile in profiles for text in profile.weighed]
-        found = frequencies(rows, len(next(iter(vectors.values()), ())))
-        return (np.log((len(rows) + 1) / (found + 1)) + 1).astype(np.float32)
+        counts = frequencies(rows, len(next(iter(vectors.values()), ())))
+        return (np.log((len(rows) + 1) / (counts + 1)) + 1).astype(np.float32)
 
     def _means(self, groups: Sequence[Sequence[Row]]) -> Vector:
         """The mean of each group of texts, in the form compared here."""
@@ -99,27 +99,27 @@ class Space:
         if not self._profiles:
             return {}
         asked = self.placed([text])[0]
-        found: dict[tuple[str, str | None], float] = {}
+        similarities: dict[tuple[str, str | None], float] = {}
         for profile, alike in zip(self._profiles, cosines(self._own, asked), strict=True):
-            found[profile.specialist, None] = float(alike)
+            similarities[profile.specialist, None] = float(alike)
         if self._names:
             for owner, name, alike in zip(self._owners, self._names, cosines(self._skills, asked), strict=True):
-                found[self._profiles[owner].specialist, name] = float(alike)
-        return found
+                similarities[self._profiles[owner].specialist, name] = float(alike)
+        return similarities
 
     def twins(self, specialist: str, least: float) -> list[Twin]:
         """Return skills of others with at least this similarity to a skill of the specialist, most similar first."""
         at = self._at.get(specialist)
         if at is None or not self._names:
             return []
-        found = []
+        examples = []
         for row in np.flatnonzero(self._owners == at):
             alike = cosines(self._skills, self._skills[row])
             for other in np.flatnonzero(alike >= least):
                 if self._owners[other] != at:
                     whose = self._profiles[self._owners[other]].specialist
-                    found.append(Twin(self._names[row], whose, self._names[other], float(alike[other])))
-        return sorted(found, key=lambda one: (-one.cosine, one.skill, one.specialist, one.other))
+                    examples.append(Twin(self._names[row], whose, self._names[other], float(alike[other])))
+        return sorted(examples, key=lambda example: (-example.cosine, example.skill, example.specialist, example.other))
 
     def likeness(self, text: Vector) -> Mapping[str, Likeness]:
         """Compare a task with each card, by card id. text: the vector of the task's text."""

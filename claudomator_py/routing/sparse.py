@@ -47,7 +47,7 @@ def means(groups: Sequence[Sequence[SparseRow]], weights: Vector) -> Vector:
     """Return one row per group: the mean of its rows, each first weighted by feature and scaled to length 1; a row
     without features counts as length 0. weights: one per feature."""
     width = len(weights)
-    found = np.zeros((len(groups), width), dtype=np.float32)
+    totals = np.zeros((len(groups), width), dtype=np.float32)
     for first in range(0, len(groups), _BATCH_SIZE):
         some = groups[first : first + _BATCH_SIZE]
         group_of = [place for place, group in enumerate(some) for row in group if len(row.at)]
@@ -61,5 +61,5 @@ def means(groups: Sequence[Sequence[SparseRow]], weights: Vector) -> Vector:
         values /= np.repeat(np.where(norms > 0, norms, 1.0), lengths)
         places = np.repeat(np.array(group_of) * width, lengths) + at
         sums = np.bincount(places, weights=values, minlength=len(some) * width).reshape(len(some), width)
-        found[first : first + len(some)] = sums / np.array([max(1, len(group)) for group in some])[:, np.newaxis]
-    return found
+        totals[first : first + len(some)] = sums / np.array([max(1, len(group)) for group in some])[:, np.newaxis]
+    return totals

@@ -41,15 +41,15 @@ def triage(
     answer, at most once and only if nothing else decides; None if there is no model, which means no. best: returns
     which of several fits the message best; the first one is used if this is None or names none of them.
     """
-    agents = {one.id for one in members if one.role is Role.AGENT}
-    found, ambiguous = dict[str, None](), dict[str, None]()
+    agents = {member.id for member in members if member.role is Role.AGENT}
+    addressed, ambiguous = dict[str, None](), dict[str, None]()
     for mention in _names(tuple(members)).mentions(message.content):
         if len(mention.ids) > 1:
             ambiguous[mention.text] = None
         elif mention.ids[0] in agents and mention.ids[0] != message.author:
-            found[mention.ids[0]] = None
-    if found:
-        return _mentioned(tuple(found), tuple(ambiguous), settings.mentions, best)
+            addressed[mention.ids[0]] = None
+    if addressed:
+        return _mentioned(tuple(addressed), tuple(ambiguous), settings.mentions, best)
     unclear = tuple(ambiguous)
     if message.author in agents or message.role is MessageRole.ASSISTANT:
         return TriageDecision(reason=TriageReason.NO_TRIGGER, ambiguous=unclear)
@@ -89,7 +89,7 @@ def without_mentions(content: str, members: Sequence[Member]) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _names(members: tuple[Member, ...]) -> Names:
-    return Names(Participant(one.id, one.display_name, one.username) for one in members)
+    return Names(Participant(member.id, member.display_name, member.username) for member in members)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -98,21 +98,21 @@ def _phrases(keywords: tuple[str, ...]) -> Phrases:
 
 
 def _mentioned(
-    found: tuple[str, ...],
+    mentioned: tuple[str, ...],
     ambiguous: tuple[str, ...],
     rule: MentionRule,
     best: Callable[[Sequence[str]], str | None] | None,
 ) -> TriageDecision:
-    if len(found) > 1:
+    if len(mentioned) > 1:
         if rule is MentionRule.ASK:
-            return TriageDecision(reason=TriageReason.DIRECT_MENTION, ambiguous=ambiguous, ask_among=found)
+            return TriageDecision(reason=TriageReason.DIRECT_MENTION, ambiguous=ambiguous, ask_among=mentioned)
         if rule is MentionRule.FIRST:
-            found = found[:1]
+            mentioned = mentioned[:1]
         elif rule is MentionRule.BEST:
-            chosen = None if best is None else best(found)
-            found = (chosen,) if chosen in found else found[:1]
+            chosen = None if best is None else best(mentioned)
+            mentioned = (chosen,) if chosen in mentioned else mentioned[:1]
     return TriageDecision(
-        reason=TriageReason.DIRECT_MENTION, agents=found, should_respond_immediately=True, ambiguous=ambiguous
+        reason=TriageReason.DIRECT_MENTION, agents=mentioned, should_respond_immediately=True, ambiguous=ambiguous
     )
 
 

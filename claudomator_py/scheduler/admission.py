@@ -205,7 +205,7 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
         until = head.queued + rules.prefer_wait
         return blocked(BlockCode.PREFERRED_FULL, agents=tuple(map(_no_slot, full)), until=until)
     rejected = (_rejection(agent) for agent in hinted)
-    because = tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)
+    because = tuple(item for item in rejected if item is not None) if hinted else (_unknown(head.agent_type),)
     override = OverriddenHint(agent=head.agent_type, because=because)
     return _balance(open_agents, rules, why=_LEAST_ACTIVE, overridden=override)
 
@@ -250,7 +250,7 @@ def _balance(
 def _nothing_usable(agents: Sequence[AgentState]) -> Blocked:
     if not agents:
         return blocked(BlockCode.NO_AGENT)
-    rejected = tuple(one for agent in agents if (one := _rejection(agent)) is not None)
+    rejected = tuple(rejection for agent in agents if (rejection := _rejection(agent)) is not None)
     return blocked(BlockCode.AGENTS_UNABLE, agents=rejected)
 
 

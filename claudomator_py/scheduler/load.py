@@ -138,10 +138,10 @@ class Load:
 
     def seen_by(self, tenant: str, agents: Sequence[AgentState], rules: Rules) -> tuple[AgentState, ...]:
         """Return the agents as they are for that tenant: closed if it gets no slot for a run on them."""
-        found = {remote: self.no_slot(tenant, rules, remote=remote) for remote in {agent.remote for agent in agents}}
-        if not any(found.values()):
+        verdicts = {remote: self.no_slot(tenant, rules, remote=remote) for remote in {agent.remote for agent in agents}}
+        if not any(verdicts.values()):
             return tuple(agents)
-        return tuple(agent.model_copy(update={"closed": found[agent.remote]}) for agent in agents)
+        return tuple(agent.model_copy(update={"closed": verdicts[agent.remote]}) for agent in agents)
 
     def obstacle(self, head: QueueHead, rules: Rules, agents: Sequence[AgentState]) -> Blocked | None:
         """Return what keeps the task from starting whichever agents are free; None if nothing does. agents: those

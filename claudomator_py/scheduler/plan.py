@@ -72,8 +72,8 @@ def first_difference(stored: Any, replayed: Any, at: str = "") -> str | None:
                 return difference
         return None
     if isinstance(stored, list) and isinstance(replayed, list) and len(stored) == len(replayed):
-        for index, (one, other) in enumerate(zip(stored, replayed, strict=True)):
-            if (difference := first_difference(one, other, f"{at}[{index}]")) is not None:
+        for index, (first, other) in enumerate(zip(stored, replayed, strict=True)):
+            if (difference := first_difference(first, other, f"{at}[{index}]")) is not None:
                 return difference
         return None
     return None if stored == replayed else f"{at}: {stored!r} was recorded, {replayed!r} is decided"
@@ -117,9 +117,13 @@ class Planner:
         """What currently cannot start for any task."""
         load, rules = self._load, self._rules
         tenants = load.here.tenants.keys() | load.remote.tenants.keys()
-        free = {tenant: [one for one in self._seen_by(tenant) if one.free] for tenant in (*tenants, NEWCOMER, OWN)}
+        free = {
+            tenant: [agent for agent in self._seen_by(tenant) if agent.free] for tenant in (*tenants, NEWCOMER, OWN)
+        }
         shut = {tenant for tenant, agents in free.items() if not agents}
-        by_name = {tenant for tenant, agents in free.items() if agents and not any(one.auto_select for one in agents)}
+        by_name = {
+            tenant for tenant, agents in free.items() if agents and not any(agent.auto_select for agent in agents)
+        }
         return Shut(
             exhausted_hints(self._seen_by(OWN), rules),
             frozenset(shut - {NEWCOMER}),

@@ -56,13 +56,19 @@ def pick_agent(candidates: Iterable[AgentState], near_limit: NearLimit = "tie_br
     name, so the order of candidates never matters. near_limit ``avoid``: an agent near a limit is picked only if all
     others are limited or near one, too. Returns None only without candidates.
     """
-    chosen = min(candidates, key=lambda agent: [one.rank(agent, near_limit) for one in _PREFERENCES], default=None)
+    chosen = min(
+        candidates, key=lambda agent: [preference.rank(agent, near_limit) for preference in _PREFERENCES], default=None
+    )
     return None if chosen is None else Pick(chosen, all_limited=chosen.limited)
 
 
 def lost_to(agent: AgentState, chosen: AgentState, near_limit: NearLimit) -> Blocked:
     """Return why the chosen agent was preferred to this one: the first preference by which they differ."""
-    first = next(one for one in _PREFERENCES if one.rank(agent, near_limit) != one.rank(chosen, near_limit))
+    first = next(
+        preference
+        for preference in _PREFERENCES
+        if preference.rank(agent, near_limit) != preference.rank(chosen, near_limit)
+    )
     named = {"chosen": chosen.name} if first.code in _OF_THE_CHOSEN else {}
     return blocked(first.code, agent=agent.name, **first.params(agent), **named)
 

@@ -78,12 +78,12 @@ def is_written_for_a2a(document: Mapping[str, Any]) -> bool:
 
 def own_keys(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an A2A card says in keys of ours."""
-    found = {key: document[key] for key in Card.model_fields.keys() - _SHARED if key in document}
-    if isinstance(found.get("capabilities"), Mapping):
-        del found["capabilities"]
+    fields = {key: document[key] for key in Card.model_fields.keys() - _SHARED if key in document}
+    if isinstance(fields.get("capabilities"), Mapping):
+        del fields["capabilities"]
     if "schemes" in _object(document, "authentication"):  # as in A2A before 0.2
-        del found["authentication"]
-    return found
+        del fields["authentication"]
+    return fields
 
 
 def unread_keys(document: Mapping[str, Any]) -> list[str]:
@@ -122,25 +122,25 @@ def with_whole_addresses(document: Mapping[str, Any], base: str) -> dict[str, An
         url = part.get("url") if isinstance(part, Mapping) else None
         return {**part, "url": urljoin(base, url)} if isinstance(url, str) and url else part
 
-    found = whole(dict(document))
+    result = whole(dict(document))
     for key in ("supportedInterfaces", "additionalInterfaces"):
-        if isinstance(found.get(key), list):
-            found[key] = [whole(one) for one in found[key]]
-    return dict(found)
+        if isinstance(result.get(key), list):
+            result[key] = [whole(item) for item in result[key]]
+    return dict(result)
 
 
 def unreachable(document: Mapping[str, Any]) -> list[Problem]:
     """Return why the daemon cannot talk to the agent of that A2A card; empty if it can."""
     interfaces = list(_interfaces_of(document))
     field = "supportedInterfaces" if "supportedInterfaces" in document else "url"
-    spoken = [one for one in interfaces if one.binding == _SPOKEN]
+    spoken = [endpoint for endpoint in interfaces if endpoint.binding == _SPOKEN]
     if not spoken:
-        offered = ", ".join(dict.fromkeys(shown(one.binding) for one in interfaces))
+        offered = ", ".join(dict.fromkeys(shown(endpoint.binding) for endpoint in interfaces))
         message = f"offers {offered}, and {_SPOKEN} alone is spoken here" if offered else "names no interface"
         remedy = f"have the agent serve A2A over {_SPOKEN} as well, or write a card with its `url` and `protocol`"
         return [Problem(field=field, message=message, remedy=remedy)]
-    if all(one.version is None for one in spoken):
-        offered = ", ".join(dict.fromkeys(shown(one.said) for one in spoken))
+    if all(endpoint.version is None for endpoint in spoken):
+        offered = ", ".join(dict.fromkeys(shown(endpoint.said) for endpoint in spoken))
         message = f"offers A2A {offered}, and 1.0 and 0.3 are spoken here"
         return [Problem(field=field, message=message, remedy="have the agent serve one of these as well")]
     interface = spoken_interface(document)
@@ -198,13 +198,13 @@ def write_a2a(card: Card, version: Version, url: str) -> dict[str, Any]:
     kept = card.extra.get(KEPT)
     before = read_a2a(kept) if isinstance(kept, dict) else None
     if isinstance(kept, dict) and isinstance(before, Card):
-        found = copy.deepcopy(kept)
-        if version_of(found) != version:
-            found = _converted(found, version)
-        found = _changed(found, before, card, version)
-        if found != kept:
-            found.pop("signatures", None)  # they sign the original document
-        return found
+        result = copy.deepcopy(kept)
+        if version_of(result) != version:
+            result = _converted(result, version)
+        result = _changed(result, before, card, version)
+        if result != kept:
+            result.pop("signatures", None)  # they sign the original document
+        return result
     return _made(card, version, card.url or url)
 
 
@@ -224,7 +224,7 @@ def _fields(document: Mapping[str, Any], default_id: str | None) -> dict[str, An
         "name": name,
         "description": document.get("description"),
         "url": _address(document),
-        "skills": [_skill(one) for one in _objects(document, "skills")],
+        "skills": [_skill(skill) for skill in _objects(document, "skills")],
     }
     if "version" in document:
         fields["version"] = document["version"]
@@ -232,11 +232,11 @@ def _fields(document: Mapping[str, Any], default_id: str | None) -> dict[str, An
 
 
 def _skill(skill: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: skill[key] for key in (*_SKILL_FIELDS, *_OWN_SKILL_FIELDS) if skill.get(key) is not None}
+    fields = {key: skill[key] for key in (*_SKILL_FIELDS, *_OWN_SKILL_FIELDS) if skill.get(key) is not None}
     for key in ("tags", "examples"):  # A2A allows duplicates
-        if isinstance(found.get(key), list):
-            found[key] = list(dict.fromkeys(map(str, found[key])))
-    return found
+        if isinstance(fields.get(key), list):
+            fields[key] = list(dict.fromkeys(map(str, fields[key])))
+    return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,26 +257,32 @@ class Interface:
 
 def spoken_interface(document: Mapping[str, Any]) -> Interface | None:
     """Return the interface to use, the best one first; None if there is none for JSON-RPC."""
-    spoken = [one for one in _interfaces_of(document) if one.binding == _SPOKEN]
-    return next((one for version in ("1.0", "0.3", None) for one in spoken if one.version == version), None)
+    spoken = [endpoint for endpoint in _interfaces_of(document) if endpoint.binding == _SPOKEN]
+    return next(
+        (endpoint for version in ("1.0", "0.3", None) for endpoint in spoken if endpoint.version == version), None
+    )
 
 
 def _interfaces_of(document: Mapping[str, Any]) -> Iterator[Interface]:
-    for one in _objects(document, "supportedInterfaces"):
-        if isinstance(one.get("url"), str):
-            yield Interface(one["url"], str(one.get("protocolBinding") or _NO_BINDING), _version_in(one, "1.0"))
+    for item in _objects(document, "supportedInterfaces"):
+        if isinstance(item.get("url"), str):
+            yield Interface(item["url"], str(item.get("protocolBinding") or _NO_BINDING), _version_in(item, "1.0"))
     old = _version_in(document, "0.3.0")
     if isinstance(document.get("url"), str):
         yield Interface(document["url"], str(document.get("preferredTransport") or _SPOKEN), old)
-    for one in _objects(document, "additionalInterfaces"):
-        if isinstance(one.get("url"), str):
-            yield Interface(one["url"], str(one.get("transport") or _NO_BINDING), old)
+    for item in _objects(document, "additionalInterfaces"):
+        if isinstance(item.get("url"), str):
+            yield Interface(item["url"], str(item.get("transport") or _NO_BINDING), old)
 
 
 def _version_in(part: Mapping[str, Any], otherwise: str) -> str:
     """The A2A version; an empty text is what Protocol Buffers write for a missing one."""
-    said = part.get("protocolVersion")
-    return said.strip().removeprefix("v") if isinstance(said, str) and said.strip() else otherwise
+    protocol_version = part.get("protocolVersion")
+    return (
+        protocol_version.strip().removeprefix("v")
+        if isinstance(protocol_version, str) and protocol_version.strip()
+        else otherwise
+    )
 
 
 def _address(document: Mapping[str, Any]) -> str | None:
@@ -301,7 +307,7 @@ def _authentication(document: Mapping[str, Any], secret: str) -> dict[str, Any]:
 def _made(card: Card, version: Version, url: str) -> dict[str, Any]:
     """The A2A form of a card that was never an A2A card."""
     extension = {"uri": EXTENSION, "description": "All that Claudomator knows of it.", "required": False}
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": card.title,
         "description": card.description,
         "version": card.version,
@@ -310,13 +316,17 @@ def _made(card: Card, version: Version, url: str) -> dict[str, Any]:
         "defaultOutputModes": list(_TEXT),
         "skills": [_written(skill.model_dump(mode="json"), card) for skill in card.skills] or [_whole(card)],
     }
-    return found | _interfaces(url, version)
+    return fields | _interfaces(url, version)
 
 
 def _written(skill: Mapping[str, Any], card: Card) -> dict[str, Any]:
-    found = {key: skill[key] for key in _SKILL_FIELDS if skill.get(key)}
+    fields = {key: skill[key] for key in _SKILL_FIELDS if skill.get(key)}
     # A2A requires both for every skill.
-    return {**found, "description": found.get("description") or skill["name"], "tags": found.get("tags") or [card.id]}
+    return {
+        **fields,
+        "description": fields.get("description") or skill["name"],
+        "tags": fields.get("tags") or [card.id],
+    }
 
 
 def _whole(card: Card) -> dict[str, Any]:
@@ -336,38 +346,38 @@ def _converted(document: dict[str, Any], version: Version) -> dict[str, Any]:
     if version == "1.0":
         old = ("url", "preferredTransport", "protocolVersion", "additionalInterfaces")
         further = [
-            {"url": one.get("url"), "protocolBinding": one.get("transport"), "protocolVersion": "0.3"}
-            for one in _objects(document, "additionalInterfaces")
-            if one.get("url") != url
+            {"url": interface.get("url"), "protocolBinding": interface.get("transport"), "protocolVersion": "0.3"}
+            for interface in _objects(document, "additionalInterfaces")
+            if interface.get("url") != url
         ]
         kept = security_of_1_0({key: value for key, value in document.items() if key not in old})
         first = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}
         return {**kept, "supportedInterfaces": [first, *further]}
     further = [
-        {"url": one.get("url"), "transport": one.get("protocolBinding")}
-        for one in _objects(document, "supportedInterfaces")
-        if one.get("url") != url or one.get("protocolBinding") != "JSONRPC"
+        {"url": interface.get("url"), "transport": interface.get("protocolBinding")}
+        for interface in _objects(document, "supportedInterfaces")
+        if interface.get("url") != url or interface.get("protocolBinding") != "JSONRPC"
     ]
     kept = security_of_0_3({key: value for key, value in document.items() if key != "supportedInterfaces"})
     return {**kept, **_interfaces(url, "0.3"), **({"additionalInterfaces": further} if further else {})}
 
 
-def _changed(found: dict[str, Any], before: Card, card: Card, version: Version) -> dict[str, Any]:
+def _changed(fields: dict[str, Any], before: Card, card: Card, version: Version) -> dict[str, Any]:
     """The document with what has changed in our card since it was read."""
     for key in ("name", "description", "version"):
         if getattr(card, key) != getattr(before, key):
-            found[key] = getattr(card, key) or card.title
+            fields[key] = getattr(card, key) or card.title
     if card.url != before.url and card.url is not None:
-        found |= _interfaces(card.url, version)
+        fields |= _interfaces(card.url, version)
     if card.skills != before.skills:
-        there = {one.get("id"): one for one in _objects(found, "skills")}
+        there = {skill.get("id"): skill for skill in _objects(fields, "skills")}
         skills = (skill.model_dump(mode="json") for skill in card.skills)
-        found["skills"] = [{**there.get(skill["id"], {}), **_written(skill, card)} for skill in skills]
-    if _own_card(found) is not None and _plain(card) != _plain(before):
-        for extension in _objects(_object(found, "capabilities"), "extensions"):
+        fields["skills"] = [{**there.get(skill["id"], {}), **_written(skill, card)} for skill in skills]
+    if _own_card(fields) is not None and _plain(card) != _plain(before):
+        for extension in _objects(_object(fields, "capabilities"), "extensions"):
             if extension.get("uri") == EXTENSION:
                 extension["params"] = _plain(card)
-    return found
+    return fields
 
 
 def _plain(card: Card) -> dict[str, Any]:

@@ -20,24 +20,24 @@ _EXTENDED: Final = ("supportsAuthenticatedExtendedCard", "extendedAgentCard")
 
 def security_of_1_0(card: Mapping[str, Any]) -> dict[str, Any]:
     """Return the 0.3 card with its authentication in the form of 1.0."""
-    found = _with(card, "security", "securityRequirements", _requirement_of_1_0)
-    found = _with_schemes(found, _scheme_of_1_0)
+    converted = _with(card, "security", "securityRequirements", _requirement_of_1_0)
+    converted = _with_schemes(converted, _scheme_of_1_0)
     old, new = _EXTENDED
-    if old in found:
-        found["capabilities"] = {**(found.get("capabilities") or {}), new: found.pop(old)}
-    return found
+    if old in converted:
+        converted["capabilities"] = {**(converted.get("capabilities") or {}), new: converted.pop(old)}
+    return converted
 
 
 def security_of_0_3(card: Mapping[str, Any]) -> dict[str, Any]:
     """Return the 1.0 card with its authentication in the form of 0.3."""
-    found = _with(card, "securityRequirements", "security", _requirement_of_0_3)
-    found = _with_schemes(found, _scheme_of_0_3)
+    converted = _with(card, "securityRequirements", "security", _requirement_of_0_3)
+    converted = _with_schemes(converted, _scheme_of_0_3)
     old, new = _EXTENDED
-    capabilities = found.get("capabilities")
+    capabilities = converted.get("capabilities")
     if isinstance(capabilities, dict) and new in capabilities:
-        found[old] = capabilities[new]
-        found["capabilities"] = {key: value for key, value in capabilities.items() if key != new}
-    return found
+        converted[old] = capabilities[new]
+        converted["capabilities"] = {key: value for key, value in capabilities.items() if key != new}
+    return converted
 
 
 def _with(card: Mapping[str, Any], old: str, new: str, convert: Callable[[Any], Any]) -> dict[str, Any]:
@@ -47,13 +47,13 @@ def _with(card: Mapping[str, Any], old: str, new: str, convert: Callable[[Any], 
         if not isinstance(part, dict) or not isinstance(part.get(old), list):
             return part
         return {(new if key == old else key): value for key, value in part.items()} | {
-            new: [convert(one) for one in part[old]]
+            new: [convert(item) for item in part[old]]
         }
 
-    found: dict[str, Any] = moved(dict(card))
-    if isinstance(found.get("skills"), list):
-        found["skills"] = [moved(skill) for skill in found["skills"]]
-    return found
+    converted: dict[str, Any] = moved(dict(card))
+    if isinstance(converted.get("skills"), list):
+        converted["skills"] = [moved(skill) for skill in converted["skills"]]
+    return converted
 
 
 def _with_schemes(card: dict[str, Any], convert: Callable[[Any], Any]) -> dict[str, Any]:

@@ -229,8 +229,8 @@ def known_agents() -> list[KnownAgent]:
                 continue
             # The name of a kind is reserved: an agent with that name would be of that kind.
             called = f"{name}-{kind}" if name in KINDS else name
-            told = f", command: [{', '.join(agent.command)}]" if called != name else ""
-            entry = f"{called}: {{kind: {kind}{told}}}"
+            command = f", command: [{', '.join(agent.command)}]" if called != name else ""
+            entry = f"{called}: {{kind: {kind}{command}}}"
             known.append(
                 KnownAgent(name=called, title=agent.title, command=agent.command, entry=entry, login=agent.login)
             )

@@ -161,7 +161,7 @@ def _name(card: dict[Any, Any], lines: dict[tuple[Any, ...], int], default_id: s
 
 def _are_skills_of_a_card(value: Any) -> bool:
     """In agent files, skills are names."""
-    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 def _permissions(card: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> None:

@@ -27,8 +27,10 @@ _SUFFIX: Final = ".yaml"
 def shipped_files() -> dict[str, bytes]:
     """Return the contents of the shipped files, by names without suffix, in order. Raises OSError if the package is
     damaged."""
-    found = (one for one in files("claudomator_py").joinpath(_FOLDER).iterdir() if one.name.endswith(_SUFFIX))
-    return {one.name.removesuffix(_SUFFIX): one.read_bytes() for one in sorted(found, key=lambda one: one.name)}
+    entries = (entry for entry in files("claudomator_py").joinpath(_FOLDER).iterdir() if entry.name.endswith(_SUFFIX))
+    return {
+        entry.name.removesuffix(_SUFFIX): entry.read_bytes() for entry in sorted(entries, key=lambda entry: entry.name)
+    }
 
 
 def files_hash(contents: Mapping[str, bytes]) -> str:
@@ -118,8 +120,8 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
         return _addressed(read_card(fields, lines, default_id), lines)
     extra = {key: fields.pop(key) for key in list(fields) if isinstance(key, str) and is_extra(key)}
     if extra:
-        said = fields.get("extra")
-        fields["extra"] = {**extra, **said} if isinstance(said, dict) else extra
+        extras = fields.get("extra")
+        fields["extra"] = {**extra, **extras} if isinstance(extras, dict) else extra
     if "id" not in fields and default_id is not None:
         fields["id"] = default_id
     if problems:
@@ -143,8 +145,8 @@ def read_card(
         return odd_values(document, lines or {}, model=Card) or validate(Card, document, lines or {})
     if is_written_for_a2a(document) and (problems := unreachable(document)):
         return problems
-    found = read_a2a(document, default_id=default_id, lines=lines, strict=True)
-    return with_protocol(found, document) if isinstance(found, Card) and is_written_for_a2a(document) else found
+    result = read_a2a(document, default_id=default_id, lines=lines, strict=True)
+    return with_protocol(result, document) if isinstance(result, Card) and is_written_for_a2a(document) else result
 
 
 def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[Problem]:

@@ -61,8 +61,8 @@ def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd
 
 def resolve_state_dir(flag: Path | None, settings: Settings, environ: Mapping[str, str], base_dir: Path) -> Path:
     """Return the state folder as an absolute path; see ``configpath.state_folder``."""
-    told = None if settings.state_dir is None else Path(settings.state_dir)
-    return state_folder(flag, told, environ, base_dir)
+    configured = None if settings.state_dir is None else Path(settings.state_dir)
+    return state_folder(flag, configured, environ, base_dir)
 
 
 def _read(data: bytes) -> Settings | list[Problem]:
@@ -85,7 +85,9 @@ def _read(data: bytes) -> Settings | list[Problem]:
         return parsed
     zones: list[tuple[str | None, tuple[str | int, ...]]]
     zones = [(parsed.budget.timezone, ("budget",)), (parsed.report.timezone, ("report",))]
-    zones += [(one.timezone, ("balancing", "reserve", place)) for place, one in enumerate(parsed.balancing.reserve)]
+    zones += [
+        (reserve.timezone, ("balancing", "reserve", place)) for place, reserve in enumerate(parsed.balancing.reserve)
+    ]
     problems = [zone_problem(zone, first.lines, (*path, "timezone")) for zone, path in zones]
     return [problem for problem in problems if problem is not None] or parsed
 

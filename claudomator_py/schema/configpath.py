@@ -79,19 +79,19 @@ def configured_state_dir(path: Path, environ: Mapping[str, str]) -> Path | None:
         if not value.keys() <= KEYS:
             raise Unclear
         return None
-    told = value["state_dir"]
-    if not isinstance(told, str) or not 0 < len(told) <= _MAX_PATH_LENGTH or not told.isprintable():
+    state_dir = value["state_dir"]
+    if not isinstance(state_dir, str) or not 0 < len(state_dir) <= _MAX_PATH_LENGTH or not state_dir.isprintable():
         raise Unclear
-    return Path(os.path.normpath(path.parent / expand_home(Path(told), environ)))
+    return Path(os.path.normpath(path.parent / expand_home(Path(state_dir), environ)))
 
 
-def state_folder(flag: Path | None, told: Path | None, environ: Mapping[str, str], base_dir: Path) -> Path:
+def state_folder(flag: Path | None, configured: Path | None, environ: Mapping[str, str], base_dir: Path) -> Path:
     """Return the state folder as an absolute path: from the flag (relative to the working directory), the
     configuration, ``$STATE_DIRECTORY`` or XDG."""
     if flag is not None:
         return Path.cwd() / expand_home(flag, environ)
-    if told is not None:
-        return base_dir / expand_home(told, environ)
+    if configured is not None:
+        return base_dir / expand_home(configured, environ)
     # For a unit with several state directories systemd lists them all, separated by colons.
     if given := environ.get("STATE_DIRECTORY", "").split(":")[0]:
         return base_dir / given
@@ -125,7 +125,9 @@ class DaemonRecord:
             state_dir, config, digest = data["state_dir"], data["config"], data["digest"]
         except (ValueError, KeyError, TypeError):
             return None
-        if not isinstance(state_dir, str) or not all(one is None or isinstance(one, str) for one in (config, digest)):
+        if not isinstance(state_dir, str) or not all(
+            entry is None or isinstance(entry, str) for entry in (config, digest)
+        ):
             return None
         return cls(Path(state_dir), None if config is None else Path(config), digest)
 

@@ -58,8 +58,8 @@ def conflict_problem(filename: str) -> Problem | None:
     if _any().search(stem) is None:
         return None
     for name in conflict_names():
-        if found := name.pattern.search(stem):
-            original = f"{stem[: found.start()]}{stem[found.end() :]}{dot}{suffix}"
+        if match := name.pattern.search(stem):
+            original = f"{stem[: match.start()]}{stem[match.end() :]}{dot}{suffix}"
             message = f"is named like a second version of `{shown(original)}` that {name.program} left"
             remedy = (
                 "keep the right one under its own name and delete the other, or rename this to have it read as well"

@@ -80,7 +80,7 @@ def refusal_of(
     below = bad.path[len(prefix) :]
     if aliases and below:
         below = (aliases.get(str(below[0]), below[0]), *below[1:])
-    remedy = remedy_among(model, below, [(one.value, one.form) for one in bad.forms])
+    remedy = remedy_among(model, below, [(form.value, form.form) for form in bad.forms])
     return bad.problem if remedy is None else bad.problem.model_copy(update={"remedy": remedy})
 
 

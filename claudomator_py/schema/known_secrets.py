@@ -69,8 +69,8 @@ def _looks_random(text: str) -> bool:
 
 def _passwords(url: str) -> set[str]:
     """The password in the URL, as written and decoded."""
-    found = _PASSWORD.match(url.strip())
-    return set() if found is None else {found[1], _unquoted(found[1])}
+    match = _PASSWORD.match(url.strip())
+    return set() if match is None else {match[1], _unquoted(match[1])}
 
 
 def _unquoted(text: str) -> str:

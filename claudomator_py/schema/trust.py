@@ -65,9 +65,9 @@ class Trust:
         self.unknown: list[str] = []
         found_users = {name: _user_id(name) for name in users}
         found_groups = {name: _group_id(name) for name in groups}
-        self.unknown = [name for name, found in (found_users | found_groups).items() if found is None]
-        self._users = {self._own, ROOT, *(found for found in found_users.values() if found is not None)}
-        self._groups = {found for found in found_groups.values() if found is not None}
+        self.unknown = [name for name, ids in (found_users | found_groups).items() if ids is None]
+        self._users = {self._own, ROOT, *(uid for uid in found_users.values() if uid is not None)}
+        self._groups = {gid for gid in found_groups.values() if gid is not None}
         self._remembered: dict[tuple[str, int], tuple[float, bool]] = {}
         self._unmapped_root = _unmapped_root()
 
@@ -85,11 +85,11 @@ class Trust:
         real, exposure = self._walk(path)
         return exposure or self.entry(real, os.lstat(real))
 
-    def entry(self, path: str, found: os.stat_result, fd: int | None = None) -> Exposure | None:
-        """Return who could write to the file or folder itself. found: its status; fd: its descriptor, if open."""
-        if not self.trusts(found.st_uid):
-            return self._foreign(path, found.st_uid)
-        return None if stat.S_ISLNK(found.st_mode) else self._writers(path, found, fd)
+    def entry(self, path: str, status: os.stat_result, fd: int | None = None) -> Exposure | None:
+        """Return who could write to the file or folder itself. status: its status; fd: its descriptor, if open."""
+        if not self.trusts(status.st_uid):
+            return self._foreign(path, status.st_uid)
+        return None if stat.S_ISLNK(status.st_mode) else self._writers(path, status, fd)
 
     def trusts(self, uid: int) -> bool:
         """Return whether files of that user are obeyed."""
@@ -111,12 +111,12 @@ class Trust:
                 continue
             there = at / name
             try:
-                found = there.lstat()
+                status = there.lstat()
             except FileNotFoundError:
                 return str(there), self._folder_above(str(at), here, str(there), self._own)
-            if (exposure := self._folder_above(str(at), here, str(there), found.st_uid)) is not None:
+            if (exposure := self._folder_above(str(at), here, str(there), status.st_uid)) is not None:
                 return str(there), exposure
-            if stat.S_ISLNK(found.st_mode):
+            if stat.S_ISLNK(status.st_mode):
                 links += 1
                 if links > _MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
@@ -126,28 +126,28 @@ class Trust:
                     at = Path("/")
                     here = at.lstat()
             else:
-                at, here = there, found
+                at, here = there, status
         return str(at), None
 
-    def _folder_above(self, folder: str, found: os.stat_result, within: str, owner: int) -> Exposure | None:
+    def _folder_above(self, folder: str, status: os.stat_result, within: str, owner: int) -> Exposure | None:
         """Who could replace the entry with that path and owner in the folder."""
-        if not self._trusts_above(found.st_uid):
-            return self._foreign(folder, found.st_uid)
-        if not found.st_mode & stat.S_ISVTX:
-            return self._writers(folder, found, None)
+        if not self._trusts_above(status.st_uid):
+            return self._foreign(folder, status.st_uid)
+        if not status.st_mode & stat.S_ISVTX:
+            return self._writers(folder, status, None)
         return None if self._trusts_above(owner) else self._foreign(within, owner)
 
     def _trusts_above(self, uid: int) -> bool:
         return uid == self._unmapped_root or self.trusts(uid)
 
-    def _writers(self, path: str, found: os.stat_result, fd: int | None) -> Exposure | None:
-        mode = stat.S_IMODE(found.st_mode)
+    def _writers(self, path: str, status: os.stat_result, fd: int | None) -> Exposure | None:
+        mode = stat.S_IMODE(status.st_mode)
         if not mode & (stat.S_IWOTH | stat.S_IWGRP):
             return None
         quoted = shlex.quote(path)
         if mode & stat.S_IWOTH:
             return Exposure(path, f"every user can write to it (mode {mode:04o})", f"chmod go-w {quoted}")
-        users, groups = _access_list(path if fd is None else fd, found.st_gid)
+        users, groups = _access_list(path if fd is None else fd, status.st_gid)
         for user in users:
             if not self.trusts(user):
                 name = user_name(user)
@@ -220,12 +220,12 @@ def _group_id(name: str) -> int | None:
 
 def _members(gid: int) -> Sequence[int]:
     """The users that the system lists as members, including those whose primary group it is."""
-    found = [user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid]
+    uids = [user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid]
     with contextlib.suppress(KeyError):
         for name in grp.getgrgid(gid).gr_mem:
             with contextlib.suppress(KeyError):
-                found.append(pwd.getpwnam(name).pw_uid)
-    return found
+                uids.append(pwd.getpwnam(name).pw_uid)
+    return uids
 
 
 def _access_list(at: str | int, owning_group: int) -> tuple[Sequence[int], Sequence[int]]:
@@ -277,9 +277,9 @@ class InboxGuard:
         """Return why no inbox may be created at that absolute path. Raises OSError."""
         return _problem(self._trust.way(path), path)
 
-    def file(self, path: str, found: os.stat_result, fd: int | None = None) -> Problem | None:
-        """Return why a file in an inbox is not accepted. found: its status; fd: its descriptor, if open."""
-        return _problem(self._trust.entry(path, found, fd), path)
+    def file(self, path: str, status: os.stat_result, fd: int | None = None) -> Problem | None:
+        """Return why a file in an inbox is not accepted. status: its status; fd: its descriptor, if open."""
+        return _problem(self._trust.entry(path, status, fd), path)
 
 
 def exposed_config(path: Path, *, named: bool, own: int | None = None) -> Problem | None:
@@ -325,14 +325,14 @@ def exposed_state(folder: Path, own: int | None = None) -> Problem | None:
     if exposure is not None:
         return _above(exposure, folder)
     try:
-        found = folder.stat()
+        status = folder.stat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return Problem(message=f"{folder} is not a folder", remedy="remove it, or choose another state_dir")
-    if found.st_uid != user:
-        message = f"{folder} belongs to {user_name(found.st_uid)}, and this is {user_name(user)}"
-        return Problem(message=message, remedy=f"run as {user_name(found.st_uid)}, or choose another state_dir")
+    if status.st_uid != user:
+        message = f"{folder} belongs to {user_name(status.st_uid)}, and this is {user_name(user)}"
+        return Problem(message=message, remedy=f"run as {user_name(status.st_uid)}, or choose another state_dir")
     return next((problem for name in STATE_ENTRIES if (problem := _entry(folder / name, user)) is not None), None)
 
 
@@ -343,14 +343,14 @@ def _above(exposure: Exposure, folder: Path) -> Problem:
 
 def _entry(path: Path, user: int) -> Problem | None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return None
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         message = f"{path} is a symbolic link, and none is followed there"
         return Problem(message=message, remedy="put what it leads to in its place, or mount it there")
-    if found.st_uid not in (user, ROOT):
-        message = f"{path} belongs to {user_name(found.st_uid)}"
+    if status.st_uid not in (user, ROOT):
+        message = f"{path} belongs to {user_name(status.st_uid)}"
         remedy = f"look at it, and run `chown {shlex.quote(user_name(user))} {shlex.quote(str(path))}`"
         return Problem(message=message, remedy=remedy)
     return None

@@ -86,36 +86,40 @@ def odd_values(
     """
     if len(path) > MAX_DEPTH:
         return [problem_at(lines, path[:3], f"is nested more than {MAX_DEPTH} deep", "flatten it")]
-    found: list[Problem] = []
+    problems: list[Problem] = []
     match value:
         case Mapping():
             for key, item in value.items():
-                if len(found) >= MAX_PROBLEMS:
+                if len(problems) >= MAX_PROBLEMS:
                     break
                 if isinstance(key, str):
-                    found += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key), model=model, at=at)
+                    problems += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key), model=model, at=at)
                 else:
-                    found.append(problem_at(lines, path, f"the key {shown(repr(key))} is not text", "put it in quotes"))
+                    problems.append(
+                        problem_at(lines, path, f"the key {shown(repr(key))} is not text", "put it in quotes")
+                    )
         case list() | tuple():
             for index, item in enumerate(value):
-                if len(found) >= MAX_PROBLEMS:
+                if len(problems) >= MAX_PROBLEMS:
                     break
-                found += odd_values(item, lines, (*path, index), model=model, at=at)
+                problems += odd_values(item, lines, (*path, index), model=model, at=at)
         case str():
-            found += _odd_text(value, lines, path)
+            problems += _odd_text(value, lines, path)
         case bool() | None:
             pass
         case int():
             if abs(value) > _MAX_INT:
                 remedy = _instead_of(str(value), model, path[at:])
-                found.append(problem_at(lines, path, "is a number of more than 64 bits", remedy))
+                problems.append(problem_at(lines, path, "is a number of more than 64 bits", remedy))
         case float():
             if not math.isfinite(value):
                 remedy = _instead_of(str(value), model, path[at:])
-                found.append(problem_at(lines, path, f"is the number {value}, which JSON lacks", remedy))
+                problems.append(problem_at(lines, path, f"is the number {value}, which JSON lacks", remedy))
         case _:
-            found.append(problem_at(lines, path, f"is a {type(value).__name__}, which JSON lacks", "put it in quotes"))
-    return found
+            problems.append(
+                problem_at(lines, path, f"is a {type(value).__name__}, which JSON lacks", "put it in quotes")
+            )
+    return problems
 
 
 def _instead_of(number: str, model: type[BaseModel] | None, path: Path) -> str:
@@ -189,8 +193,8 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
             return "is too small" if kind.startswith("greater") else "is too large", _bound(model, path, context)
         case "value_error":
             return str(context["error"]).rstrip("."), None
-    said = detail["msg"].replace("Input should", "must", 1)
-    return said[:1].lower() + said[1:], None
+    message = detail["msg"].replace("Input should", "must", 1)
+    return message[:1].lower() + message[1:], None
 
 
 def _number(value: object, otherwise: str) -> str:
@@ -272,10 +276,10 @@ def marks_at(model: type[BaseModel], path: Path) -> tuple[object, ...]:
     """Return the annotations of the value's type at that place of a document and, for a list, of its items; empty if
     the model has no such place."""
     marks: list[object] = []
-    found = _types_at(model, path)
-    while found:
-        marks += [mark for _, each in found for mark in each]
-        found = [item for kind, _ in found for item in _alternatives(_item_of(kind))]
+    types = _types_at(model, path)
+    while types:
+        marks += [mark for _, each in types for mark in each]
+        types = [item for kind, _ in types for item in _alternatives(_item_of(kind))]
     return tuple(marks)
 
 
@@ -290,8 +294,8 @@ def remedy_among(model: type[BaseModel], path: Path, forms: Sequence[tuple[objec
         if None in refused:
             fitting.append(form)
         elif refused and refused[-1] is not None:
-            said = wording(refused[-1], None)[1]
-            remedy = "write a smaller number" if said is not None and str(value) in said else said
+            text = wording(refused[-1], None)[1]
+            remedy = "write a smaller number" if text is not None and str(value) in text else text
     if not kinds or (len(fitting) == len(forms) and len(forms) > 1):
         return None
     return f"write {' or '.join(fitting)}" if fitting else remedy
@@ -312,17 +316,17 @@ _Annotated = tuple[Any, tuple[object, ...]]
 
 def _types_at(model: type[BaseModel], path: Path) -> list[_Annotated]:
     """The possible types of the value at that place of a document; empty if the model has no such place."""
-    found: list[_Annotated] = [(model, ())]
+    pending: list[_Annotated] = [(model, ())]
     for part in path:
         inside: list[_Annotated] = []
-        for kind, _ in found:
+        for kind, _ in pending:
             if _is_model(kind):
                 if (field := kind.model_fields.get(str(part))) is not None:
                     inside += _alternatives(field.annotation, tuple(field.metadata))
             else:
                 inside += _alternatives(_item_of(kind))
-        found = inside
-    return found
+        pending = inside
+    return pending
 
 
 def _alternatives(annotation: Any, marks: tuple[object, ...] = ()) -> Iterator[_Annotated]:
@@ -330,8 +334,8 @@ def _alternatives(annotation: Any, marks: tuple[object, ...] = ()) -> Iterator[_
     if hasattr(annotation, "__metadata__"):
         yield from _alternatives(annotation.__origin__, (*marks, *annotation.__metadata__))
     elif get_origin(annotation) in (Union, UnionType):
-        for one in get_args(annotation):
-            yield from _alternatives(one, marks)
+        for arg in get_args(annotation):
+            yield from _alternatives(arg, marks)
     elif annotation not in (None, type(None)):
         yield annotation, marks
 

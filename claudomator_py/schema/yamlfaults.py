@@ -87,8 +87,8 @@ def syntax_fault(error: yaml.MarkedYAMLError, text: str, first_line: int) -> Bad
         message = f"a value that begins with `{sign}` is an {error.context.rpartition(' ')[2]} to YAML"
         return bad(line, message, "put it in quotes", error.context_mark.column + 1)
     char = shown(written[mark.column : mark.column + 1])
-    for said, message, remedy in _SYNTAX:
-        if said in f"{error.context}: {problem}" and (char or "{}" not in message):
+    for pattern, message, remedy in _SYNTAX:
+        if pattern in f"{error.context}: {problem}" and (char or "{}" not in message):
             return bad(line, message.format(char), remedy, column)
     if "end of stream" in problem and error.context_mark is not None and "quoted" in (error.context or ""):
         begun = error.context_mark

@@ -95,10 +95,10 @@ def decode(data: bytes) -> str:
 def read_documents(text: str, first_line: int = 1) -> list[Document]:
     """Return every non-empty document in the text. first_line: line of the file on which the text begins. Raises
     BadText."""
-    if found := _FORBIDDEN.search(text):
-        before = text[: found.start()]
+    if match := _FORBIDDEN.search(text):
+        before = text[: match.start()]
         line, column = before.count("\n") + first_line, len(before) - before.rfind("\n")
-        raise bad(line, f"contains the character U+{ord(found[0]):04X}, which YAML forbids", "remove it", column)
+        raise bad(line, f"contains the character U+{ord(match[0]):04X}, which YAML forbids", "remove it", column)
     try:
         return _Builder(first_line).read(text)
     except yaml.MarkedYAMLError as error:

@@ -75,14 +75,14 @@ class ScheduleRunner:
 
     def recurrences(self) -> dict[str, Recurrence]:
         """Return the recurrence of every schedule that is neither paused nor gone, by id."""
-        found = {}
+        changes = {}
         for schedule in self._going():
             try:
-                found[schedule.id] = recurrence(schedule.cron, schedule.timezone)
+                changes[schedule.id] = recurrence(schedule.cron, schedule.timezone)
             except Exception as error:
                 # `run_due` meets the same error, and reports it.
                 log.debug("schedule_cannot_be_read", schedule=schedule.name, problem=str(error))
-        return found
+        return changes
 
     def _going(self) -> list[Schedule]:
         return [row for row in self._database.read(schedule_rows.all_there) if row.paused_ms is None]
@@ -90,16 +90,16 @@ class ScheduleRunner:
     def _meet(self, schedule: Schedule) -> int:
         times = recurrence(schedule.cron, schedule.timezone)
         spec = TaskSpec.model_validate(schedule.spec)
-        found = due(times.next_after, schedule.last_ms, self._clock(), spec.catch_up)
-        if not found.times and found.missed is None:
+        fire = due(times.next_after, schedule.last_ms, self._clock(), spec.catch_up)
+        if not fire.times and fire.missed is None:
             return 0
         problems = placement_problems(spec, self._registry, self._workdirs())
         why = problems_text(problems) or None
         dir_key = directory_key(spec.working_dir) if why is None else ""
         crashpoint("schedule-due")
-        return self._deal_with(schedule, found, dir_key, why)
+        return self._deal_with(schedule, fire, dir_key, why)
 
-    def _deal_with(self, schedule: Schedule, found: Due, dir_key: str, why: str | None) -> int:
+    def _deal_with(self, schedule: Schedule, occasion: Due, dir_key: str, why: str | None) -> int:
         """why: the reason why no task can be created."""
 
         def passing_over(missed_ms: int, connection: Connection) -> None:
@@ -121,14 +121,14 @@ class ScheduleRunner:
                 fire(connection, schedule, at_ms, dir_key, "clock", now_ms, place)
             schedule_rows.change(connection, schedule.id, now_ms, last_ms=at_ms)
 
-        if found.missed is not None:
-            self._database.write(partial(passing_over, found.missed))
-            log.info("schedule_missed", schedule=schedule.name, until=format_instant(found.missed))
-        for place, at_ms in enumerate(found.times):
+        if occasion.missed is not None:
+            self._database.write(partial(passing_over, occasion.missed))
+            log.info("schedule_missed", schedule=schedule.name, until=format_instant(occasion.missed))
+        for place, at_ms in enumerate(occasion.times):
             self._database.write(partial(meeting, place, at_ms))
             crashpoint("schedule-met")
             log.info("schedule_met", schedule=schedule.name, due=format_instant(at_ms))
-        return len(found.times)
+        return len(occasion.times)
 
     @staticmethod
     def _unchanged(connection: Connection, seen: Schedule, at_ms: int) -> bool:

@@ -59,7 +59,7 @@ class CardIntake:
     def take(self, readings: Sequence[InboxReading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.ledger.Intake``."""
         refused = self._database.read(lambda connection: _sent_nowhere(connection, readings))
-        beside = {card.id for card in _cards_of([one for one in readings if one.path not in refused])}
+        beside = {card.id for card in _cards_of([reading for reading in readings if reading.path not in refused])}
         problems = [refused.get(reading.path) or self._take(reading, beside) for reading in readings]
         # Only when all are registered, as cards in one file name those in another.
         self._warn([reading for reading, wrong in zip(readings, problems, strict=True) if not wrong])
@@ -69,8 +69,8 @@ class CardIntake:
         def transaction(connection: Connection) -> None:
             now_ms = self._clock()
             if reading.renamed_from is not None:
-                for one in specialist_rows.of_file(connection, reading.renamed_from):
-                    specialist_rows.change(connection, one.card.id, file_path=reading.path)
+                for registration in specialist_rows.of_file(connection, reading.renamed_from):
+                    specialist_rows.change(connection, registration.card.id, file_path=reading.path)
             for card in reading.parsed.cards:
                 try:
                     register(
@@ -84,11 +84,11 @@ class CardIntake:
                     )
                 except ServiceError as refused:
                     problems = refused.problems or [_problem(card.id, refused)]
-                    raise _CardRefused([reading.parsed.located(card.id, one) for one in problems]) from None
+                    raise _CardRefused([reading.parsed.located(card.id, problem) for problem in problems]) from None
             here = {card.id for card in reading.parsed.cards}
-            for one in specialist_rows.of_file(connection, reading.path):
-                if one.card.id not in here:
-                    remove(connection, one.card.id, OPERATOR, now_ms, file_path=reading.path)
+            for registration in specialist_rows.of_file(connection, reading.path):
+                if registration.card.id not in here:
+                    remove(connection, registration.card.id, OPERATOR, now_ms, file_path=reading.path)
 
         try:
             self._database.write(caused_by(INBOX.id, transaction))
@@ -101,7 +101,7 @@ class CardIntake:
         """Log oddities of the cards."""
         if not readings:
             return
-        cards = {one.card.id: one.card for one in self._database.read(specialist_rows.seen)}
+        cards = {registration.card.id: registration.card for registration in self._database.read(specialist_rows.seen)}
         for reading in readings:
             for card in reading.parsed.cards:
                 for odd in [*oddities(card, cards), *self._duplicates(card, cards)]:
@@ -120,8 +120,8 @@ class CardIntake:
         def transaction(connection: Connection) -> None:
             now_ms = self._clock()
             for path in paths:
-                for one in specialist_rows.of_file(connection, path):
-                    remove(connection, one.card.id, OPERATOR, now_ms, file_path=path)
+                for registration in specialist_rows.of_file(connection, path):
+                    remove(connection, registration.card.id, OPERATOR, now_ms, file_path=path)
 
         self._database.write(caused_by(INBOX.id, transaction))
 
@@ -148,7 +148,7 @@ def _sent_nowhere(
     while True:
         good = [reading for reading in readings if reading.path not in refused]
         beside = {card.id for card in _cards_of(good)}
-        found = {
+        cards = {
             reading.path: [
                 reading.parsed.located(card.id, problem)
                 for card in reading.parsed.cards
@@ -156,9 +156,9 @@ def _sent_nowhere(
             ]
             for reading in good
         }
-        if not any(found.values()):
+        if not any(cards.values()):
             return refused
-        refused |= {path: problems for path, problems in found.items() if problems}
+        refused |= {path: problems for path, problems in cards.items() if problems}
 
 
 def _problem(specialist_id: str, refused: ServiceError) -> Problem:

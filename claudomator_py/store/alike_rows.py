@@ -27,25 +27,25 @@ def unlisted(
 
     Only tasks visible to the principal count, each once. Questions are left out, as each is different.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name, query in _queries(alike(by)).items():
         listed = lists[name]
         if listed.total > len(listed.tasks) > 0:
             given = {"since": failed_since_ms} if name == "problems" else {}
             for statement in query:
                 rows = statement.rows(connection, listed=[task.id for task in listed.tasks], **given)
-                found.update((task_id, int(number)) for task_id, number in rows)
-    return found
+                counts.update((task_id, int(number)) for task_id, number in rows)
+    return counts
 
 
 @lru_cache(maxsize=16)
 def _queries(by: Principal) -> Mapping[StatusList, Sequence[Statement]]:
     mine, outcome, asks = tasks_seen(by), sound(RUN.c.outcome), sound(TASK.c.asks)
     asked = [asks[part].as_string() for part in _ASKED]
-    said = [outcome[part].as_string() for part in _SAID_OF_FAILURES]
+    texts = [outcome[part].as_string() for part in _SAID_OF_FAILURES]
     of_a_person = TASK.c.reason.in_([Reason.EXPIRED.value, Reason.REJECTED.value])
     failed = (
-        *said,
+        *texts,
         case((TASK.c.reason == Reason.DEPENDENCY_FAILED.value, _dependencies(_OTHER.c.state.in_(UNSUCCESSFUL)))),
         *(case((of_a_person, part)) for part in (*asked, asks["rejected"].as_string())),
     )
@@ -82,18 +82,18 @@ def _counted(alike_in: Select[Any], *which: ColumnElement[bool] | Any) -> Statem
     listed = case((TASK.c.id.in_(bindparam("listed", expanding=True)), TASK.c.id)).label("listed")
     parts = [column.label(f"part_{number}") for number, column in enumerate(alike_in.selected_columns)]
     # A subquery, because PostgreSQL treats an expression with parameters as a different one at each occurrence.
-    found = (
+    subquery = (
         alike_in.with_only_columns(listed, TASK.c.reason, *parts, maintain_column_froms=True).where(*which).subquery()
     )
-    beyond = func.count() - func.count(found.c.listed)
-    chosen: list[ColumnElement[Any]] = [func.min(found.c.listed), beyond]
-    query = select(*chosen).group_by(*list(found.c)[1:])
-    return Statement(query.having(func.count(found.c.listed) > 0, beyond > 0))
+    beyond = func.count() - func.count(subquery.c.listed)
+    chosen: list[ColumnElement[Any]] = [func.min(subquery.c.listed), beyond]
+    query = select(*chosen).group_by(*list(subquery.c)[1:])
+    return Statement(query.having(func.count(subquery.c.listed) > 0, beyond > 0))
 
 
 def _dependencies(which: ColumnElement[bool]) -> ScalarSelect[str]:
     """Return the names and states of the dependencies that meet the condition, as one string."""
-    said = TASK_DEPENDENCY.c.name + " " + func.coalesce(_OTHER.c.state, "")
+    text = TASK_DEPENDENCY.c.name + " " + func.coalesce(_OTHER.c.state, "")
     pairs = TASK_DEPENDENCY.outerjoin(_OTHER, _OTHER.c.id == TASK_DEPENDENCY.c.depends_on_id)
-    query = select(func.aggregate_strings(said, ",")).select_from(pairs)
+    query = select(func.aggregate_strings(text, ",")).select_from(pairs)
     return query.where(TASK_DEPENDENCY.c.task_id == TASK.c.id, which).correlate(TASK).scalar_subquery()

@@ -54,9 +54,9 @@ def find(connection: Connection, ref: str, by: Principal) -> Sequence[Channel]:
     if "\0" in ref:  # PostgreSQL refuses NUL in text
         return []
     query = select(CHANNEL).where((CHANNEL.c.id == ref) | (CHANNEL.c.name == ref), channels_seen(by))
-    found = [Channel(**row._mapping) for row in connection.execute(query.order_by(CHANNEL.c.id))]
-    own = [one for one in found if one.id == ref or one.organisation == by.organisation]
-    return own or found
+    channels = [Channel(**row._mapping) for row in connection.execute(query.order_by(CHANNEL.c.id))]
+    own = [channel for channel in channels if channel.id == ref or channel.organisation == by.organisation]
+    return own or channels
 
 
 def seen(connection: Connection, by: Principal, *, after: str | None = None, limit: int = 50) -> Sequence[Channel]:
@@ -142,15 +142,15 @@ def change_message(connection: Connection, message_id: int, **changes: Any) -> N
 
 def thread(connection: Connection, message: ChannelMessage, most: int) -> Sequence[ChannelMessage]:
     """Return the chain of messages that this one replies to, oldest first, without itself. most: maximum length."""
-    found: list[ChannelMessage] = []
+    messages: list[ChannelMessage] = []
     answered = message.reply_to
-    while answered is not None and len(found) < most:
+    while answered is not None and len(messages) < most:
         row = connection.execute(select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id == answered)).one_or_none()
         if row is None or row.channel_id != message.channel_id:
             break
-        found.append(ChannelMessage(**row._mapping))
+        messages.append(ChannelMessage(**row._mapping))
         answered = row.reply_to
-    return found[::-1]
+    return messages[::-1]
 
 
 def put_answer(connection: Connection, answer: ChannelAnswer) -> None:
@@ -194,7 +194,7 @@ def question_behind(connection: Connection, channel_id: str, task_id: str) -> Ch
 def by_a_person(connection: Connection, message: ChannelMessage) -> ChannelMessage | None:
     """Return the person's message at the origin of an agent's message, or None if it is gone."""
     led = thread(connection, message, message.hops)
-    return next((one for one in reversed(led) if not one.hops), None)
+    return next((message for message in reversed(led) if not message.hops), None)
 
 
 def question_times(connection: Connection, channel_id: str, specialist: str, since_ms: int) -> Sequence[int]:
@@ -241,10 +241,10 @@ def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[
     sums = {(row[0], row[1]): [row[2], 0, 0, 0] for row in connection.execute(counted)}
     compared = select(reason, verdict, CHANNEL_MESSAGE.c.decision, CHANNEL_MESSAGE.c.shadow)
     for row in connection.execute(compared.where(*wanted, CHANNEL_MESSAGE.c.shadow.is_not(None))):
-        told = sums[row.reason, row.verdict]
-        told[1] += 1
-        told[2] += row.shadow["agents"] != row.decision["agents"]
-        told[3] += _is_right(row.shadow["agents"], row.decision["agents"], row.verdict)
+        totals = sums[row.reason, row.verdict]
+        totals[1] += 1
+        totals[2] += row.shadow["agents"] != row.decision["agents"]
+        totals[3] += _is_right(row.shadow["agents"], row.decision["agents"], row.verdict)
     return [RuleFigures(*key, *counts) for key, counts in sums.items()]
 
 

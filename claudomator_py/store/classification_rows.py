@@ -28,8 +28,8 @@ def find(connection: Connection, task_id: str, generation: int) -> Classificatio
 def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple[str, int], ClassificationRow]:
     """Return the questions for these tasks, by task id and generation."""
     query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id.in_(sorted(task_ids)))
-    found = [ClassificationRow(**row._mapping) for row in connection.execute(query)]
-    return {(row.task_id, row.generation): row for row in found}
+    rows = [ClassificationRow(**row._mapping) for row in connection.execute(query)]
+    return {(row.task_id, row.generation): row for row in rows}
 
 
 def add(connection: Connection, row: ClassificationRow) -> None:

@@ -218,7 +218,7 @@ class Unchanged:
         if kept[0] != commits or len(kept[1]) >= self._most:
             # A new one, and both in one step: whoever has the old one at hand goes on with that.
             kept = self._kept = commits, {}
-        found = read()
-        if keeps(found):
-            kept[1][key] = found
-        return found
+        result = read()
+        if keeps(result):
+            kept[1][key] = result
+        return result

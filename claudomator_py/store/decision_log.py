@@ -54,8 +54,8 @@ def page(
 
 def find(connection: Connection, decision_id: str, by: Principal) -> Recorded | None:
     """Return the decision with this id if it is visible to the principal, else None."""
-    found = _read(connection, [decisions_seen(by), DECISION.c.id == decision_id], 1)
-    return found[0] if found else None
+    decisions = _read(connection, [decisions_seen(by), DECISION.c.id == decision_id], 1)
+    return decisions[0] if decisions else None
 
 
 def placements(connection: Connection, task_id: str, by: Principal) -> Sequence[Recorded]:
@@ -103,7 +103,9 @@ def following(connection: Connection, kinds: Sequence[DecisionKind], after: Posi
     at_ms, last = after
     behind = or_(DECISION.c.at_ms > at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id > last))
     # Only the first condition can use the index.
-    query = select(DECISION).where(DECISION.c.at_ms >= at_ms, behind, DECISION.c.kind.in_([one.value for one in kinds]))
+    query = select(DECISION).where(
+        DECISION.c.at_ms >= at_ms, behind, DECISION.c.kind.in_([kind.value for kind in kinds])
+    )
     query = query.order_by(DECISION.c.at_ms, DECISION.c.id).limit(limit)
     return [decision_from(row) for row in connection.execute(query)]
 
@@ -178,7 +180,7 @@ def _overridden() -> ColumnElement[bool]:
     return exists().where(LABEL.c.decision_id == DECISION.c.id, LABEL.c.rule == LabelRule.OVERRIDDEN.value)
 
 
-_ROUTE_SHOWN = case({one.value: one.value for one in Route}, value=_route())
+_ROUTE_SHOWN = case({route.value: route.value for route in Route}, value=_route())
 """NULL for anything but a route: the driver raises for damaged text such as half a character."""
 _OF_RUN = ("state", "ended_as", "reason", "input_tokens", "output_tokens", "cost_usd")
 

@@ -99,8 +99,8 @@ def add(connection: Connection, decision: Decision) -> None:
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
     """Return the id of the task's decision of a kind that is not superseded, or None."""
-    found: str | None = _STANDING[kind].value(connection, task=task_id)
-    return found
+    decision_id: str | None = _STANDING[kind].value(connection, task=task_id)
+    return decision_id
 
 
 def _standing(kind: DecisionKind) -> Select[str]:

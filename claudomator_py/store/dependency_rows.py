@@ -140,10 +140,8 @@ def _edges(connection: Connection, task_id: str, wanted: Mapping[str, Sequence[s
     bound_now = _bound_ids(connection, task_id)
     if task_id not in wanted:
         return iter(bound_now.items())
-    found = (
-        (name, bound_now.get(name) or _newest_named(connection, name, besides=task_id)) for name in wanted[task_id]
-    )
-    return ((name, dependency) for name, dependency in found if dependency is not None)
+    rows = ((name, bound_now.get(name) or _newest_named(connection, name, besides=task_id)) for name in wanted[task_id])
+    return ((name, dependency) for name, dependency in rows if dependency is not None)
 
 
 def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:

@@ -18,13 +18,13 @@ def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> 
     from claudomator_py.domain.vectors import from_bytes  # imported late, as it loads numpy
 
     wanted = sorted(set(text_hashes))
-    found: dict[str, Vector] = {}
+    vectors: dict[str, Vector] = {}
     for start in range(0, len(wanted), _BATCH_SIZE):
         query = select(EMBEDDING.c.text_hash, EMBEDDING.c.vector).where(
             EMBEDDING.c.encoder == encoder, EMBEDDING.c.text_hash.in_(wanted[start : start + _BATCH_SIZE])
         )
-        found |= {row.text_hash: from_bytes(row.vector) for row in connection.execute(query)}
-    return found
+        vectors |= {row.text_hash: from_bytes(row.vector) for row in connection.execute(query)}
+    return vectors
 
 
 def keep(connection: Connection, encoder: str, vectors: "Mapping[str, Vector]", now_ms: int) -> None:

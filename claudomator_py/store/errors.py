@@ -76,14 +76,14 @@ def explain(error: BaseException) -> StoreUnavailable | None:
         return StoreUnavailable("all connections to the database are in use", "try again in a moment")
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        found = _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
+        known = _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
     elif isinstance(error, DBAPIError) and cause is not None:
-        found = _by_sqlstate(error)
+        known = _by_sqlstate(error)
     else:
         return None
-    if found is None:
+    if known is None:
         return None
-    reason, remedy = found
+    reason, remedy = known
     detail = str(cause).strip().partition("\n")[0]
     return StoreUnavailable(f"{reason} ({detail})" if detail else reason, remedy)
 
@@ -91,9 +91,9 @@ def explain(error: BaseException) -> StoreUnavailable | None:
 def _by_sqlstate(error: DBAPIError) -> tuple[str, str] | None:
     state: str | None = getattr(error.orig, "sqlstate", None)
     if state is not None:
-        for prefix, found in _SQLSTATE:
+        for prefix, reason in _SQLSTATE:
             if state.startswith(prefix):
-                return found
+                return reason
     return _SERVER_GONE if error.connection_invalidated or (state is None and _is_operational(error)) else None
 
 

@@ -53,14 +53,14 @@ def record_all(connection: Connection, events: Sequence[NewEvent]) -> None:
     by = connection.info.get(_CAUSE)
     rows = [
         {
-            "at_ms": one.at_ms,
-            "task_id": one.task_id,
-            "run_id": one.run_id,
-            "kind": one.kind,
-            "data": dict(one.data),
+            "at_ms": event.at_ms,
+            "task_id": event.task_id,
+            "run_id": event.run_id,
+            "kind": event.kind,
+            "data": dict(event.data),
             "by": by,
         }
-        for one in events
+        for event in events
     ]
     _RECORD.run_all(connection, rows)
 

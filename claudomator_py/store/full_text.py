@@ -38,8 +38,8 @@ _ONE_WORD: Final = {
 
 def words_of(query: str) -> tuple[str, ...]:
     """Return the query's distinct words without stop words. Quotes and operators have no meaning."""
-    found = (word for word in _WORD.findall(query.casefold()) if word not in _STOP_WORDS)
-    return tuple(dict.fromkeys(found))[:MAX_WORDS]
+    words = (word for word in _WORD.findall(query.casefold()) if word not in _STOP_WORDS)
+    return tuple(dict.fromkeys(words))[:MAX_WORDS]
 
 
 def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping[Found, frozenset[str]]:
@@ -61,15 +61,15 @@ def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping
         .join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id)
         .where(assignable_cards(by))
     )
-    found: dict[Found, set[str]] = defaultdict(set)
+    terms: dict[Found, set[str]] = defaultdict(set)
     for row in connection.execute(query):
-        found[row.specialist_id, row.skill].add(words[row.word])
-    return {place: frozenset(there) for place, there in found.items()}
+        terms[row.specialist_id, row.skill].add(words[row.word])
+    return {place: frozenset(there) for place, there in terms.items()}
 
 
 def count(connection: Connection, by: Principal) -> int:
     """Return the number of texts of cards that may be given the principal's work."""
     query = select(func.count()).select_from(SPECIALIST_SKILL)
     query = query.join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id).where(assignable_cards(by))
-    found: int = connection.execute(query).scalar_one()
-    return found
+    count: int = connection.execute(query).scalar_one()
+    return count

@@ -71,8 +71,8 @@ def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
 
 def in_force_and_over(connection: Connection, now_ms: int) -> tuple[Sequence[Hold], Sequence[Hold]]:
     """Return the holds ``in_force``, and those ``over``."""
-    found = _longest(_IN_FORCE_OR_OVER.rows(connection, now=now_ms))
-    return [hold for hold in found if hold.holds_at(now_ms)], [hold for hold in found if not hold.holds_at(now_ms)]
+    longest = _longest(_IN_FORCE_OR_OVER.rows(connection, now=now_ms))
+    return [hold for hold in longest if hold.holds_at(now_ms)], [hold for hold in longest if not hold.holds_at(now_ms)]
 
 
 def over(connection: Connection, now_ms: int) -> Sequence[Hold]:
@@ -121,7 +121,7 @@ def release(
     its &= _open(now_ms) | _over(now_ms)
     if family is not None:
         held = connection.execute(select(HOLD.c.family).where(its, HOLD.c.family.is_not(None)).distinct()).scalars()
-        its &= HOLD.c.family.in_([one for one in held if one == family or in_family(family, one)])
+        its &= HOLD.c.family.in_([name for name in held if name == family or in_family(family, name)])
     return connection.execute(update(HOLD).where(its).values(released_ms=now_ms)).rowcount
 
 
@@ -221,5 +221,5 @@ def find_switch(connection: Connection, name: str) -> SwitchRow | None:
 
 def drained_hosts(connection: Connection) -> dict[str, str | None]:
     """Return the reasons of drained hosts, which take no new runs, by name."""
-    found = map(_switch_from, _HOSTS.rows(connection))
-    return {switch.name.removeprefix(OF_HOST): switch.reason for switch in found}
+    switches = map(_switch_from, _HOSTS.rows(connection))
+    return {switch.name.removeprefix(OF_HOST): switch.reason for switch in switches}

@@ -118,8 +118,8 @@ def last_success(connection: Connection, label: Label, topic: str) -> int | None
     query = _of_standing(select(func.max(LABEL.c.at_ms)), label, topic).where(
         LABEL.c.counted == LabelVerdict.POSITIVE.value
     )
-    found: int | None = connection.execute(query.where(LABEL.c.decision_id != label.decision_id)).scalar_one()
-    return found
+    decision_id: int | None = connection.execute(query.where(LABEL.c.decision_id != label.decision_id)).scalar_one()
+    return decision_id
 
 
 def _of_standing(query: Select[int], label: Label, topic: str) -> Select[int]:
@@ -223,8 +223,11 @@ def compared(connection: Connection, since_ms: int, organisation: str | None, li
 
 
 def _since(since_ms: int, organisation: str | None) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = [DECISION.c.kind == DecisionKind.SPECIALIST.value, DECISION.c.at_ms >= since_ms]
-    return found if organisation is None else [*found, DECISION.c.organisation == organisation]
+    conditions: list[ColumnElement[bool]] = [
+        DECISION.c.kind == DecisionKind.SPECIALIST.value,
+        DECISION.c.at_ms >= since_ms,
+    ]
+    return conditions if organisation is None else [*conditions, DECISION.c.organisation == organisation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +271,7 @@ def telling(connection: Connection, organisation: str | None, limit: int) -> Seq
 
 def specs(connection: Connection, labels: Sequence[Label]) -> dict[str, dict[str, object]]:
     """Return the specs of the labels' tasks by decision id, without tasks that were removed."""
-    ids = [one.decision_id for one in labels]
+    ids = [entry.decision_id for entry in labels]
     query = select(LABEL.c.decision_id, TASK_REVISION.c.spec).join(
         TASK_REVISION, (TASK_REVISION.c.task_id == LABEL.c.task_id) & (TASK_REVISION.c.revision == LABEL.c.revision)
     )

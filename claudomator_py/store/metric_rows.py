@@ -79,11 +79,11 @@ def remember_runs(connection: Connection, run_ids: Collection[str]) -> None:
 
 
 def _merged(parts: Sequence[EndedRuns]) -> Sequence[EndedRuns]:
-    found: dict[tuple[str, str, str | None], EndedRuns] = {}
+    counts: dict[tuple[str, str, str | None], EndedRuns] = {}
     for part in parts:
-        before = found.get(part.group)
-        found[part.group] = part if before is None else before.merged(part)
-    return list(found.values())
+        before = counts.get(part.group)
+        counts[part.group] = part if before is None else before.merged(part)
+    return list(counts.values())
 
 
 def _as_json(runs: EndedRuns) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _as_json(runs: EndedRuns) -> dict[str, Any]:
 
 
 def _remembered_runs(connection: Connection) -> Sequence[EndedRuns]:
-    found = []
+    runs = []
     for entry in remembered.find(connection, _RUNS).get("ended", []):
         counts = [0] * (len(DURATION_BOUNDS_S) + 1)
         # An earlier version may have stored other bounds.
@@ -105,8 +105,8 @@ def _remembered_runs(connection: Connection) -> Sequence[EndedRuns]:
             counts[bisect_left(DURATION_BOUNDS_S, bound)] += count
         durations = Histogram(DURATION_BOUNDS_S, tuple(counts), entry["seconds"])
         agent, ended_as, reason = entry["group"]
-        found.append(EndedRuns(agent, ended_as, reason, durations, *entry["used"]))
-    return found
+        runs.append(EndedRuns(agent, ended_as, reason, durations, *entry["used"]))
+    return runs
 
 
 def _sums(connection: Connection, wanted: ColumnElement[bool]) -> Sequence[EndedRuns]:
@@ -119,12 +119,12 @@ def _sums(connection: Connection, wanted: ColumnElement[bool]) -> Sequence[Ended
     ]
     group = (RUN.c.agent, RUN.c.ended_as, RUN.c.reason)
     query = select(*group, func.count(), *sums, *at_most).where(wanted).group_by(*group)
-    found = []
+    rows = []
     for agent, ended_as, reason, count, took, inputs, outputs, dollars, *cumulative in connection.execute(query):
         counts = tuple(high - low for high, low in zip((*cumulative, count), (0, *cumulative), strict=True))
         durations = Histogram(DURATION_BOUNDS_S, counts, took / SECOND_MS)
-        found.append(EndedRuns(agent, ended_as, reason, durations, inputs, outputs, dollars))
-    return found
+        rows.append(EndedRuns(agent, ended_as, reason, durations, inputs, outputs, dollars))
+    return rows
 
 
 def live_runs(connection: Connection) -> Mapping[tuple[str, str], int]:
@@ -153,10 +153,10 @@ def queued(connection: Connection, taken: Taken) -> Sequence[QueuedTasks]:
 
 def answers(connection: Connection) -> Mapping[tuple[str, str], int]:
     """Return the number of all questions about tiers ever answered, by source and cause; an empty cause for none."""
-    found = _counted(connection, CLASSIFICATION.c.source.is_not(None))
+    counted = _counted(connection, CLASSIFICATION.c.source.is_not(None))
     for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
-        found[source, cause] = found.get((source, cause), 0) + number
-    return found
+        counted[source, cause] = counted.get((source, cause), 0) + number
+    return counted
 
 
 def remember_answers(connection: Connection, task_ids: Collection[str]) -> None:

@@ -15,8 +15,8 @@ DEAD_KEPT_MS = 30 * DAY_MS
 def cursor(connection: Connection, target: str) -> int | None:
     """Return the last event processed for the target, or None for a new target."""
     query = select(OUTBOX_CURSOR.c.event_id).where(OUTBOX_CURSOR.c.target == target)
-    found: int | None = connection.execute(query).scalar_one_or_none()
-    return found
+    event_id: int | None = connection.execute(query).scalar_one_or_none()
+    return event_id
 
 
 def move_cursor(connection: Connection, target: str, event_id: int) -> None:

@@ -171,9 +171,9 @@ def holds(connection: Connection, ids: Collection[int]) -> int:
 def old_tasks(connection: Connection, before_ms: int, after: str, limit: int) -> Sequence[tuple[str, Sequence[str]]]:
     """Return ended tasks that may be removed, ordered by id, with the ids of their runs. after: only greater ids."""
     query = select(TASK.c.id).where(_removable(before_ms), TASK.c.id > after).order_by(TASK.c.id).limit(limit)
-    found = list(connection.execute(query).scalars())
-    runs: dict[str, list[str]] = {task_id: [] for task_id in found}
-    for task_id, run_id in connection.execute(select(RUN.c.task_id, RUN.c.id).where(RUN.c.task_id.in_(found))):
+    ids = list(connection.execute(query).scalars())
+    runs: dict[str, list[str]] = {task_id: [] for task_id in ids}
+    for task_id, run_id in connection.execute(select(RUN.c.task_id, RUN.c.id).where(RUN.c.task_id.in_(ids))):
         runs[task_id].append(run_id)
     return list(runs.items())
 

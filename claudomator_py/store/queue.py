@@ -218,11 +218,11 @@ def lanes(connection: Connection, taken: Taken, shut: Shut = NOTHING_SHUT) -> li
     given = {"dir_keys": sorted(taken.dir_keys), "hints": sorted(shut.hints), "tenants": sorted(shut.tenants)}
     given |= {f"without_{name}": values for name, values in given.items()}
     there = _LANES.rows(connection, newcomers=0 if shut.newcomers else 1, **given)
-    found = {lane for lane, tenant in there if not shut.leaves_out(tenant, lane)}
+    lanes = {lane for lane, tenant in there if not shut.leaves_out(tenant, lane)}
     if taken.keepers:
         keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
-        found.update(connection.execute(keeping).scalars())
-    return sorted(found)
+        lanes.update(connection.execute(keeping).scalars())
+    return sorted(lanes)
 
 
 def heads(
@@ -261,8 +261,8 @@ def waiting_since(
     """Return the earliest change, in epoch milliseconds, of the lane's tasks after the position that have changed since
     ``queued_after`` and whose places are free, or None. without: see ``heads``."""
     places = _places(taken, after, without)
-    found: int | None = _WAITING.value(connection, **places, in_lane=lane, queued_after=queued_after)
-    return found
+    count: int | None = _WAITING.value(connection, **places, in_lane=lane, queued_after=queued_after)
+    return count
 
 
 def _places(taken: Taken, after: Position | None, without: Collection[str]) -> dict[str, object]:
@@ -281,12 +281,12 @@ def _places(taken: Taken, after: Position | None, without: Collection[str]) -> d
 
 def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task, Content]]:
     """Return the tasks with their specs, in the queue's order."""
-    found: list[tuple[Task, Content]] = []
+    tasks: list[tuple[Task, Content]] = []
     for start in range(0, len(task_ids), _BATCH_SIZE):
         for row in _CONTENTS.rows(connection, tasks=task_ids[start : start + _BATCH_SIZE]):
             *columns, spec = row
-            found.append((task_from(columns), spec))
-    return sorted(found, key=lambda one: position(one[0]))
+            tasks.append((task_from(columns), spec))
+    return sorted(tasks, key=lambda pair: position(pair[0]))
 
 
 def unrouted(connection: Connection, limit: int, without: Collection[str] = ()) -> list[tuple[Task, Content]]:
@@ -318,8 +318,8 @@ def route_again(connection: Connection, task_ids: Collection[str] | None = None)
 
 def caps_in_use(connection: Connection) -> Counter[str]:
     """Return the number of running tasks by policy rule that limits concurrency."""
-    found = _WITH_CAPS.values(connection)
-    return Counter(cap.rule for text in found for cap in Constraints.shown(text).caps)
+    capped = _WITH_CAPS.values(connection)
+    return Counter(cap.rule for text in capped for cap in Constraints.shown(text).caps)
 
 
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:
@@ -335,10 +335,10 @@ def position(task: Task) -> Position:
 
 def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
     """Return waiting tasks that are due, and tasks whose wait for a person has expired."""
-    found = []
+    agents = []
     for query in _DUE:
-        found += [task_from(row) for row in query.rows(connection, now=now_ms, most=limit)]
-    return found
+        agents += [task_from(row) for row in query.rows(connection, now=now_ms, most=limit)]
+    return agents
 
 
 def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
@@ -371,10 +371,10 @@ def with_intent(connection: Connection) -> Sequence[Task]:
 
 def in_turn(connection: Connection) -> dict[str, str]:
     """Return, for each thread shared by several tasks, the task whose turn it is: it has begun, and will continue."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for thread, task_id in _IN_TURN.rows(connection):
-        found.setdefault(thread, task_id)
-    return found
+        names.setdefault(thread, task_id)
+    return names
 
 
 def unended(connection: Connection) -> dict[str, int]:

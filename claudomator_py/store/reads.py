@@ -164,10 +164,10 @@ def status_figures(connection: Connection, failed_since_ms: int, by: Principal =
     """Return the numbers of the tasks that the principal can see. This reads more rows than ``status_lists``, but the
     result can be cached until the next write."""
     for_budget, failures = _figures(alike(by))
-    found = counts(connection, by)
+    totals = counts(connection, by)
     return StatusFigures(
-        found,
-        for_budget.value(connection) if found.get("WAITING") else 0,
+        totals,
+        for_budget.value(connection) if totals.get("WAITING") else 0,
         {reason or "unknown": number for reason, number in failures.rows(connection, since=failed_since_ms)},
     )
 
@@ -241,14 +241,14 @@ def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget"], _Stat
 def _joined(lists: Sequence[Listed], limit: int) -> Listed:
     """Merge lists of different states: an index is ordered only within a state."""
     tasks = sorted(
-        (task for one in lists for task in one.tasks), key=lambda task: (task.updated_ms, task.id), reverse=True
+        (task for listed in lists for task in listed.tasks), key=lambda task: (task.updated_ms, task.id), reverse=True
     )
-    return Listed(tasks[:limit], sum(one.total for one in lists))
+    return Listed(tasks[:limit], sum(listed.total for listed in lists))
 
 
 def _first(connection: Connection, which: ColumnElement[bool], order: Sequence[Any], limit: int) -> Sequence[Task]:
-    found = connection.execute(select(TASK).where(which).order_by(*order).limit(limit)) if limit else ()
-    return [task_from(row) for row in found]
+    rows = connection.execute(select(TASK).where(which).order_by(*order).limit(limit)) if limit else ()
+    return [task_from(row) for row in rows]
 
 
 def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequence[Task]:
@@ -262,8 +262,8 @@ def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequ
         return [task_from(row)]
     # LIKE is case-sensitive on PostgreSQL, but not on SQLite.
     prefixed = select(TASK).where(tasks_seen(by), TASK.c.id.startswith(ref.lower(), autoescape=True))
-    found = connection.execute(prefixed.order_by(TASK.c.created_ms.desc()).limit(10))
-    return [task_from(row) for row in found]
+    rows = connection.execute(prefixed.order_by(TASK.c.created_ms.desc()).limit(10))
+    return [task_from(row) for row in rows]
 
 
 @lru_cache(maxsize=64)
@@ -285,8 +285,8 @@ def last_of_context(connection: Connection, context: str, by: Principal) -> Task
     mine = and_(tasks_seen(by), TASK.c.state.in_(_SUCCESSFUL))
     newest = (TASK.c.created_ms.desc(), TASK.c.id.desc())
     for way in _ways_into(context, by):  # each condition has an index; their disjunction has none
-        if found := _first(connection, and_(mine, way), newest, 1):
-            return found[0]
+        if tasks := _first(connection, and_(mine, way), newest, 1):
+            return tasks[0]
     return None
 
 
@@ -365,9 +365,9 @@ def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, 
     access to its rows.
     """
     others, whole = _counts(alike(by))
-    found: dict[StateName, int] = dict(others.rows(connection))
-    completed = int(whole.value(connection)) - sum(found.values())
-    return found | ({"COMPLETED": completed} if completed else {})
+    counts: dict[StateName, int] = dict(others.rows(connection))
+    completed = int(whole.value(connection)) - sum(counts.values())
+    return counts | ({"COMPLETED": completed} if completed else {})
 
 
 @lru_cache(maxsize=16)

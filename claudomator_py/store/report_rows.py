@@ -73,10 +73,10 @@ def runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) ->
     """Return the runs in the span visible to the principal, by start; at most 50,000 that ended."""
     ended, live = _drawn(alike(by))
     begun_ms = since_ms - MAX_ENDED_RUN_MS
-    found = ended.rows(connection, since=since_ms, begun=begun_ms, until=until_ms)
-    found.reverse()
-    found += live.rows(connection)
-    return sorted((run for run in map(DrawnRun._make, found) if run.started_ms < until_ms), key=_START)
+    runs = ended.rows(connection, since=since_ms, begun=begun_ms, until=until_ms)
+    runs.reverse()
+    runs += live.rows(connection)
+    return sorted((run for run in map(DrawnRun._make, runs) if run.started_ms < until_ms), key=_START)
 
 
 _START: Final = attrgetter("started_ms")
@@ -223,11 +223,11 @@ def open_tasks(connection: Connection, since_ms: int, width_ms: int, parts: int,
     changes = {row[0]: row[1] for row in rows}
     is_open = TASK.c.state.in_([state for state in get_args(StateName) if state not in ENDED])
     number = connection.execute(select(func.count()).select_from(TASK).where(is_open, tasks_seen(by))).scalar_one()
-    found = []
+    result = []
     for part in range(parts, 0, -1):
         number -= changes[part]
-        found.append(number)
-    return found[::-1]
+        result.append(number)
+    return result[::-1]
 
 
 def completed_ids(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> frozenset[str]:

@@ -75,10 +75,10 @@ def beginning(connection: Connection, prefix: str, by: Principal) -> Sequence[Ru
 
 def get(connection: Connection, run_id: str) -> Run:
     """Return the run. Raises LookupError."""
-    found = find(connection, run_id)
-    if found is None:
+    run = find(connection, run_id)
+    if run is None:
         raise LookupError(f"there is no run {run_id}")
-    return found
+    return run
 
 
 def add(connection: Connection, run: Run) -> None:
@@ -144,9 +144,9 @@ def newest_in_conversation(connection: Connection, run: Run) -> Run:
         RUN.c.kind == run.kind,
         RUN.c.state == "ended",
     )
-    found = [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id))]
-    continued = {other.resumes for other in found}
-    return next((other for other in found if other.id not in continued), run)
+    runs = [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id))]
+    continued = {other.resumes for other in runs}
+    return next((other for other in runs if other.id not in continued), run)
 
 
 def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:

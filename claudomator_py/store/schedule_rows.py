@@ -101,13 +101,13 @@ def was_fired(connection: Connection, schedule_id: str, due_ms: int) -> bool:
 
 def last_fires(connection: Connection, schedule_ids: Sequence[str]) -> Mapping[str, ScheduleFire]:
     """Return the newest handled time of each schedule that has one."""
-    found = {}
+    fires = {}
     for schedule_id in schedule_ids:
         query = select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.schedule_id == schedule_id)
         row = connection.execute(query.order_by(SCHEDULE_FIRE.c.due_ms.desc()).limit(1)).one_or_none()
         if row is not None:
-            found[schedule_id] = ScheduleFire(**row._mapping)
-    return found
+            fires[schedule_id] = ScheduleFire(**row._mapping)
+    return fires
 
 
 def fire_of(connection: Connection, task_id: str) -> tuple[ScheduleFire, Schedule] | None:

@@ -50,5 +50,5 @@ def statements(script: str) -> Iterator[str]:
 def _stamped(connection: Connection) -> str | None:
     if not inspect(connection).has_table(_STAMP.name):
         return None
-    found: str | None = connection.execute(select(_STAMP.c.version_num)).scalar()
-    return found
+    revision: str | None = connection.execute(select(_STAMP.c.version_num)).scalar()
+    return revision

@@ -61,15 +61,15 @@ def seen(
         query = query.where(bytewise(SPECIALIST.c.id) > after)
     rows = connection.execute(query if limit is None else query.limit(limit)).all()
     grants = _grants(connection, [row.id for row in rows] if len(rows) <= _FEW else None)
-    return [one for row in rows if (one := _registration(row, grants)) is not None]
+    return [registration for row in rows if (registration := _registration(row, grants)) is not None]
 
 
 def get(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration:
     """Return the card with this id. Raises LookupError if there is none or it is hidden from the principal."""
-    found = find(connection, specialist_id, by)
-    if found is None:
+    registration = find(connection, specialist_id, by)
+    if registration is None:
         raise LookupError(f"there is no specialist {specialist_id}")
-    return found
+    return registration
 
 
 def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration | None:
@@ -86,12 +86,12 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
     organisation, and without permissions beyond the task's unless they are admitted."""
     if not ids:
         return {}
-    found = {}
+    grants_by_id = {}
     for specialist_id, document, organisation, is_admitted in _CARDS.rows(connection, specialists=sorted(ids)):
         if (stored := readable(Card, document)) is not None:
             card = stored.model_copy(update={"organisation": organisation})
-            found[specialist_id] = card if is_admitted else card.restricting
-    return found
+            grants_by_id[specialist_id] = card if is_admitted else card.restricting
+    return grants_by_id
 
 
 def exist(connection: Connection) -> bool:
@@ -131,7 +131,7 @@ def skills_seen(connection: Connection, by: Principal) -> frozenset[str]:
 
 def hidden(connection: Connection, ids: Collection[str | None], by: Principal) -> frozenset[str]:
     """Return those of the ids whose card is, or was until its removal, hidden from the principal."""
-    named = sorted({one for one in ids if one is not None and "\0" not in one})
+    named = sorted({id_ for id_ in ids if id_ is not None and "\0" not in id_})
     if by.sees_all or not named:
         return frozenset()
     return frozenset(_hidden_from(by).values(connection, named=named))
@@ -152,8 +152,8 @@ def addresses(connection: Connection, ids: Collection[str]) -> frozenset[str]:
 
 def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:
     """Return a SHA-256 that changes when any card visible to the principal changes."""
-    found = _HASHES.rows(connection) if by == OPERATOR else connection.execute(_hashes(by)).all()
-    return hashlib.sha256("".join([f"{name} {content}\n" for name, content in found]).encode()).hexdigest()
+    rows = _HASHES.rows(connection) if by == OPERATOR else connection.execute(_hashes(by)).all()
+    return hashlib.sha256("".join([f"{name} {content}\n" for name, content in rows]).encode()).hexdigest()
 
 
 def content_hashes(connection: Connection) -> dict[str, str]:
@@ -173,7 +173,7 @@ def of_file(connection: Connection, path: str) -> Sequence[Registration]:
     query = select(SPECIALIST).where(SPECIALIST.c.file_path == path, SPECIALIST.c.removed_ms.is_(None))
     rows = connection.execute(query.order_by(bytewise(SPECIALIST.c.id))).all()
     grants = _grants(connection, [row.id for row in rows])
-    return [one for row in rows if (one := _registration(row, grants)) is not None]
+    return [registration for row in rows if (registration := _registration(row, grants)) is not None]
 
 
 def files(connection: Connection) -> Sequence[str]:
@@ -226,10 +226,10 @@ def revoke(connection: Connection, specialist_id: str, grantee: str | None = Non
 
 def _grants(connection: Connection, ids: Sequence[str] | None) -> Mapping[str, Sequence[str]]:
     rows = _GRANTS.rows(connection) if ids is None else _GRANTS_OF.rows(connection, specialists=ids)
-    found: dict[str, list[str]] = defaultdict(list)
+    grants_by_id: dict[str, list[str]] = defaultdict(list)
     for specialist_id, grantee in rows:
-        found[specialist_id].append(grantee)
-    return found
+        grants_by_id[specialist_id].append(grantee)
+    return grants_by_id
 
 
 def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registration | None:

@@ -94,20 +94,20 @@ def window_reports(connection: Connection, kind: str, account: str, limit: int =
             run_id,
             {
                 name: use
-                for name, stored in said.items()
+                for name, stored in windows_json.items()
                 if (use := readable(WindowUse, stored)) is not None and use.resets_at <= at_ms + MAX_RESET_MS
             },
         )
-        for at_ms, run_id, said in _WINDOWS.rows(connection, kind=kind, account=account, limit=limit)
+        for at_ms, run_id, windows_json in _WINDOWS.rows(connection, kind=kind, account=account, limit=limit)
     ]
 
 
 def windows(connection: Connection, kind: str, account: str) -> Mapping[str, WindowUse]:
     """Return the last plausible use of each of the account's windows, by name."""
-    found: dict[str, WindowUse] = {}
+    uses: dict[str, WindowUse] = {}
     for report in window_reports(connection, kind, account):
-        found = dict(report.uses) | found
-    return found
+        uses = dict(report.uses) | uses
+    return uses
 
 
 def _sums() -> tuple[ColumnElement[Any], ...]:

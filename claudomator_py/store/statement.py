@@ -137,14 +137,16 @@ class _Form:
         self.text = text
         self._names = None if positional else [name for name, _ in bound]
         # Most values need no conversion, and one call picks them all.
-        pick = _picker([one.key for _, one in bound])
-        processed = [(at, one.process) for at, (_, one) in enumerate(bound) if one.process is not None]
+        pick = _picker([parameter.key for _, parameter in bound])
+        processed = [
+            (at, parameter.process) for at, (_, parameter) in enumerate(bound) if parameter.process is not None
+        ]
         self._process = [(at, process, process(None) is None) for at, process in processed]
-        self._otherwise = {one.key: one.otherwise for _, one in bound if one.name not in given}
+        self._otherwise = {parameter.key: parameter.otherwise for _, parameter in bound if parameter.name not in given}
         lists: dict[str, set[Any]] = {}
-        for _, one in bound:
-            if one.place is not None and one.name in given:
-                lists.setdefault(one.name, set()).add(one.key)
+        for _, parameter in bound:
+            if parameter.place is not None and parameter.name in given:
+                lists.setdefault(parameter.name, set()).add(parameter.key)
         self._lists = [(name, sorted(keys)) for name, keys in lists.items()]
         self._pick = pick
         self.parameters: Callable[[Mapping[str, Any]], Any] = self._parameters
@@ -228,13 +230,13 @@ class _Compiled:
 
     def find_results(self, cursor: DBAPICursor) -> list[tuple[int, _Process]]:
         """Determine and keep the conversions of results. cursor: of any execution."""
-        found: list[tuple[int, _Process]] = []
+        steps: list[tuple[int, _Process]] = []
         for index, (column, described) in enumerate(zip(self._columns, cursor.description, strict=True)):
             process = column.type.dialect_impl(self._dialect).result_processor(self._dialect, described[1])
             if process is not None:
-                found.append((index, process))
-        self.results, self._columns = found, []
-        return found
+                steps.append((index, process))
+        self.results, self._columns = steps, []
+        return steps
 
     def _missing(self, names: tuple[str, ...]) -> list[str]:
         """Return parameters without a value, including columns whose defaults SQLAlchemy would have to compute."""
@@ -281,11 +283,11 @@ def _with_literals(clause: _Clause) -> _Clause:
 def _in_and_not_in(clause: _Clause) -> list[str]:
     """Return lists used in both. SQLAlchemy renders an empty list the same for all uses of a name, although it depends
     on the operator: on PostgreSQL, ``IN ()`` would be true."""
-    found: dict[Any, set[str]] = {in_op: set(), not_in_op: set()}
+    names: dict[Any, set[str]] = {in_op: set(), not_in_op: set()}
     for part in iterate(clause):
-        if isinstance(part, BinaryExpression) and part.operator in found and isinstance(part.right, BindParameter):
-            found[part.operator].add(part.right.key)
-    return sorted(found[in_op] & found[not_in_op])
+        if isinstance(part, BinaryExpression) and part.operator in names and isinstance(part.right, BindParameter):
+            names[part.operator].add(part.right.key)
+    return sorted(names[in_op] & names[not_in_op])
 
 
 def _processed(row: Row, process: Sequence[tuple[int, _Process]]) -> Row:

@@ -170,8 +170,8 @@ def _mended(value: Any) -> Any:
     if isinstance(value, str):
         return _LONE.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {_mended(key): _mended(one) for key, one in value.items()}
-    return [_mended(one) for one in value] if isinstance(value, list) else value
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    return [_mended(item) for item in value] if isinstance(value, list) else value
 
 
 _encode = json.JSONEncoder().encode
@@ -210,8 +210,8 @@ class StoredJson(TypeDecorator[Any]):
         def read(value: Any) -> Any:
             if type(value) is not str:
                 return other(value)
-            found = read_json(value)
-            return found if objects and type(found) is dict else self.process_result_value(found, dialect)
+            json = read_json(value)
+            return json if objects and type(json) is dict else self.process_result_value(json, dialect)
 
         return read
 
@@ -219,9 +219,9 @@ class StoredJson(TypeDecorator[Any]):
         """Return the value if it is an object, else ``UNREADABLE``; for a list, the items of the right type."""
         if self.items is None:
             return value if value is None or isinstance(value, dict) else UNREADABLE
-        if value is None or (isinstance(value, list) and all(isinstance(one, self.items) for one in value)):
+        if value is None or (isinstance(value, list) and all(isinstance(item, self.items) for item in value)):
             return value
-        return [one for one in value if isinstance(one, self.items)] if isinstance(value, list) else []
+        return [item for item in value if isinstance(item, self.items)] if isinstance(value, list) else []
 
 
 class _Sound(FunctionElement[Any]):
@@ -303,8 +303,8 @@ def _as_clean_text_of(value: Any) -> str | None:
 
 def cleaned(text: str) -> str:
     """Return the text as a ``ShownText`` column would store it. For use in a write, before shortening it."""
-    found: str = _clean.get()(text)
-    return found
+    cleaned: str = _clean.get()(text)
+    return cleaned
 
 
 def clean_with(known: Clean | None) -> Callable[[], None]:

@@ -156,12 +156,12 @@ def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Even
 
     This takes two statements, however many tasks there are.
     """
-    told = []
+    data = []
     for task in tasks:
-        told.append(NewEvent(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
-        told.append(NewEvent(task.created_ms, "state", task.id, data=_told(task, event)))
+        data.append(NewEvent(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
+        data.append(NewEvent(task.created_ms, "state", task.id, data=_told(task, event)))
     _ADD.run_all(connection, [_stored(task) for task in tasks])
-    record_all(connection, told)
+    record_all(connection, data)
 
 
 def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> Task:
@@ -251,15 +251,15 @@ def specs_shown(connection: Connection, tasks: Collection[Task]) -> Mapping[str,
         return {}
     wanted = {task.id: task.revision for task in tasks}
     rows = _CONTENTS.rows(connection, tasks=sorted(wanted), numbers=sorted(set(wanted.values())))
-    found = {task_id: readable_spec(text) for task_id, revision, text in rows if wanted[task_id] == revision}
-    if missing := wanted.keys() - found.keys():
+    specs = {task_id: readable_spec(text) for task_id, revision, text in rows if wanted[task_id] == revision}
+    if missing := wanted.keys() - specs.keys():
         raise LookupError(f"tasks without their content: {', '.join(sorted(missing))}")
-    return {task.id: found[task.id] or _unreadable(task) for task in tasks}
+    return {task.id: specs[task.id] or _unreadable(task) for task in tasks}
 
 
 def _unreadable(task: Task) -> TaskSpec:
-    told = {"name": task.name, "instructions": "What was stored of this task cannot be read.", "schedule": None}
-    return TaskSpec.model_validate(told)
+    fields = {"name": task.name, "instructions": "What was stored of this task cannot be read.", "schedule": None}
+    return TaskSpec.model_validate(fields)
 
 
 def _as_accepted(task: Task) -> dict[str, Any]:
@@ -272,5 +272,5 @@ def _told(task: Task, event: lifecycle.Event, data: Mapping[str, Any] | None = N
 
 
 def _described(task: Task) -> dict[str, Any]:
-    told = {"state": task.state, "phase": task.phase, "reason": task.reason, "until": task.until_ms}
-    return {"generation": task.generation} | {key: value for key, value in told.items() if value is not None}
+    data = {"state": task.state, "phase": task.phase, "reason": task.reason, "until": task.until_ms}
+    return {"generation": task.generation} | {key: value for key, value in data.items() if value is not None}

@@ -27,7 +27,7 @@ from claudomator_py.store.tables import Channel, ChannelMember
 def create(connection: Connection, request: NewChannel, by: Principal, now_ms: int) -> Channel:
     """Make the channel with these specialists and the caller as participants. Raises Conflict if the name is taken,
     Invalid if a specialist does not exist for the caller."""
-    if any(one.organisation == by.organisation for one in channel_rows.find(connection, request.name, by)):
+    if any(channel.organisation == by.organisation for channel in channel_rows.find(connection, request.name, by)):
         raise Conflict(f"There is a channel {request.name} already.", remedy="Choose another name.")
     channel = Channel(
         id=str(uuid.uuid4()),
@@ -72,7 +72,7 @@ def change_settings(
 ) -> Channel:
     """Give the channel these settings and this primary specialist, who joins if not yet a participant. Raises
     Invalid if the specialist does not exist for the channel's creator."""
-    if primary is not None and all(one.id != primary for one in channel_rows.members(connection, channel.id)):
+    if primary is not None and all(member.id != primary for member in channel_rows.members(connection, channel.id)):
         _require_specialist(connection, channel, primary)
         add_member(connection, channel.id, primary, Role.AGENT, now_ms)
     channel_rows.change(connection, channel, now_ms, settings=settings.model_dump(mode="json"), primary_agent=primary)
@@ -83,7 +83,7 @@ def change_settings(
 def join(connection: Connection, channel: Channel, specialist: str, now_ms: int) -> Channel:
     """Have a specialist take part; harmless when repeated. Raises Invalid if the specialist does not exist for the
     channel's creator."""
-    if all(one.id != specialist for one in channel_rows.members(connection, channel.id)):
+    if all(member.id != specialist for member in channel_rows.members(connection, channel.id)):
         _require_specialist(connection, channel, specialist)
         add_member(connection, channel.id, specialist, Role.AGENT, now_ms)
         channel_rows.change(connection, channel, now_ms)
@@ -92,7 +92,7 @@ def join(connection: Connection, channel: Channel, specialist: str, now_ms: int)
 
 def leave(connection: Connection, channel: Channel, member_id: str, now_ms: int) -> Channel:
     """Remove a participant; harmless when repeated. If the primary specialist leaves, the channel has none."""
-    if any(one.id == member_id for one in channel_rows.members(connection, channel.id)):
+    if any(member.id == member_id for member in channel_rows.members(connection, channel.id)):
         channel_rows.remove_member(connection, channel.id, member_id)
         primary = None if channel.primary_agent == member_id else channel.primary_agent
         channel_rows.change(connection, channel, now_ms, primary_agent=primary)
@@ -101,7 +101,7 @@ def leave(connection: Connection, channel: Channel, member_id: str, now_ms: int)
 
 def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int | None, now_ms: int) -> Channel:
     """Ask the specialist nothing until ``until_ms``; None: ask again. Raises NotFound if it does not take part."""
-    member = next((one for one in channel_rows.members(connection, channel.id) if one.id == member_id), None)
+    member = next((other for other in channel_rows.members(connection, channel.id) if other.id == member_id), None)
     if member is None or member.role != Role.AGENT:
         raise NotFound(f"No specialist {shown(member_id)!r} takes part.", remedy="See `claudomator channel show`.")
     channel_rows.change_member(connection, channel.id, member_id, muted_until_ms=until_ms)
@@ -111,15 +111,15 @@ def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int
 
 def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Member]:
     """Return the participants under their current names."""
-    cards = specialist_rows.cards(connection, [one.id for one in rows if one.role == Role.AGENT])
+    cards = specialist_rows.cards(connection, [row.id for row in rows if row.role == Role.AGENT])
     return [
         Member(
-            id=one.id,
-            username=one.username,
-            display_name=cards[one.id].title if one.id in cards else one.display_name,
-            role=Role(one.role),
+            id=row.id,
+            username=row.username,
+            display_name=cards[row.id].title if row.id in cards else row.display_name,
+            role=Role(row.role),
         )
-        for one in rows
+        for row in rows
     ]
 
 

@@ -152,8 +152,8 @@ def _folder_warnings(spec: TaskSpec) -> Iterator[Problem]:
     folders = [("working_dir", spec.working_dir)] if spec.working_dir is not None else []
     folders += [(f"add_dirs[{place}]", folder) for place, folder in enumerate(spec.add_dirs)]
     for field, folder in folders:
-        if (found := _folder_problem(folder)) is not None:
-            message, remedy = found
+        if (problem := _folder_problem(folder)) is not None:
+            message, remedy = problem
             if field != "working_dir":
                 message = message.replace("the task would fail", "its agent could not use it")
             yield Problem(field=field, message=f"{printable(folder)} {message}", remedy=remedy)
@@ -168,13 +168,13 @@ def _folder_problem(folder: str) -> tuple[str, str] | None:
     """Return what is wrong with a folder, to follow its name, and the remedy."""
     path = Path(folder).expanduser()
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return "does not exist; the task would fail", "create it before the task starts, or correct it"
     except (OSError, RuntimeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return f"cannot be examined: {why}", "choose a folder that the daemon can reach"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return "is not a folder; the task would fail", "name the folder that it lies in"
     if not os.access(path, os.R_OK | os.X_OK):
         return "may not be read; the task would fail", f"give the user with id {os.geteuid()} the rights r and x on it"
@@ -214,9 +214,9 @@ def _is_unborn(git: Path) -> bool:
 def _check_warnings(spec: TaskSpec) -> Iterator[Problem]:
     for place, command in enumerate(spec.check):
         missing = ((program, where) for program in programs_of(command) if (where := _missing(program, spec)))
-        if (found := next(missing, None)) is None:
+        if (name := next(missing, None)) is None:
             continue
-        program, where = found
+        program, where = name
         remedy = "install it, or correct the command"
         if "/" not in program:
             message = f"there is no program `{printable(program)}` on PATH"

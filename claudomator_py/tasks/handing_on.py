@@ -42,8 +42,8 @@ def hops(connection: Connection, task_id: str, generation: int) -> list[HandoffR
 
 def decided(connection: Connection, run_id: str) -> HandoffRecord | None:
     """Return the decision about the run's handoff request; None: it has made none."""
-    found = decision_rows.find(connection, decision_rows.identity(DecisionKind.HANDOFF, run_id))
-    return None if found is None else HandoffRecord.model_validate(found.data)
+    decision = decision_rows.find(connection, decision_rows.identity(DecisionKind.HANDOFF, run_id))
+    return None if decision is None else HandoffRecord.model_validate(decision.data)
 
 
 def weigh(

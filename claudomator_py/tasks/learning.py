@@ -168,7 +168,9 @@ def _same_text(connection: Connection, former: Decision, task: Task) -> bool:
     if revision == task.revision:
         return True
     try:
-        former_spec, current_spec = (task_rows.spec_of(connection, task.id, one) for one in (revision, task.revision))
+        former_spec, current_spec = (
+            task_rows.spec_of(connection, task.id, number) for number in (revision, task.revision)
+        )
     except LookupError:
         return False
     return Request.of(former_spec) == Request.of(current_spec)
@@ -181,7 +183,7 @@ def _continued_by(connection: Connection, task_id: str) -> str | None:
     if continues is None:
         return None
     bound = dependency_rows.bound(connection, task_id)
-    return next((found for name, found, _ in bound if name == continues), None)
+    return next((dependency for name, dependency, _ in bound if name == continues), None)
 
 
 def _answer(connection: Connection, event: Event) -> str | None:

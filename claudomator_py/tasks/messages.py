@@ -212,15 +212,15 @@ def processed(
 def mark(connection: Connection, message: ChannelMessage, verdict: MarkVerdict | None, by: Principal) -> None:
     """Note an operator's verdict on who answered; None clears it."""
     marked_by = None if verdict is None else by.id
-    told = None if verdict is None else verdict.value
-    channel_rows.change_message(connection, message.id or 0, verdict=told, marked_by=marked_by)
+    mark = None if verdict is None else verdict.value
+    channel_rows.change_message(connection, message.id or 0, verdict=mark, marked_by=marked_by)
 
 
 def deliver(connection: Connection, answer: ChannelAnswer, advice: TriageInputs, now_ms: int) -> ChannelMessage | None:
     """Add the task's result as a message and mark the answer as delivered. None: nothing to deliver, as it was
     already done."""
     answers = channel_rows.answers(connection, [answer.message_id])
-    current = next((one for one in answers if one.specialist == answer.specialist), None)
+    current = next((other for other in answers if other.specialist == answer.specialist), None)
     if current is None or current.state != AnswerState.ASKED:
         return None
     channel = channel_rows.get(connection, current.channel_id)
@@ -286,7 +286,7 @@ def _have_answered(
     """Ask the specialists that are to answer; return those who are skipped, with the reasons."""
     skipped = {}
     waits = decision.should_respond_after_processing and any(
-        one["state"] == AttachmentState.PENDING for one in message.attachments
+        attachment["state"] == AttachmentState.PENDING for attachment in message.attachments
     )
     for specialist in decision.agents:
         answer = ChannelAnswer(
@@ -327,7 +327,7 @@ def _not_asked(
 ) -> SkipReason | None:
     """Why a specialist is not asked; None: it may be. itself: 1 if this answer is already counted among those asked,
     else 0."""
-    member = next((one for one in place.rows if one.id == specialist), None)
+    member = next((row for row in place.rows if row.id == specialist), None)
     if member is None or not specialist_rows.is_assignable(connection, specialist, creator_of(place.channel)):
         return SkipReason.GONE
     if member.muted_until_ms is not None and member.muted_until_ms > now_ms:
@@ -348,7 +348,7 @@ def _would_loop(connection: Connection, place: _Place, message: ChannelMessage, 
     if message.hops >= place.settings.max_hops:
         return True
     led = channel_rows.thread(connection, message, message.hops)
-    return any(one.author == specialist for one in led if one.hops)
+    return any(message.author == specialist for message in led if message.hops)
 
 
 def _task(connection: Connection, place: _Place, message: ChannelMessage, specialist: str, now_ms: int) -> Task:
@@ -401,7 +401,7 @@ def _ask_which(
     connection: Connection, channel: Channel, message: ChannelMessage, among: Sequence[str], now_ms: int
 ) -> None:
     """Ask the author which specialist is meant; the author's answer mentions one."""
-    names = " or ".join(f"`{one}`" for one in among)
+    names = " or ".join(f"`{name}`" for name in among)
     channel_rows.add_message(
         connection,
         ChannelMessage(

@@ -82,8 +82,8 @@ def go_on(
     """Return the task in the state its readiness demands, after a person gave the needed input. changes: of its
     columns."""
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    found = readiness_of(connection, task, spec, None, now_ms)
-    into = found if isinstance(found, Queued | Waiting) else Waiting(WaitReason.DEPENDENCY)
+    readiness = readiness_of(connection, task, spec, None, now_ms)
+    into = readiness if isinstance(readiness, Queued | Waiting) else Waiting(WaitReason.DEPENDENCY)
     task = task_rows.advance(connection, task, Answered(into), now_ms, data=data, **changes)
     propagate_rank(connection, task, now_ms)
     return ready(connection, task, spec, now_ms)

@@ -168,8 +168,8 @@ def _due(asked: InputRequest) -> int:
 
 def warn_of(connection: Connection, schedule: Schedule, other: Task, now_ms: int) -> None:
     """Tell, at most once a day, that a task waiting for a person blocks the schedule."""
-    told = newest(connection, 1, EventQuery(task_id=other.id, kinds=(HELD_UP,)))
-    if other.state != "NEEDS_INPUT" or (told and now_ms < told[0].at_ms + DAY_MS):
+    latest = newest(connection, 1, EventQuery(task_id=other.id, kinds=(HELD_UP,)))
+    if other.state != "NEEDS_INPUT" or (latest and now_ms < latest[0].at_ms + DAY_MS):
         return
     asked = _asked(other)
     data = {"schedule": schedule.name, "until": format_instant(_due(asked)), **asked.event_data}

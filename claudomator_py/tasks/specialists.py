@@ -253,8 +253,8 @@ def dismiss(connection: Connection, specialist_id: str, by: Principal, now_ms: i
 
 
 def _admissible(connection: Connection, specialist_id: str, by: Principal) -> Specialist:
-    found = specialist_rows.find(connection, specialist_id, by)
-    row = None if found is None else specialist_rows.row_of(connection, specialist_id)
+    registration = specialist_rows.find(connection, specialist_id, by)
+    row = None if registration is None else specialist_rows.row_of(connection, specialist_id)
     if row is None:
         raise unknown(connection, specialist_id, by)
     if not _administers_all(by):
@@ -304,8 +304,8 @@ def unknown(connection: Connection, specialist_id: str, by: Principal) -> Servic
     ids that the caller sees."""
     ids = specialist_rows.ids_seen(connection, by)
     if specialist_id in ids:
-        said = _unreadable(specialist_id, "id")
-        return Conflict(sentence(said.message), remedy=sentence(str(said.remedy)))
+        problem = _unreadable(specialist_id, "id")
+        return Conflict(sentence(problem.message), remedy=sentence(str(problem.remedy)))
     return NotFound.among("specialist", specialist_id, ids, listing=LIST_OF_SPECIALISTS)
 
 

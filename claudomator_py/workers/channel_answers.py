@@ -52,9 +52,9 @@ class AnswerDispatcher(Worker):
     def run_once(self) -> int:
         """Give all due answers; return how many. Raises StoreUnavailable."""
         given = 0
-        while found := self._database.read(channel_rows.ready):
+        while answers := self._database.read(channel_rows.ready):
             before = given
-            for answer in found:
+            for answer in answers:
                 given += self._give(answer)
             if given == before:
                 break

@@ -72,8 +72,8 @@ class Cleaner:
                 if len(gone) >= most:
                     break
                 item = Item(Activity.CLEAN, run.id, self._host.place(run.id))
-                found = faults.attempt(item, partial(self._run, run, gone, dry_run=False))
-                if found is not None and found.removed:
+                result = faults.attempt(item, partial(self._run, run, gone, dry_run=False))
+                if result is not None and result.removed:
                     gone.add(run.id)
         return len(gone)
 
@@ -114,8 +114,8 @@ class Cleaner:
             raise
         except Exception as error:
             log.warning("not_cleaned_up", path=path, problem=error_text(error))
-            told = {"path": path, "task_id": task_id, "task": None, "bytes": 0}
-            return CleanupItemView.model_validate({"kind": kind, "removed": False, "why": error_text(error), **told})
+            entry = {"path": path, "task_id": task_id, "task": None, "bytes": 0}
+            return CleanupItemView.model_validate({"kind": kind, "removed": False, "why": error_text(error), **entry})
 
     # --- work trees -------------------------------------------------------------------------------------------------
 
@@ -124,8 +124,8 @@ class Cleaner:
 
         def item(why: str, *, removed: bool = False, size: int = 0) -> CleanupItemView:
             name = None if task is None else task.name
-            told = {"path": tree.path, "task_id": tree.task_id, "task": name, "branch": tree.branch, "bytes": size}
-            return CleanupItemView.model_validate({"kind": "worktree", "removed": removed, "why": why, **told})
+            entry = {"path": tree.path, "task_id": tree.task_id, "task": name, "branch": tree.branch, "bytes": size}
+            return CleanupItemView.model_validate({"kind": "worktree", "removed": removed, "why": why, **entry})
 
         if task is None:
             return item("this daemon does not know its task")
@@ -169,8 +169,8 @@ class Cleaner:
         there = self._host.run_ids()
 
         def read(connection: Connection) -> list[Run]:
-            found = (run_rows.find(connection, run_id) for run_id in there)
-            old = [run for run in found if run and not run.live and (run.ended_ms or run.started_ms) <= before_ms]
+            runs = (run_rows.find(connection, run_id) for run_id in there)
+            old = [run for run in runs if run and not run.live and (run.ended_ms or run.started_ms) <= before_ms]
             return sorted(old, key=lambda run: (run.started_ms, run.generation, run.seq), reverse=True)
 
         return self._database.read(read)
@@ -181,8 +181,8 @@ class Cleaner:
         task = self._database.read(lambda connection: task_rows.get(connection, run.task_id))
 
         def item(why: str, *, removed: bool = False, size: int = 0) -> CleanupItemView:
-            told = {"path": path, "task_id": task.id, "task": task.name, "bytes": size}
-            return CleanupItemView.model_validate({"kind": "run", "removed": removed, "why": why, **told})
+            entry = {"path": path, "task_id": task.id, "task": task.name, "bytes": size}
+            return CleanupItemView.model_validate({"kind": "run", "removed": removed, "why": why, **entry})
 
         if task.state not in ENDED:
             return item(f"{task.name} is {task.state}")

@@ -126,8 +126,8 @@ class Retainer(Worker):
         self, find: Callable[[Connection], Collection[T]], remove: Callable[[Connection, Collection[T]], int]
     ) -> Callable[[], int]:
         def one() -> int:
-            found = self._database.read(find)
-            number = self._database.write(lambda connection: remove(connection, found)) if found else 0
+            rows = self._database.read(find)
+            number = self._database.write(lambda connection: remove(connection, rows)) if rows else 0
             if number:
                 crashpoint("rows-pruned")
             return number

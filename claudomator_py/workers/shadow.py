@@ -77,10 +77,12 @@ class Shadow(Worker):
             fresh = [row for row in rows if row.id not in self._done]
             if not fresh:
                 continue
-            found = [one for row in fresh for one in self._shadows(alternative, row)]
+            shadows = [shadow for row in fresh for shadow in self._shadows(alternative, row)]
             mark = {**mark, "at_ms": max(mark["at_ms"], after[0])}
             # ``planned``: this write gives no tick anything to do.
-            number += self._database.write(partial(_record, found=found, mark=mark, clock=self._clock), planned=True)
+            number += self._database.write(
+                partial(_record, records=shadows, mark=mark, clock=self._clock), planned=True
+            )
             self._done |= {row.id: row.at_ms for row in fresh}
         self._done = {row: at_ms for row, at_ms in self._done.items() if at_ms >= mark["at_ms"] - _LATE_MS}
         return number
@@ -89,21 +91,21 @@ class Shadow(Worker):
         """The shadows of one decision; a failure is logged and does not block other decisions. Raises
         StoreUnavailable."""
         try:
-            found = [alternative.placed(row), alternative.routed(row)]
+            records = [alternative.placed(row), alternative.routed(row)]
         except StoreUnavailable:
             raise
         except Exception:
             log.exception("shadow_failed", decision=row.id)
             return []
-        return [(row, one) for one in found if one is not None]
+        return [(row, record) for record in records if record is not None]
 
 
 def _following(connection: Connection, after: decision_log.Position) -> Sequence[Decision]:
     return decision_log.following(connection, FOLLOWED, after, BATCH_SIZE)
 
 
-def _record(connection: Connection, found: Sequence[_Found], mark: Mapping[str, object], clock: Clock) -> int:
+def _record(connection: Connection, records: Sequence[_Found], mark: Mapping[str, object], clock: Clock) -> int:
     """Store the shadows and the progress; return how many shadows are new."""
-    number = sum(record_shadow(connection, row, record, clock()) for row, record in found)
+    number = sum(record_shadow(connection, row, record, clock()) for row, record in records)
     remembered.keep(connection, MARK, mark)
     return number

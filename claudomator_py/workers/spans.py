@@ -131,7 +131,7 @@ def _runs(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Spa
         links = _link(history, run.resumes, "resumes")
         if follows is not None and follows.id in handed_on and follows.generation == run.generation:
             links += (SpanLink(own_span(run.task_id, follows.id), "handoff"),)
-        yield _run(history, run, end, links, next((one.id for one in of_run if one.kind == "placement"), None))
+        yield _run(history, run, end, links, next((record.id for record in of_run if record.kind == "placement"), None))
         if run.check_result is not None:
             yield _check(history, run, CheckResult.model_validate(run.check_result), end)
         for decision in of_run:
@@ -227,18 +227,18 @@ def _decision(history: TaskHistory, decision: Decision, parent: SpanName) -> Spa
 
 
 def _recorded(record: Record) -> Mapping[str, object]:
-    told: dict[str, object] = {"claudomator.decision.reason": record.reason.code.value}
-    told |= {f"claudomator.decision.{name}": getattr(record, name, None) for name in _TOLD}
+    data: dict[str, object] = {"claudomator.decision.reason": record.reason.code.value}
+    data |= {f"claudomator.decision.{name}": getattr(record, name, None) for name in _TOLD}
     if isinstance(record, TierRecord | DecisionRecord):
-        told["claudomator.decision.tier_source"] = record.classification.source
-        told["claudomator.decision.tier_cause"] = record.classification.cause
+        data["claudomator.decision.tier_source"] = record.classification.source
+        data["claudomator.decision.tier_cause"] = record.classification.cause
     if isinstance(record, DecisionRecord):
-        told["claudomator.decision.rejected"] = tuple(map(_rejected, _not_chosen(record)))
+        data["claudomator.decision.rejected"] = tuple(map(_rejected, _not_chosen(record)))
     if isinstance(record, HandoffRecord):
-        told["claudomator.decision.accepted"] = record.accepted
+        data["claudomator.decision.accepted"] = record.accepted
     if isinstance(record, PolicyRecord):
-        told["claudomator.decision.approved_by"] = record.approved_by
-    return told
+        data["claudomator.decision.approved_by"] = record.approved_by
+    return data
 
 
 def _not_chosen(record: DecisionRecord) -> Iterator[Candidate]:

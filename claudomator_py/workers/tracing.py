@@ -120,10 +120,10 @@ class SpanSender(Worker):
 
     def _begun_at(self, newest: int) -> int:
         """Return the event to continue after. At the very first start that is the newest: the past is not sent."""
-        found = self._database.read(trace_rows.cursor)
-        if found is None:
+        cursor = self._database.read(trace_rows.cursor)
+        if cursor is None:
             self._database.write(lambda connection: trace_rows.move_cursor(connection, newest))
-        return newest if found is None else found
+        return newest if cursor is None else cursor
 
     def _spans(self, history: TaskHistory, ended_by: Container[int]) -> list[Span]:
         """Return the task's spans; none if it cannot be read, so that it does not stop others."""

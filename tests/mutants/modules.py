@@ -153,7 +153,9 @@ EQUIVALENT = {
         "what is known is only read again"
     ),
     "dispatch/deciding.py: strict=True -> False: "
-    "for one, compared, words in zip(asked, found, by_words, strict=True):": "each task is compared in either way",
+    "for item, compared, words in zip(asked, similarities, by_words, strict=True):": (
+        "each task is compared in either way"
+    ),
     "dispatch/deciding.py: strict=True -> False: "
     "subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)": (
         "each that is compared has a record"
@@ -190,7 +192,7 @@ EQUIVALENT = {
         "what a hint means is open to balancing as a whole, or not at all"
     ),
     "scheduler/admission.py: no filter: because = "
-    "tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)": (
+    "tuple(item for item in rejected if item is not None) if hinted else (_unknown(head.agent_type),)": (
         "what cannot take the task now has a reason"
     ),
     "dispatch/apply_report.py: the condition is True: "
@@ -344,12 +346,17 @@ EQUIVALENT = {
     "dispatch/agent_states.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
     "protocols/hub/__init__.py: Gt -> GtE: if left_s > 0:": "at that very moment either is right",
-    "protocols/hub/__init__.py: Gt -> GtE: if one.not_before_s > self._now_s:": "at that very moment either is right",
+    "protocols/hub/__init__.py: Gt -> GtE: if assignment.not_before_s > self._now_s:": (
+        "at that very moment either is right"
+    ),
     "protocols/hub/__init__.py: Gt -> GtE: if wait_s > 0:": "at that very moment either is right",
-    "protocols/hub/__init__.py: GtE -> Gt: if self._now_s >= one.wake_by_s:": "at that very moment either is right",
+    "protocols/hub/__init__.py: GtE -> Gt: if self._now_s >= assignment.wake_by_s:": (
+        "at that very moment either is right"
+    ),
     "protocols/hub/__init__.py: Lt -> LtE: if self._now_s < self._due_s:": "at that very moment either is right",
-    "protocols/hub/__init__.py: Lt -> LtE: return one.link is None and one.end is None and one.wake_by_s is not None "
-    "and self._now_s < one.wake_by_s": "at that very moment either is right",
+    "protocols/hub/__init__.py: Lt -> LtE: and self._now_s < assignment.wake_by_s": (
+        "at that very moment either is right"
+    ),
     "protocols/hub/__init__.py: the condition is True: elif not links:": (
         "of an agent that is connected it finds the same once more; it saves a reading"
     ),

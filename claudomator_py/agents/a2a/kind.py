@@ -71,16 +71,16 @@ class A2aEvents(ClientEvents):
         self.answered = self.answered or event.get("outcome") in ("completed", "question")
         self.conversation_id = text_of(event, "conversation")
         error = text_of(event, "error")
-        said = [Part("error", error)] if error else []
+        parts = [Part("error", error)] if error else []
         # Only in the log: errors are shown in many places, where only the configured address is redacted.
         if elsewhere := text_of(event, "elsewhere"):
-            said.append(Part("notice", f"it names {shown(elsewhere)}"))
+            parts.append(Part("notice", f"it names {shown(elsewhere)}"))
         if text := text_of(event, "question") or text_of(event, "text"):
-            said.append(Part("message", text))
+            parts.append(Part("message", text))
         used = self._tokens()
         if words := tokens_text(used.input, used.output, self._cost()):
-            said.append(Part("usage", words))
-        return said
+            parts.append(Part("usage", words))
+        return parts
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the client's last event; None without one."""

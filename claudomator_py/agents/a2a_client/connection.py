@@ -227,21 +227,21 @@ def _too_large() -> End:
 
 def refusal(server: RemoteServer, answer: HttpAnswer) -> End | None:
     """Return the end that the HTTP status means; None: success."""
-    status, said = answer.status, f"{server.origin} answered with HTTP {answer.status}{excerpt(answer.body)}"
+    status, message = answer.status, f"{server.origin} answered with HTTP {answer.status}{excerpt(answer.body)}"
     if 200 <= status < 300:
         return None
     if status in (401, 403):
-        return End("auth", said)
+        return End("auth", message)
     if status == 402:
-        return End("no_credit", said)
+        return End("no_credit", message)
     if status in (429, 503):
         wait = retry_after_s(answer.headers.get("Retry-After"), time.time())
         if wait is not None:
-            return End("limited", said, reset_at=round((time.time() + wait) * 1000), retry_after_s=wait)
-        return End("limited" if status == 429 else "overloaded", said)
+            return End("limited", message, reset_at=round((time.time() + wait) * 1000), retry_after_s=wait)
+        return End("limited" if status == 429 else "overloaded", message)
     if status in (404, 405, 410):
-        return End("setup", f"{said}; check the agent's `url` and `protocol`")
-    return End("invalid" if status < 500 else "failed", said)
+        return End("setup", f"{message}; check the agent's `url` and `protocol`")
+    return End("invalid" if status < 500 else "failed", message)
 
 
 def excerpt(body: bytes) -> str:

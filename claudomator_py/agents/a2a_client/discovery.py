@@ -80,27 +80,29 @@ def _address(url: str) -> tuple[Origin, str]:
 
 def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:
     """Return the (address, tenant) pairs for JSON-RPC in that version, best first."""
-    found = [
-        (one.get("url"), one.get("tenant"))
-        for one in _objects(card, "supportedInterfaces")
-        if one.get("protocolBinding") == "JSONRPC" and _is(one.get("protocolVersion") or V1, version)
+    interfaces = [
+        (interface.get("url"), interface.get("tenant"))
+        for interface in _objects(card, "supportedInterfaces")
+        if interface.get("protocolBinding") == "JSONRPC" and _is(interface.get("protocolVersion") or V1, version)
     ]
     if version == V0_3 and not _is(card.get("protocolVersion"), V1):
         if card.get("preferredTransport") in (None, "", "JSONRPC"):
-            found.append((card.get("url"), None))
+            interfaces.append((card.get("url"), None))
         further = _objects(card, "additionalInterfaces")
-        found += [(one.get("url"), None) for one in further if one.get("transport") == "JSONRPC"]
-    return [(url, tenant if isinstance(tenant, str) else "") for url, tenant in found if isinstance(url, str) and url]
+        interfaces += [(interface.get("url"), None) for interface in further if interface.get("transport") == "JSONRPC"]
+    return [
+        (url, tenant if isinstance(tenant, str) else "") for url, tenant in interfaces if isinstance(url, str) and url
+    ]
 
 
 def _objects(card: dict[str, Any], key: str) -> list[dict[str, Any]]:
     value = card.get(key)
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _is(said: object, version: str) -> bool:
+def _is(value: object, version: str) -> bool:
     """Whether both are the same major version; before 1.0, the same minor version."""
-    if not isinstance(said, str):
+    if not isinstance(value, str):
         return False
-    number = said.strip().removeprefix("v")
+    number = value.strip().removeprefix("v")
     return number.split(".")[0] == "1" if version == V1 else number.startswith("0.3")

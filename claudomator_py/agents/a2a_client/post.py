@@ -20,8 +20,8 @@ _OUTCOMES: Final = {"completed": "completed", "failed": "failed", "rejected": "r
 def post(server: RemoteServer, path: str, order: RemoteTaskOrder) -> End:
     """Send the prompt and return the run's end. Raises End as well."""
     conversation = ids_of(order.conversation)[1]
-    said = {"id": order.message_id, "text": order.prompt, "skill": order.skill, "conversation": conversation}
-    body = json.dumps({key: value for key, value in said.items() if value}).encode()
+    payload = {"id": order.message_id, "text": order.prompt, "skill": order.skill, "conversation": conversation}
+    body = json.dumps({key: value for key, value in payload.items() if value}).encode()
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/plain",

@@ -24,7 +24,7 @@ def conversation_text(task_id: str, context_id: str) -> str:
     """Return TASK/CONTEXT, either of which may be empty; the task alone if that is too long; else an empty string."""
     whole = f"{quote(task_id, safe='')}/{quote(context_id, safe='')}"
     short = f"{quote(task_id, safe='')}/"
-    return next((one for one in (whole, short) if one != "/" and len(one) <= MAX_CONVERSATION), "")
+    return next((name for name in (whole, short) if name != "/" and len(name) <= MAX_CONVERSATION), "")
 
 
 def ids_of(conversation: str) -> tuple[str, str]:
@@ -103,19 +103,19 @@ class RemoteTask:
     def end(self) -> End:
         """Return the run's end; the task must be settled."""
         text = self._answered or self._result() or self._status_text
-        told: dict[str, Any] = {"conversation": self.conversation, "usage": self._usage}
+        payload: dict[str, Any] = {"conversation": self.conversation, "usage": self._usage}
         if self._answered or self.state == "completed":
-            return End("completed", text=text, **told)
+            return End("completed", text=text, **payload)
         outcome = _OUTCOMES[self.state]
         if outcome == "question":
             lead = (
                 "It needs to be authorised elsewhere before it can continue. " if self.state == "auth-required" else ""
             )
             return End(
-                outcome, question=f"{lead}{self._status_text or 'It needs input, and does not say what.'}", **told
+                outcome, question=f"{lead}{self._status_text or 'It needs input, and does not say what.'}", **payload
             )
         error = self._status_text or f"the remote agent says that the task is {self.state}"
-        return End(outcome, error, text=self._result(), **told)
+        return End(outcome, error, text=self._result(), **payload)
 
     def _identify(self, update: Update) -> None:
         self.id = update.task_id or self.id
@@ -150,7 +150,7 @@ class RemoteTask:
         before = self._results.get(piece.id)
         old = before.text if before is not None else ""
         text = old + piece.text if piece.append else piece.text
-        if sum(len(one.text) for one in self._results.values()) - len(old) + len(text) > MAX_ARTIFACTS:
+        if sum(len(result.text) for result in self._results.values()) - len(old) + len(text) > MAX_ARTIFACTS:
             raise End("too_large", f"its results are larger than {MAX_ARTIFACTS} characters")
         name = piece.name or (before.name if before is not None else "")
         self._results[piece.id] = Artifact(piece.id, name, text, append=False)
@@ -158,4 +158,4 @@ class RemoteTask:
             self._event("artifact", name=name, text=new)
 
     def _result(self) -> str:
-        return "\n\n".join(one.text for one in self._results.values() if one.text)
+        return "\n\n".join(result.text for result in self._results.values() if result.text)

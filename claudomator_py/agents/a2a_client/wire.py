@@ -77,17 +77,17 @@ def message(
     version: str, text: str, message_id: str, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the parameters of a message that is answered before its task has ended."""
-    said: dict[str, Any] = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}]}
+    message: dict[str, Any] = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}]}
     configuration: dict[str, Any] = {"returnImmediately": True}
     if version == V0_3:
-        said |= {"kind": "message", "role": "user", "parts": [{"kind": "text", "text": text}]}
+        message |= {"kind": "message", "role": "user", "parts": [{"kind": "text", "text": text}]}
         configuration = {"blocking": False}
-    said |= {"taskId": task_id} if task_id else {}
-    said |= {"contextId": context_id} if context_id else {}
+    message |= {"taskId": task_id} if task_id else {}
+    message |= {"contextId": context_id} if context_id else {}
     if not metadata:
-        return {"message": said, "configuration": configuration}
+        return {"message": message, "configuration": configuration}
     # In both places: servers pass on the metadata of either the message or the request.
-    return {"message": said | {"metadata": metadata}, "configuration": configuration, "metadata": metadata}
+    return {"message": message | {"metadata": metadata}, "configuration": configuration, "metadata": metadata}
 
 
 def read(value: Any) -> Update | None:
@@ -105,9 +105,9 @@ def read(value: Any) -> Update | None:
 
 def _task(task: dict[str, Any]) -> Update:
     status = _object(task, "status")
-    artifacts = [_artifact(one, append=False) for one in _objects(task, "artifacts")]
-    said = [one for one in _objects(task, "history") if _text(one, "role") in ("agent", "ROLE_AGENT")]
-    words = _parts(_object(status, "message")) or (_parts(said[-1]) if said and not artifacts else "")
+    artifacts = [_artifact(artifact, append=False) for artifact in _objects(task, "artifacts")]
+    replies = [entry for entry in _objects(task, "history") if _text(entry, "role") in ("agent", "ROLE_AGENT")]
+    words = _parts(_object(status, "message")) or (_parts(replies[-1]) if replies and not artifacts else "")
     return Update(
         task_id=_text(task, "id"),
         context_id=_text(task, "contextId"),
@@ -119,13 +119,13 @@ def _task(task: dict[str, Any]) -> Update:
     )
 
 
-def _message(said: dict[str, Any]) -> Update:
+def _message(message: dict[str, Any]) -> Update:
     return Update(
-        task_id=_text(said, "taskId"),
-        context_id=_text(said, "contextId"),
-        text=_parts(said),
+        task_id=_text(message, "taskId"),
+        context_id=_text(message, "contextId"),
+        text=_parts(message),
         is_message=True,
-        usage=_usage(said),
+        usage=_usage(message),
     )
 
 
@@ -160,14 +160,14 @@ def _artifact(value: dict[str, Any], *, append: bool) -> Artifact:
 
 def _parts(value: dict[str, Any]) -> str:
     """Return the text of the parts: text parts joined as they are, as in a stream, others on lines of their own."""
-    said = ""
+    detail = ""
     after_text = True
     for part in _objects(value, "parts"):
         is_text = "text" in part
         if words := _part(part):
-            said += words if (is_text and after_text) or not said else f"\n{words}"
+            detail += words if (is_text and after_text) or not detail else f"\n{words}"
             after_text = is_text
-    return said
+    return detail
 
 
 def _part(part: dict[str, Any]) -> str:
@@ -198,15 +198,15 @@ def _usage(value: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _text(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
+    field = value.get(key)
+    return field if isinstance(field, str) else ""
 
 
 def _object(value: dict[str, Any], key: str) -> dict[str, Any]:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    field = value.get(key)
+    return field if isinstance(field, dict) else {}
 
 
 def _objects(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    found = value.get(key)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    field = value.get(key)
+    return [item for item in field if isinstance(item, dict)] if isinstance(field, list) else []

@@ -51,8 +51,8 @@ class AcpEvents(ClientEvents):
                 self.called(text_of(event, "id"), text_of(event, "tool"))
                 return [Part("tool_call", shown(event.get("subject")), text_of(event, "tool"))]
             case "tool_result":
-                said = text or shown(event.get("status"))
-                return [Part("tool_result", said, text_of(event, "tool") or self.tool_of(text_of(event, "id")))]
+                message = text or shown(event.get("status"))
+                return [Part("tool_result", message, text_of(event, "tool") or self.tool_of(text_of(event, "id")))]
             case "permission":
                 return self._take_permission(event)
             case "notice":
@@ -81,13 +81,13 @@ class AcpEvents(ClientEvents):
 
     def _take_end(self, event: Event) -> list[Part]:
         self.end = event
-        said = []
+        parts = []
         if error := text_of(event, "error"):
-            said.append(Part("error", error))
+            parts.append(Part("error", error))
         tokens = self._tokens()
         if used := tokens_text(tokens.input, tokens.output, self._cost()):
-            said.append(Part("usage", used))
-        return said
+            parts.append(Part("usage", used))
+        return parts
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the client's last event; None without one."""
@@ -106,8 +106,8 @@ class AcpEvents(ClientEvents):
 
     def result(self) -> Result:
         end = self.end or {}
-        said = self.terminal_verdict(OutputEnd(None, 0, "", ""))
-        answered = said is not None and said.status is OutcomeStatus.SUCCEEDED
+        verdict = self.terminal_verdict(OutputEnd(None, 0, "", ""))
+        answered = verdict is not None and verdict.status is OutcomeStatus.SUCCEEDED
         return Result(
             conversation_id=self.conversation_id,
             text=text_of(end, "text") if answered else None,

@@ -75,8 +75,8 @@ class AcpProfile(BaseModel):
 @cache
 def profiles() -> Mapping[str, AcpProfile]:
     """Return all profiles by name."""
-    found = toml_data("claudomator_py.agents.acp", "profiles.toml")
-    return MappingProxyType({name: AcpProfile(name=name, **fields) for name, fields in found.items()})
+    profiles = toml_data("claudomator_py.agents.acp", "profiles.toml")
+    return MappingProxyType({name: AcpProfile(name=name, **fields) for name, fields in profiles.items()})
 
 
 def profile_of(command: tuple[str, ...]) -> AcpProfile:

@@ -80,16 +80,16 @@ class TurnEnd:
         if reason is None and (status := _status(data)) is not None:
             reason = _BY_CODE.get(status)
         if reason is Reason.RATE_LIMITED:
-            said = self._by_words(message)
+            verdict = self._by_words(message)
             # A limit that is a matter of money ends when somebody pays.
-            return said if said.reason is Reason.NO_CREDIT else self._limited(message)
+            return verdict if verdict.reason is Reason.NO_CREDIT else self._limited(message)
         if reason is not None:
             return failed(reason, message)
         status = code if isinstance(code, int) and 400 <= code < 600 else _status(data)
-        said = self._by_words(message, status)
-        if said.reason is Reason.AGENT_ERROR and code == _AUTH_REQUIRED:
+        verdict = self._by_words(message, status)
+        if verdict.reason is Reason.AGENT_ERROR and code == _AUTH_REQUIRED:
             return failed(Reason.AUTH, message)
-        return said
+        return verdict
 
     def _by_code(self, code: object) -> Reason | None:
         if isinstance(code, bool) or not isinstance(code, int):
@@ -106,11 +106,11 @@ class TurnEnd:
     def _silent(self, error: str) -> RunVerdict:
         """Return the verdict of a silent turn. Agents go silent in limits and outages; their last retry says which."""
         retry = event_of(self.end, "retry")
-        told = text_of(retry, "text") or ""
-        detail = f"{error}; it last said: {told}" if told else error
+        message = text_of(retry, "text") or ""
+        detail = f"{error}; it last said: {message}" if message else error
         reason = _by_data(retry.get("data")) or _BY_CODE.get(count_of(retry, "status") or 0)
-        if reason is None and told:
-            reason = self._by_words(told, count_of(retry, "status")).reason
+        if reason is None and message:
+            reason = self._by_words(message, count_of(retry, "status")).reason
         if reason is Reason.RATE_LIMITED:
             return limited(detail, None)
         known = reason if reason in (Reason.AUTH, Reason.NO_CREDIT, Reason.NETWORK) else Reason.OVERLOADED
@@ -126,13 +126,13 @@ class TurnEnd:
             if isinstance(code, int) and code >= 0
             else f" by signal {-int(code)}"
         )
-        said = "\n".join(part for part in (text_of(self.end, "said"), self.stderr) if part)
-        detail = f"its program ended{how} before answering {step}" + (f": {said}" if said else "")
+        output = "\n".join(part for part in (text_of(self.end, "said"), self.stderr) if part)
+        detail = f"its program ended{how} before answering {step}" + (f": {output}" if output else "")
         if isinstance(code, int) and code < 0:
             return failed(Reason.INTERRUPTED, detail)
-        if text_of(self.end, "step") == "session/prompt" or not said:
+        if text_of(self.end, "step") == "session/prompt" or not output:
             return failed(Reason.AGENT_ERROR, detail)
-        judged = self._by_words(said)
+        judged = self._by_words(output)
         return judged if judged.reason is Reason.AUTH else failed(Reason.AGENT_ERROR, detail)
 
     # --- a turn that ended ---
@@ -149,8 +149,8 @@ class TurnEnd:
         silent = counts == "nothing" or (counts == "absent" and self.profile.tells)
         if self.end.get("failed_status") is True or (silent and text):
             return self._said_error(text)
-        if (found := self._error_text(text, proven=counts == "counts")) is not None:
-            return self._said_error(found)
+        if (error_text := self._error_text(text, proven=counts == "counts")) is not None:
+            return self._said_error(error_text)
         if self.asked:
             return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
         if not text and self.rejected:
@@ -178,15 +178,17 @@ class TurnEnd:
         for pattern in self.profile.error_text:
             if re.fullmatch(pattern, piece, re.DOTALL):
                 return piece
-        looks = (one for one in (piece, text) if len(one) <= _MAX_ERROR and _LOOKS_LIKE_ERROR.match(one))
+        looks = (line for line in (piece, text) if len(line) <= _MAX_ERROR and _LOOKS_LIKE_ERROR.match(line))
         return None if proven else next(looks, None)
 
     def _mute(self, tools: int, counts: str) -> RunVerdict:
         """Return the verdict of a turn that ended without a last message."""
         retry = event_of(self.end, "retry")
-        told = text_of(retry, "text")
-        if told or self.profile.mute:
-            why = f"it ended without a word{f', after: {told}' if told else ', as it does when its service fails'}"
+        message = text_of(retry, "text")
+        if message or self.profile.mute:
+            why = (
+                f"it ended without a word{f', after: {message}' if message else ', as it does when its service fails'}"
+            )
             return failed(Reason.OVERLOADED, why)
         if tools and counts == "counts":
             return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
@@ -202,8 +204,8 @@ def _seen(text: str | None) -> str:
 def _message(error: str, data: object) -> str:
     """Return the error's message, followed by those in its data, which often say more."""
     own = _PREFIX.sub("", error).strip()
-    said = [text for text in _texts(data) if text not in error]
-    return "\n".join(part for part in (own, *said) if part) or error
+    others = [text for text in _texts(data) if text not in error]
+    return "\n".join(part for part in (own, *others) if part) or error
 
 
 def _texts(data: object, depth: int = 0) -> Iterator[str]:
@@ -223,7 +225,7 @@ def _by_data(data: object, depth: int = 0) -> Reason | None:
         named = next(iter(value), None) if isinstance(value, Mapping) else value
         if isinstance(named, str) and (reason := _BY_NAME.get(_SEPARATORS.sub("", named).lower())) is not None:
             return reason
-    return next((found for inner in data.values() if (found := _by_data(inner, depth + 1)) is not None), None)
+    return next((verdict for inner in data.values() if (verdict := _by_data(inner, depth + 1)) is not None), None)
 
 
 def _status(data: Any, depth: int = 0) -> int | None:
@@ -233,4 +235,4 @@ def _status(data: Any, depth: int = 0) -> int | None:
         value = data.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
             return value
-    return next((found for inner in data.values() if (found := _status(inner, depth + 1)) is not None), None)
+    return next((status for inner in data.values() if (status := _status(inner, depth + 1)) is not None), None)

@@ -33,18 +33,18 @@ def choose_mode(session: Settable, order: TurnOrder, state: Mapping[str, Any], o
         wanted = "ask"  # the fence sees only what the agent asks about
     offered, current, option = _modes(state)
     name = order.modes.get(wanted) or order.modes.get("ask")
-    found = _match(name, offered) if name else _asking(offered, current)
+    choice = _match(name, offered) if name else _asking(offered, current)
     if wanted == "plan":
-        found = _match(order.modes.get("plan", "plan"), offered)
-        if found is None:
+        choice = _match(order.modes.get("plan", "plan"), offered)
+        if choice is None:
             raise End("mode", f"it has no planning mode{_named(offered)}")
-    if found is None and name is None and current is not None and not _UNASKED.search(current):
-        found = current
-    if found is None and wanted != "all" and offered:
+    if choice is None and name is None and current is not None and not _UNASKED.search(current):
+        choice = current
+    if choice is None and wanted != "all" and offered:
         raise End("mode", f"it has no mode in which it asks before it acts{_named(offered)}")
-    if found is not None and found != current:
-        _set(session, "mode", option, found)
-        output.event("notice", text=f"mode: {found}")
+    if choice is not None and choice != current:
+        _set(session, "mode", option, choice)
+        output.event("notice", text=f"mode: {choice}")
     for key, value in order.options.items():
         if _option(state, key) is not None:
             _set(session, "mode", key, value)
@@ -74,13 +74,15 @@ def choose_model(session: Settable, order: TurnOrder, state: Mapping[str, Any], 
             _set(session, "model", str(option.get("id")), value)
             output.event("notice", text=f"model: {value}")
             return
-        raise End("model", f"it offers no model {order.model!r}{_named([one for one, _ in offered])}")
+        raise End("model", f"it offers no model {order.model!r}{_named([name for name, _ in offered])}")
     models = state.get("models")
-    found = models.get("availableModels") if isinstance(models, Mapping) else None
-    listed = [(str(one.get("modelId")), str(one.get("name"))) for one in found or [] if isinstance(one, Mapping)]
+    available = models.get("availableModels") if isinstance(models, Mapping) else None
+    listed = [
+        (str(model.get("modelId")), str(model.get("name"))) for model in available or [] if isinstance(model, Mapping)
+    ]
     value = _named_value(order.model, listed) or (order.model if order.model_by == "unchecked" else None)
     if value is None:
-        raise End("model", f"it offers no model {order.model!r}{_named([one for one, _ in listed])}")
+        raise End("model", f"it offers no model {order.model!r}{_named([name for name, _ in listed])}")
     _set(session, "model", None, value)
     output.event("notice", text=f"model: {value}")
 
@@ -96,7 +98,7 @@ def choose_effort(session: Settable, order: TurnOrder, state: Mapping[str, Any],
     offered = list(_values(option))
     value = _named_value(order.effort, offered)
     if value is None:
-        raise End("model", f"it offers no effort {order.effort!r}{_named([one for one, _ in offered])}")
+        raise End("model", f"it offers no effort {order.effort!r}{_named([name for name, _ in offered])}")
     _set(session, "model", str(option.get("id")), value)
 
 
@@ -105,46 +107,54 @@ def _modes(state: Mapping[str, Any]) -> tuple[list[str], str | None, str | None]
     option = _option(state, "mode") or _of_category(state, "mode")
     if option is not None:
         current = option.get("currentValue")
-        return [one for one, _ in _values(option)], current if isinstance(current, str) else None, str(option.get("id"))
+        return (
+            [value for value, _ in _values(option)],
+            current if isinstance(current, str) else None,
+            str(option.get("id")),
+        )
     modes = state.get("modes")
-    found = modes.get("availableModes") if isinstance(modes, Mapping) else None
+    available = modes.get("availableModes") if isinstance(modes, Mapping) else None
     current = modes.get("currentModeId") if isinstance(modes, Mapping) else None
-    offered = [str(one.get("id")) for one in found or [] if isinstance(one, Mapping)]
+    offered = [str(mode.get("id")) for mode in available or [] if isinstance(mode, Mapping)]
     return offered, current if isinstance(current, str) else None, None
 
 
 def _match(name: str | None, offered: list[str]) -> str | None:
-    return next((one for one in offered if one == name or (name and one.endswith(f"#{name}"))), None)
+    return next((mode for mode in offered if mode == name or (name and mode.endswith(f"#{name}"))), None)
 
 
 def _asking(offered: list[str], current: str | None) -> str | None:
     """Return the asking mode of an agent that nothing is known about."""
-    by_name = {one.rpartition("#")[2].lower(): one for one in offered}
-    found = next((by_name[name] for name in _ASKING if name in by_name), None)
-    return current if found is None and current is not None and not _UNASKED.search(current) else found
+    by_name = {mode.rpartition("#")[2].lower(): mode for mode in offered}
+    mode = next((by_name[name] for name in _ASKING if name in by_name), None)
+    return current if mode is None and current is not None and not _UNASKED.search(current) else mode
 
 
 def _options(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    found = state.get("configOptions")
-    return (one for one in found if isinstance(one, Mapping)) if isinstance(found, list) else iter(())
+    config_options = state.get("configOptions")
+    return (
+        (option for option in config_options if isinstance(option, Mapping))
+        if isinstance(config_options, list)
+        else iter(())
+    )
 
 
 def _option(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    return next((one for one in _options(state) if one.get("id") == name), None)
+    return next((option for option in _options(state) if option.get("id") == name), None)
 
 
 def _of_category(state: Mapping[str, Any], category: str) -> Mapping[str, Any] | None:
-    return next((one for one in _options(state) if one.get("category") == category), None)
+    return next((option for option in _options(state) if option.get("category") == category), None)
 
 
 def _values(option: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return an option's (value, name) pairs, grouped or not."""
-    found = option.get("options")
-    for one in found if isinstance(found, list) else []:
-        if isinstance(one, Mapping) and isinstance(one.get("options"), list):
-            yield from _values(one)
-        elif isinstance(one, Mapping) and isinstance(one.get("value"), str):
-            yield one["value"], str(one.get("name"))
+    options = option.get("options")
+    for entry in options if isinstance(options, list) else []:
+        if isinstance(entry, Mapping) and isinstance(entry.get("options"), list):
+            yield from _values(entry)
+        elif isinstance(entry, Mapping) and isinstance(entry.get("value"), str):
+            yield entry["value"], str(entry.get("name"))
 
 
 def _named_value(wanted: str, offered: list[tuple[str, str]]) -> str | None:

@@ -63,8 +63,8 @@ def ending(session: AcpSession, peer: Peer) -> End:
 
 def tell(end: End, session: AcpSession, peer: Peer, output: Output) -> None:
     """Print the run's end."""
-    said = "\n".join(peer.noise)
-    output.event("end", outcome=end.outcome, error=end.error, step=session.step, said=said, **end.fields)
+    stderr = "\n".join(peer.noise)
+    output.event("end", outcome=end.outcome, error=end.error, step=session.step, said=stderr, **end.fields)
 
 
 def _terminate(_number: int, _frame: types.FrameType | None) -> None:

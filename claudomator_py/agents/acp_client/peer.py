@@ -195,10 +195,10 @@ class Peer:
         if not line:
             return
         try:
-            found = json.loads(line)
+            document = json.loads(line)
         except (ValueError, RecursionError):
-            found = None
-        messages = found if isinstance(found, list) else [found]
+            document = None
+        messages = document if isinstance(document, list) else [document]
         for message in messages:
             if isinstance(message, dict):
                 self._messages.append(message)

@@ -119,8 +119,8 @@ class AcpSession:
 
     def _resume(self, place: Message) -> Message:
         """Continue the session. The replay of its past is dropped."""
-        found = self._capabilities.get("agentCapabilities")
-        can = found if isinstance(found, Mapping) else {}
+        capabilities = self._capabilities.get("agentCapabilities")
+        can = capabilities if isinstance(capabilities, Mapping) else {}
         sessions = can.get("sessionCapabilities")
         ways = ["session/resume"] if isinstance(sessions, Mapping) and sessions.get("resume") is not None else []
         ways += ["session/load"] if can.get("loadSession") is True else []
@@ -254,8 +254,8 @@ class AcpSession:
         """Whether the message answers that request. Some agents return the id as a string."""
         if "method" in message or not ("result" in message or "error" in message):
             return False
-        found = message.get("id")
-        return not isinstance(found, bool) and (found == number or found == str(number))
+        message_id = message.get("id")
+        return not isinstance(message_id, bool) and (message_id == number or message_id == str(number))
 
     def _handle(self, message: Message, *, cancelled: bool = False) -> None:
         """Answer a request of the agent, or take its notification. Raises PeerGone."""

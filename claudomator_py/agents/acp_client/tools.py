@@ -46,8 +46,8 @@ class ToolCall:
     @property
     def command(self) -> str | None:
         """The command line that the call runs; None: not given."""
-        found = (_command(self.given.get(key)) for key in _COMMANDS)
-        return next((words for words in found if words is not None), None)
+        commands = (_command(self.given.get(key)) for key in _COMMANDS)
+        return next((words for words in commands if words is not None), None)
 
     @property
     def subject(self) -> str:
@@ -59,21 +59,21 @@ class ToolCall:
                 return str(self.given[key])
         return self.title or next(iter(self.places), "")
 
-    def take(self, told: Mapping[str, Any], kinds: Iterable[tuple[str, str]]) -> None:
+    def take(self, fields: Mapping[str, Any], kinds: Iterable[tuple[str, str]]) -> None:
         """Take a report of the call. kinds: (title pattern, kind) pairs for agents that give no kind."""
-        self.title = _text(told.get("title")) or self.title
-        self.kind = _text(told.get("kind")) or self.kind
-        self.name = _own_name(told) or self.name
-        given = told.get("rawInput")
+        self.title = _text(fields.get("title")) or self.title
+        self.kind = _text(fields.get("kind")) or self.kind
+        self.name = _own_name(fields) or self.name
+        given = fields.get("rawInput")
         if isinstance(given, Mapping) and given:
             self.given = given
-        self.places = _places(told) or self.places
-        self.text = _content(told) or self.text
-        self.status = _text(told.get("status")) or self.status
+        self.places = _places(fields) or self.places
+        self.text = _content(fields) or self.text
+        self.status = _text(fields.get("status")) or self.status
         if not self.kind:
             for pattern, kind in kinds:
-                if (found := re.match(pattern, self.title)) is not None:
-                    self.kind, self.title = kind, self.title[found.end() :]
+                if (match := re.match(pattern, self.title)) is not None:
+                    self.kind, self.title = kind, self.title[match.end() :]
 
 
 class ToolCalls:
@@ -84,16 +84,16 @@ class ToolCalls:
         self._calls: dict[str, ToolCall] = {}
         self.finished = 0
 
-    def knows(self, told: Mapping[str, Any]) -> bool:
+    def knows(self, fields: Mapping[str, Any]) -> bool:
         """Return whether the call was reported before."""
-        return str(told.get("toolCallId")) in self._calls
+        return str(fields.get("toolCallId")) in self._calls
 
-    def take(self, told: Mapping[str, Any]) -> ToolCall:
+    def take(self, fields: Mapping[str, Any]) -> ToolCall:
         """Take a report and return its call."""
-        call_id = str(told.get("toolCallId"))
+        call_id = str(fields.get("toolCallId"))
         call = self._calls.get(call_id) or ToolCall(call_id)
         was_open = call.open
-        call.take(told, self._kinds)
+        call.take(fields, self._kinds)
         self._calls[call_id] = call
         if was_open and call.status == "completed" and call.kind != "think":
             self.finished += 1
@@ -141,10 +141,10 @@ def rule_for(call: ToolCall) -> str | None:
 def _fits(rule: str, names: set[str], call: ToolCall) -> bool:
     if rule in names:
         return True
-    found = _RULE.fullmatch(rule)
-    if found is None or found["tool"] not in names:
+    match = _RULE.fullmatch(rule)
+    if match is None or match["tool"] not in names:
         return False
-    subject, wanted = call.subject, found["subject"]
+    subject, wanted = call.subject, match["subject"]
     if subject == wanted:
         return True
     if not wanted.endswith(":*"):
@@ -173,9 +173,9 @@ def _command(value: object) -> str | None:
     return None
 
 
-def _own_name(told: Mapping[str, Any]) -> str:
-    meta = told.get("_meta")
-    places: list[object] = [told, meta]
+def _own_name(fields: Mapping[str, Any]) -> str:
+    meta = fields.get("_meta")
+    places: list[object] = [fields, meta]
     places += list(meta.values()) if isinstance(meta, Mapping) else []
     for place in places:
         if isinstance(place, Mapping):
@@ -185,15 +185,17 @@ def _own_name(told: Mapping[str, Any]) -> str:
     return ""
 
 
-def _places(told: Mapping[str, Any]) -> tuple[str, ...]:
-    found = told.get("locations")
-    places = [place.get("path") for place in found if isinstance(place, Mapping)] if isinstance(found, list) else []
+def _places(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    locations = fields.get("locations")
+    places = (
+        [place.get("path") for place in locations if isinstance(place, Mapping)] if isinstance(locations, list) else []
+    )
     return tuple(place for place in places if isinstance(place, str))
 
 
-def _content(told: Mapping[str, Any]) -> str:
-    found = told.get("content")
-    texts = [text_of(block) for block in found] if isinstance(found, list) else []
+def _content(fields: Mapping[str, Any]) -> str:
+    content = fields.get("content")
+    texts = [text_of(block) for block in content] if isinstance(content, list) else []
     return "\n".join(text for text in texts if text)
 
 

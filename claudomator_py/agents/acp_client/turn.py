@@ -105,13 +105,13 @@ class Turn:
                 self._progress()
                 entries = update.get("entries")
                 entries = entries if isinstance(entries, list) else []
-                steps = [one.get("content") for one in entries if isinstance(one, dict)]
+                steps = [entry.get("content") for entry in entries if isinstance(entry, dict)]
                 self._output.event("notice", text="\n".join(f"- {step}" for step in steps if isinstance(step, str)))
             case "usage_update":
                 self.usage.take_update(update)
             case "notice":
-                said = text_of(update.get("content")) or update.get("message")
-                self._output.event("notice", text=shown(str(said or "")))
+                text = text_of(update.get("content")) or update.get("message")
+                self._output.event("notice", text=shown(str(text or "")))
             case "session_info_update":
                 self._take_state(update.get("_meta"))
 
@@ -120,9 +120,9 @@ class Turn:
         if "retry" in method.lower():
             self._take_retry(params)
 
-    def decide(self, told: Mapping[str, Any]) -> bool:
+    def decide(self, params: Mapping[str, Any]) -> bool:
         """Return whether the call that the agent asks about is allowed, and print the decision."""
-        call = self._called(told)
+        call = self._called(params)
         judged = judge(self._order.fence, call) if self._order.fence and not is_own(call) else FencedCall()
         allowed = not judged.beyond and (judged.granted or self._order.permissions.allow(call))
         self._progress()
@@ -141,9 +141,9 @@ class Turn:
         )
         return allowed
 
-    def cannot_allow(self, told: Mapping[str, Any]) -> None:
+    def cannot_allow(self, params: Mapping[str, Any]) -> None:
         """Note that the call is denied because the agent offers to allow it only permanently."""
-        call = self.calls.take(told)
+        call = self.calls.take(params)
         call.status = "rejected"
         self.rejected.append(call)
         self._output.event("permission", id=call.id, tool=call.tool, subject=shown(call.subject), decision="unoffered")
@@ -188,17 +188,17 @@ class Turn:
             self._text = ["".join(self._text)[-MAX_TEXT:]]
             self._length = MAX_TEXT
 
-    def _take_call(self, told: Mapping[str, Any]) -> None:
+    def _take_call(self, update: Mapping[str, Any]) -> None:
         self._progress()
-        call = self._called(told)
+        call = self._called(update)
         if not call.open:
             self._output.event("tool_result", id=call.id, tool=call.tool, status=call.status, text=shown(call.text))
 
-    def _called(self, told: Mapping[str, Any]) -> ToolCall:
+    def _called(self, update: Mapping[str, Any]) -> ToolCall:
         """Return the reported call. A new call drops the text before it, which is not the answer."""
-        if not self.calls.knows(told):
+        if not self.calls.knows(update):
             self._text, self._length, self._last_piece, self._message_id = [], 0, "", None
-        call = self.calls.take(told)
+        call = self.calls.take(update)
         if not call.told and (call.given or call.title):
             call.told = bool(call.given) or not call.open or call.status == "in_progress"
             if call.told:
@@ -217,10 +217,10 @@ class Turn:
                 if isinstance(own.get("error"), Mapping):
                     self._take_retry(own["error"])
 
-    def _take_retry(self, told: Mapping[str, Any]) -> None:
-        words = [told.get(key) for key in ("category", "message", "detail", "additionalDetails", "reason")]
+    def _take_retry(self, update: Mapping[str, Any]) -> None:
+        words = [update.get(key) for key in ("category", "message", "detail", "additionalDetails", "reason")]
         text = ": ".join(word for word in words if isinstance(word, str))
-        self.retry = {"text": shown(text) or "it asks again", "status": _status(told), "data": told}
+        self.retry = {"text": shown(text) or "it asks again", "status": _status(update), "data": update}
         self._output.event("retry", text=self.retry["text"])
 
 
@@ -231,4 +231,4 @@ def _status(value: object, depth: int = 0) -> int | None:
     for key in _STATUS_KEYS:
         if isinstance(value.get(key), int):
             return int(value[key])
-    return next((found for inner in value.values() if (found := _status(inner, depth + 1)) is not None), None)
+    return next((status for inner in value.values() if (status := _status(inner, depth + 1)) is not None), None)

@@ -30,11 +30,11 @@ class UsageTally:
 
     def take_chunk(self, meta: object) -> None:
         """Take the usage in a message chunk's metadata."""
-        found = meta.get("usage") if isinstance(meta, Mapping) else None
-        if isinstance(found, Mapping):
+        usage = meta.get("usage") if isinstance(meta, Mapping) else None
+        if isinstance(usage, Mapping):
             self._has_chunks = True
-            self._chunks[0] += _total(found, _INPUT[:1])
-            self._chunks[1] += _total(found, _OUTPUT)
+            self._chunks[0] += _total(usage, _INPUT[:1])
+            self._chunks[1] += _total(usage, _OUTPUT)
 
     def take_update(self, update: Mapping[str, Any]) -> None:
         """Take a usage update. Only its cost is read, as only dollars mean the same everywhere: the session's total."""
@@ -53,8 +53,8 @@ class UsageTally:
             try:
                 if os.stat(path).st_mtime >= since:  # noqa: PTH116
                     with open(path, "rb") as file:  # noqa: PTH123
-                        told = json.loads(file.read(_MAX_FILE))
-                    used, made = _at(told, where["input"]), _at(told, where["output"])
+                        usage = json.loads(file.read(_MAX_FILE))
+                    used, made = _at(usage, where["input"]), _at(usage, where["output"])
                     self._file = (used, made) if used is not None and made is not None else None
                     return
             except (OSError, ValueError):
@@ -78,25 +78,25 @@ class UsageTally:
         return {"input_tokens": counts[0], "output_tokens": counts[1]}
 
     def _counts(self, result: Mapping[str, Any]) -> tuple[int, int] | None:
-        found = result.get("usage")
-        if self._means == "gemini" or not isinstance(found, Mapping):
+        usage = result.get("usage")
+        if self._means == "gemini" or not isinstance(usage, Mapping):
             meta = result.get("_meta")
             quota = meta.get("quota") if isinstance(meta, Mapping) else None
-            found = quota.get("token_count") if isinstance(quota, Mapping) else None
-        if not isinstance(found, Mapping):
+            usage = quota.get("token_count") if isinstance(quota, Mapping) else None
+        if not isinstance(usage, Mapping):
             return None
-        used, made, whole = _total(found, _INPUT[:2]), _total(found, _OUTPUT), _total(found, ("totalTokens",))
+        used, made, whole = _total(usage, _INPUT[:2]), _total(usage, _OUTPUT), _total(usage, ("totalTokens",))
         # Some count cached tokens within the input and others beside it: the total shows which.
-        return (max(used, whole - made) if whole else _total(found, _INPUT)), made
+        return (max(used, whole - made) if whole else _total(usage, _INPUT)), made
 
 
-def _total(found: Mapping[str, Any], keys: tuple[str, ...]) -> int:
-    counts = (found.get(key) for key in keys)
+def _total(usage: Mapping[str, Any], keys: tuple[str, ...]) -> int:
+    counts = (usage.get(key) for key in keys)
     return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0)
 
 
-def _at(found: Any, place: str) -> int | None:
+def _at(value: Any, place: str) -> int | None:
     """Return the count at a dotted path of a document."""
     for key in place.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -85,15 +85,15 @@ def classify(
     known = _typed(failure)
     if known is not None:
         return failed(known, failure.message)
-    said = _words_of(failure)
+    words = _words_of(failure)
     if failure.kind == USAGE_LIMIT or failure.status == 429 or failure.category == "rate_limit":
         return _limited(failure, rejection, now_ms, zone, model)
-    if _NO_CREDIT.search(said):
+    if _NO_CREDIT.search(words):
         return failed(Reason.NO_CREDIT, failure.message)
     reason = by_status(failure.status) or _BY_CATEGORY.get(failure.category or "")
-    if reason is None and _LIMIT.search(said):
+    if reason is None and _LIMIT.search(words):
         return _limited(failure, rejection, now_ms, zone, model)
-    return failed(reason or by_words(said, _BY_WORDS) or Reason.AGENT_ERROR, failure.message)
+    return failed(reason or by_words(words, _BY_WORDS) or Reason.AGENT_ERROR, failure.message)
 
 
 def _words_of(failure: Failure) -> str:
@@ -116,24 +116,24 @@ def _limited(
 
     The service's own epoch is exact; a message has the time to the minute, without a date.
     """
-    said = _words_of(failure)
+    words = _words_of(failure)
     reset_at = rejection.reset_at if rejection is not None else None
     if reset_at is None:
-        reset_at = find_reset(said, failure.at_ms if failure.at_ms is not None else now_ms, zone)
-    if reset_at is None and _NO_CREDIT.search(said):
+        reset_at = find_reset(words, failure.at_ms if failure.at_ms is not None else now_ms, zone)
+    if reset_at is None and _NO_CREDIT.search(words):
         return failed(Reason.NO_CREDIT, failure.message)
-    family = _family_named(said, model)
-    named = (name for pattern, name in _WINDOWS if pattern.search(said))
+    family = _family_named(words, model)
+    named = (name for pattern, name in _WINDOWS if pattern.search(words))
     limit = rejection.limit if rejection is not None else None
     one_model = family is not None and family.startswith("claude-")
     limit = limit or (next(named, None) if family is None or one_model else f"seven_day_{family}")
     return replace(limited(failure.message, reset_at, limit), family=family or family_of(limit))
 
 
-def _family_named(said: str, model: str | None) -> str | None:
+def _family_named(message: str, model: str | None) -> str | None:
     """Return the model family, or the one model, whose limit the message names; None: it names none."""
-    for found in _FAMILY_LIMIT.finditer(said):
-        family = (found["family"] or found["whom"] or found["model"]).lower()
-        if found["whose"] or not found["family"] or in_family(model, family):
+    for match in _FAMILY_LIMIT.finditer(message):
+        family = (match["family"] or match["whom"] or match["model"]).lower()
+        if match["whose"] or not match["family"] or in_family(model, family):
             return family
     return None

@@ -173,10 +173,10 @@ class ClaudeEvents(RunEvents):
             is_its_own = is_synthetic or category is not None
             self.remark = "\n".join(text_of(block, "text") or "" for block in blocks) if is_its_own else None
         if category is None and not is_synthetic:
-            said = (text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
-            self.spoke = self.spoke or any(map(_has_words, said))
-        found = (self._take_block(block, at_ms, failed=bool(event.get("error"))) for block in blocks)
-        return [part for part in found if part is not None]
+            texts = (text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
+            self.spoke = self.spoke or any(map(_has_words, texts))
+        ends = (self._take_block(block, at_ms, failed=bool(event.get("error"))) for block in blocks)
+        return [part for part in ends if part is not None]
 
     def _take_block(self, block: Event, at_ms: int | None, *, failed: bool) -> Part | None:
         match block.get("type"):
@@ -200,20 +200,20 @@ class ClaudeEvents(RunEvents):
         """Take a user message: tool results, and texts of the program."""
         if isinstance(content, str):
             return [Part("notice", content, at_ms=at_ms)]
-        said = []
+        parts = []
         for block in content if isinstance(content, list) else []:
             if isinstance(block, dict) and block.get("type") == "tool_result":
-                said.append(self._take_tool_result(block, at_ms))
+                parts.append(self._take_tool_result(block, at_ms))
             elif isinstance(block, dict) and (text := text_of(block, "text")):
-                said.append(Part("notice", text, at_ms=at_ms))
-        return said
+                parts.append(Part("notice", text, at_ms=at_ms))
+        return parts
 
     def _take_tool_result(self, block: Event, at_ms: int | None) -> Part:
         key = text_of(block, "tool_use_id")
-        tool, said = self.tool_of(key), content_text(block.get("content"))
-        if key is not None and block.get("is_error") is True and (beyond := beyond_reach(said)) is not None:
+        tool, text = self.tool_of(key), content_text(block.get("content"))
+        if key is not None and block.get("is_error") is True and (beyond := beyond_reach(text)) is not None:
             self.beyond[key] = beyond
-        return Part("tool_result", said, tool, at_ms)
+        return Part("tool_result", text, tool, at_ms)
 
     def _take_denial(self, event: Event) -> None:
         key = text_of(event, "tool_use_id") or f"#{len(self.denied)}"
@@ -230,26 +230,26 @@ class ClaudeEvents(RunEvents):
         self.usage.take_result(event)
         # A streamed message has shown whether the model wrote it; for a lone result, its tokens show it.
         has_counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
-        said = (text_of(event, "result") or "").strip()
-        new = _has_words(said) and said != (self.message or "").strip()
+        text = (text_of(event, "result") or "").strip()
+        new = _has_words(text) and text != (self.message or "").strip()
         own = (new or has_counted) and not is_of_no_turn(event)
         self.spoke = self.spoke or own or bool(event.get("structured_output"))
         return self._told(event, at_ms)
 
     def _told(self, event: Event, at_ms: int | None) -> list[Part]:
         """Return what the log shows of a result."""
-        text, said = text_of(event, "result"), []
+        text, parts = text_of(event, "result"), []
         errors = [error for error in list_of(event, "errors") if isinstance(error, str)]
         if errors:
-            said.append(Part("error", "\n".join(errors), at_ms=at_ms))
+            parts.append(Part("error", "\n".join(errors), at_ms=at_ms))
         elif text is not None and text != self.message:
-            said.append(Part("error" if event.get("is_error") else "message", text, at_ms=at_ms))
+            parts.append(Part("error" if event.get("is_error") else "message", text, at_ms=at_ms))
         usage, dollars = event_of(event, "usage"), amount_of(event, "total_cost_usd")
         used = tokens_text(total(usage, *INPUT_FIELDS), count_of(usage, "output_tokens"), dollars)
         turns = count_of(event, "num_turns")
-        if told := ", ".join(part for part in (used, counted(turns, "turn") if turns is not None else "") if part):
-            said.append(Part("usage", told, at_ms=at_ms))
-        return said
+        if summary := ", ".join(part for part in (used, counted(turns, "turn") if turns is not None else "") if part):
+            parts.append(Part("usage", summary, at_ms=at_ms))
+        return parts
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the last turn's result; None without one."""
@@ -261,7 +261,7 @@ class ClaudeEvents(RunEvents):
         last = self.failure
         if self._has_succeeded(result):
             if (own := self._own_last_word(result)) is None:
-                return self.success([one.tool for one in self.denied.values() if one.tool not in _TALK])
+                return self.success([call.tool for call in self.denied.values() if call.tool not in _TALK])
             last = own
         failure = Failure(
             message=message_of(result) or (last.message if last is not None else ""),
@@ -287,8 +287,8 @@ class ClaudeEvents(RunEvents):
 
         No model wrote a ``<synthetic>`` message, so its words count.
         """
-        said = (text_of(result, "result") or "").strip()
-        if self.remark is None or said not in ("", self.remark.strip()):
+        text = (text_of(result, "result") or "").strip()
+        if self.remark is None or text not in ("", self.remark.strip()):
             return None
         if self.failure is not None:
             return self.failure
@@ -342,12 +342,12 @@ class ClaudeEvents(RunEvents):
         return replace(
             so_far,
             text=text_of(self.last, "result") if self._is_good(self.last) else None,
-            question=next((asked for one in self.denied.values() if (asked := _asked(one)) is not None), None),
+            question=next((asked for call in self.denied.values() if (asked := _asked(call)) is not None), None),
             denials=len(self.denied),
             denied=distinct(
-                _call(one, self.beyond.get(key))
-                for key, one in self.denied.items()
-                if not one.ruled and one.tool not in _TALK
+                _call(call, self.beyond.get(key))
+                for key, call in self.denied.items()
+                if not call.ruled and call.tool not in _TALK
             ),
         )
 
@@ -378,6 +378,6 @@ def _system(event: Event, at_ms: int | None) -> list[Part]:
         case "permission_denied":
             return [Part("notice", text_of(event, "message") or "denied", text_of(event, "tool_name"), at_ms)]
         case _:
-            if said := text_of(event, "content") or text_of(event, "message"):
-                return [Part("notice", said, at_ms=at_ms)]
+            if text := text_of(event, "content") or text_of(event, "message"):
+                return [Part("notice", text, at_ms=at_ms)]
     return []

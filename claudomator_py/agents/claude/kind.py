@@ -98,8 +98,8 @@ class Claude(EventKind):
         """Return why the agent's runs cannot be fenced: the hook comes with settings that some options replace."""
         flags = (flag for flag in WITHOUT_HOOKS if any(_is_flag(word, flag) for word in agent.extra_args))
         names = (name for name in MODES_WITHOUT_HOOKS if name in agent.env or name in agent.pass_env)
-        found = next(flags, None) or next(names, None)
-        return None if found is None else f"{found}, which it is started with, disables the fence's hook"
+        setting = next(flags, None) or next(names, None)
+        return None if setting is None else f"{setting}, which it is started with, disables the fence's hook"
 
     def events(self, request: LaunchRequest | None) -> ClaudeEvents:
         """Return an empty reader for the run's events."""

@@ -69,8 +69,8 @@ class Turns:
         """
         jobs = sum(due is None or due > at_ms for _, due in self._jobs.values())
         tasks = 0 if stopped else len(self._tasks)
-        found = {"scheduled job": jobs, "wake-up": int(self._wakes_at is not None), "background task": tasks}
-        return {what: number for what, number in found.items() if number}
+        counts = {"scheduled job": jobs, "wake-up": int(self._wakes_at is not None), "background task": tasks}
+        return {what: number for what, number in counts.items() if number}
 
     def take(self, event: Event, at_ms: int | None) -> None:
         """Take the next event. at_ms: when it was printed, in epoch milliseconds; None: unknown."""
@@ -154,9 +154,9 @@ class Turns:
 
 def _job(given: Event, made: Event, block: Event) -> tuple[str, int | None]:
     """Return the answer to the call that created a job, and when a one-time job is due, if known."""
-    said = " ".join((text_of(made, "id") or "", content_text(block.get("content"))))
+    text = " ".join((text_of(made, "id") or "", content_text(block.get("content"))))
     once = given.get("recurring") is False or made.get("recurring") is False
-    return said, count_of(made, "nextFireAt") if once else None
+    return text, count_of(made, "nextFireAt") if once else None
 
 
 def is_of_no_turn(result: Event) -> bool:

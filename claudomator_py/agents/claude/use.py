@@ -187,17 +187,17 @@ def windows_of(info: Event) -> dict[str, WindowUse]:
     named = text_of(info, "rateLimitType")
     if named is not None and named not in told:
         told[named] = info
-    found = {}
+    value = {}
     for name, window in list(told.items())[:_MAX_WINDOWS]:
         used, resets_at = amount_of(window, "utilization"), epoch_ms(window.get("resetsAt"))
         if used is None and window.get("status") == "rejected":
             used = 1.0
         if used is not None and resets_at is not None:
-            found[storable(name)[:_MAX_NAME]] = WindowUse(used=used, resets_at=resets_at, family=family_of(name))
-    return found
+            value[storable(name)[:_MAX_NAME]] = WindowUse(used=used, resets_at=resets_at, family=family_of(name))
+    return value
 
 
 def family_of(window: str | None) -> str | None:
     """Return the model family that the window is for; None: all models."""
-    found = _FAMILY_WINDOW.fullmatch(window or "")
-    return _FAMILY_BY_WINDOW.get(window or "") or (found[1].lower().replace("_", "-") if found else None)
+    match = _FAMILY_WINDOW.fullmatch(window or "")
+    return _FAMILY_BY_WINDOW.get(window or "") or (match[1].lower().replace("_", "-") if match else None)

@@ -154,16 +154,16 @@ class CodexEvents(RunEvents):
             self.is_telling = True
         elif self.is_telling and not _LOG_LINE.match(line):
             self.fenced[-1].lines.append(line)
-        elif found := _COMPLAINT.match(line):
-            self.complaints = [*self.complaints, found["message"]][-_COMPLAINTS:]
+        elif match := _COMPLAINT.match(line):
+            self.complaints = [*self.complaints, match["message"]][-_COMPLAINTS:]
         else:
             self.talks = self.talks or line.startswith(_BANNER)
             self.complaints = [] if self.talks else self.complaints
 
     def _note_item(self, item: Event) -> None:
         self.answered = self.answered or item.get("type") not in (None, "error")
-        said = item.get("type") == "agent_message" and not is_blank(text_of(item, "text") or "")
-        self.spoke = self.spoke or said
+        value = item.get("type") == "agent_message" and not is_blank(text_of(item, "text") or "")
+        self.spoke = self.spoke or value
         call_id, tool = text_of(item, "id"), _tool(item)
         if tool not in (None, _PLAN) and (call_id is None or self.tool_of(call_id) is None):
             self.called(call_id, tool)
@@ -200,10 +200,10 @@ class CodexEvents(RunEvents):
         return Part("notice" if passing else "error", message or shown(event))
 
     def _take_failure(self, event: Event) -> list[Part]:
-        said = text_of(event_of(event, "error"), "message")
+        error_text = text_of(event_of(event, "error"), "message")
         self.completed = False
-        self.failure = said or self.error or "its turn failed, and it did not say why"
-        message = said or shown(event)
+        self.failure = error_text or self.error or "its turn failed, and it did not say why"
+        message = error_text or shown(event)
         return [] if message == self.told_error else [Part("error", message)]
 
     def is_log(self, line: bytes) -> bool:
@@ -252,7 +252,7 @@ class CodexEvents(RunEvents):
             text=self.answer if succeeded else None,
             tokens=self._tokens(),
             model=self._model,
-            denied=distinct(one.call for one in self.fenced),
+            denied=distinct(entry.call for entry in self.fenced),
             denials=self._denials,
         )
 
@@ -307,8 +307,8 @@ def _reset(headers: str) -> int | None:
     windows: dict[str, dict[str, float]] = {}
     for window, what, value in _WINDOW.findall(headers):
         windows.setdefault(window, {})[what] = float(value)
-    used_up = [told for told in windows.values() if told.get("used-percent", 0) >= _ALL_USED]
-    return max((reset for told in used_up if (reset := epoch_ms(told.get("reset-at"))) is not None), default=None)
+    used_up = [window for window in windows.values() if window.get("used-percent", 0) >= _ALL_USED]
+    return max((reset for window in used_up if (reset := epoch_ms(window.get("reset-at"))) is not None), default=None)
 
 
 def _less(total: int | None, prior: int | None) -> int | None:

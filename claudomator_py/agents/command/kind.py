@@ -73,7 +73,7 @@ class CommandAgent:
 
 def _names(agent: AgentSpec) -> set[str]:
     words = (*agent.command, *agent.extra_args)
-    return {found[1] for word in words for found in _PLACEHOLDER.finditer(word) if found[1] is not None}
+    return {match[1] for word in words for match in _PLACEHOLDER.finditer(word) if match[1] is not None}
 
 
 def _problem(agent: AgentSpec) -> str | None:
@@ -98,7 +98,7 @@ def _check_model(agent: AgentSpec, model: str | None) -> None:
 
 
 def _fill(word: str, values: dict[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] is not None else found[0][0], word)
+    return _PLACEHOLDER.sub(lambda match: values[match[1]] if match[1] is not None else match[0][0], word)
 
 
 KIND = CommandAgent()

@@ -49,29 +49,29 @@ class CommandReader:
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """Return the run's outcome. Without an exit code, nothing says that it succeeded."""
         printed = self._tails["stdout"].text()
-        found = _found(printed, self._says.result) if self._says.result is not None else None
+        result = _found(printed, self._says.result) if self._says.result is not None else None
         ended_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         verdict = verdict_of(
-            None, exit_record, lambda record: self._by_exit(record, printed, found is not None, ended_ms)
+            None, exit_record, lambda record: self._by_exit(record, printed, result is not None, ended_ms)
         )
-        answer = (found or _AnswerFields()) if self._says.result is not None else _AnswerFields(printed or None)
+        answer = (result or _AnswerFields()) if self._says.result is not None else _AnswerFields(printed or None)
         text = answer.text if verdict.status is OutcomeStatus.SUCCEEDED or self._says.result is None else None
         return outcome(verdict, Result(text=text, tokens=answer.tokens, cost_usd=answer.cost_usd))
 
     def _by_exit(self, record: ExitRecord, printed: str, has_answer: bool, now_ms: int) -> RunVerdict:
-        said = self._tails["stderr"].text()
-        if (line := self._limit(said) or self._limit(printed)) is not None:
+        text = self._tails["stderr"].text()
+        if (line := self._limit(text) or self._limit(printed)) is not None:
             return limited(line, find_reset(line, now_ms, self._zone))
         code = record.exit_code or 0
         named = self._says.exit_codes.get(code)
         reason = None if named is None else Reason(named)
-        detail = said or (shortened(printed, MAX_DETAIL) if reason is not None else "")
+        detail = text or (shortened(printed, MAX_DETAIL) if reason is not None else "")
         if reason is Reason.RATE_LIMITED:
             return limited(detail or f"it exited with {code}", find_reset(detail, now_ms, self._zone))
         if reason is not None:
             return failed(reason, detail or f"it exited with {code}")
         if code != 0:
-            return failed(Reason.AGENT_ERROR, said or f"it exited with {code} and wrote nothing to stderr")
+            return failed(Reason.AGENT_ERROR, text or f"it exited with {code} and wrote nothing to stderr")
         if self._says.result is not None and not has_answer:
             return failed(Reason.NO_ANSWER, f"it exited with 0, but printed no {self._says.result.text}")
         return RunVerdict(OutcomeStatus.SUCCEEDED)
@@ -98,16 +98,16 @@ class _AnswerFields:
 
 def _found(printed: str, result: ProgramResult) -> _AnswerFields | None:
     """Return the last answer in the output, with the last usage; None: there is no answer."""
-    found, has_answer = _AnswerFields(), False
+    fields, has_answer = _AnswerFields(), False
     for document in _documents(printed, result.format):
         text = _at(document, result.text)
         if isinstance(text, str) and text.strip():
-            found.text, has_answer = readable(text), True
+            fields.text, has_answer = readable(text), True
         usage = _at(document, result.usage) if result.usage is not None else None
         if isinstance(usage, Mapping):
-            found.tokens = Tokens(input=_count(usage, _INPUT), output=_count(usage, _OUTPUT))
-            found.cost_usd = _amount(usage)
-    return found if has_answer else None
+            fields.tokens = Tokens(input=_count(usage, _INPUT), output=_count(usage, _OUTPUT))
+            fields.cost_usd = _amount(usage)
+    return fields if has_answer else None
 
 
 def _documents(printed: str, form: ResultFormat) -> Iterator[Any]:
@@ -134,10 +134,13 @@ def _at(document: Any, path: str) -> Any:
 def _count(usage: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     counts = (usage.get(name) for name in names)
     return next(
-        (one for one in counts if isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**53), None
+        (count for count in counts if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53),
+        None,
     )
 
 
 def _amount(usage: Mapping[str, Any]) -> float | None:
     amounts = (usage.get(name) for name in _COST)
-    return next((float(one) for one in amounts if isinstance(one, int | float) and not isinstance(one, bool)), None)
+    return next(
+        (float(amount) for amount in amounts if isinstance(amount, int | float) and not isinstance(amount, bool)), None
+    )

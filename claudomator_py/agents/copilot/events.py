@@ -112,8 +112,8 @@ class CopilotEvents(RunEvents):
         if text_of(error, "code") in _DENIED:
             self.denied.append(tool)
             self.rules.append(denied_call(tool, given, _rule(tool, given)))
-        said = text_of(event_of(data, "result"), "content") or text_of(error, "message") or ""
-        return Part("tool_result", said, tool)
+        text = text_of(event_of(data, "result"), "content") or text_of(error, "message") or ""
+        return Part("tool_result", text, tool)
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.last is None:
@@ -169,11 +169,11 @@ def _rule(tool: str, given: Event) -> str | None:
 
 
 def _shell_rule(command: str) -> str | None:
-    found = command.split()
-    if not found or _WORD.fullmatch(found[0]) is None:
+    words = command.split()
+    if not words or _WORD.fullmatch(words[0]) is None:
         return None
-    if found[0] in _BY_SUBCOMMAND:
-        if len(found) < 2 or _WORD.fullmatch(found[1]) is None or found[1].startswith("-"):
+    if words[0] in _BY_SUBCOMMAND:
+        if len(words) < 2 or _WORD.fullmatch(words[1]) is None or words[1].startswith("-"):
             return None
-        return f"shell({found[0]} {found[1]}:*)"
-    return f"shell({found[0]}:*)"
+        return f"shell({words[0]} {words[1]}:*)"
+    return f"shell({words[0]}:*)"

@@ -45,5 +45,5 @@ def by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> RunVer
 def complaint_of(stderr: str) -> str:
     """Return the part of stderr that says what went wrong: its end, also for a usage error."""
     own = "\n".join(line for line in stderr.splitlines() if not line.startswith((TOOL_FAILED, *_CHATTER)))
-    _, found, after = own.rpartition(_FAILED_REQUEST)
-    return found + after if found else own[-COMPLAINT:]
+    _, cause, after = own.rpartition(_FAILED_REQUEST)
+    return cause + after if cause else own[-COMPLAINT:]

@@ -134,8 +134,8 @@ class GeminiEvents(RunEvents):
             self.attempt += f"\n{line}"
         else:
             self.attempt = ""
-        if found := _SLEEP.search(self.attempt):
-            self.sleep = _Sleep(self.attempt, int(found[1]), self.told_failures)
+        if match := _SLEEP.search(self.attempt):
+            self.sleep = _Sleep(self.attempt, int(match[1]), self.told_failures)
             self.attempt = ""
 
     def _take_time(self, at_ms: int | None) -> None:
@@ -147,12 +147,12 @@ class GeminiEvents(RunEvents):
 
     def _take_message(self, event: Event, at_ms: int | None) -> Part:
         self.error, self.stopped, self.answered, self.terminal_event = None, None, True, None
-        said = text_of(event, "content") or ""
-        self.spoke = self.spoke or not is_blank(said)
-        self.answer = self.answer + said if event.get("delta") else said
+        text = text_of(event, "content") or ""
+        self.spoke = self.spoke or not is_blank(text)
+        self.answer = self.answer + text if event.get("delta") else text
         if len(self.answer) > 8 * MAX_TEXT:
             self.answer = shortened(self.answer, 4 * MAX_TEXT)
-        return Part("message", said, None, at_ms, partial=event.get("delta") is True)
+        return Part("message", text, None, at_ms, partial=event.get("delta") is True)
 
     def _take_call(self, event: Event, at_ms: int | None) -> Part:
         self.answered, self.terminal_event = True, None
@@ -176,8 +176,8 @@ class GeminiEvents(RunEvents):
         if kind in ("tool_not_registered", "policy_violation") or _DENIED.search(message[:500]):
             fenced = fenced_call(name, given, beyond_reach(message))
             self._take_denial(name, given, fenced, unknown=kind == "tool_not_registered")
-        said = content_text(event.get("output")) or message
-        return Part("tool_result", said or shown(event.get("status")), self.tool_of(tool_id), at_ms)
+        output = content_text(event.get("output")) or message
+        return Part("tool_result", output or shown(event.get("status")), self.tool_of(tool_id), at_ms)
 
     def _take_denial(self, name: str, given: Event, fenced: Denied | None, *, unknown: bool) -> None:
         self.denied.append(name)
@@ -190,28 +190,30 @@ class GeminiEvents(RunEvents):
 
     def _take_result(self, event: Event, at_ms: int | None) -> list[Part]:
         self._end_turn(event)
-        said = []
+        parts = []
         if event.get("status") != "success":
             message = text_of(event_of(event, "error"), "message")
-            said.append(Part("error", message or shown(event), at_ms=at_ms))
+            parts.append(Part("error", message or shown(event), at_ms=at_ms))
         stats = event_of(event, "stats")
         if used := tokens_text(count_of(stats, "input_tokens"), count_of(stats, "output_tokens")):
-            said.append(Part("usage", used, at_ms=at_ms))
-        return said
+            parts.append(Part("usage", used, at_ms=at_ms))
+        return parts
 
     def _end_turn(self, event: Event) -> None:
         self.terminal_event, self.stats = event, event_of(event, "stats")
-        told = (one for one in list_of(event, "warnings") if isinstance(one, str) and _STOPPED.match(one))
-        self.stopped = next(told, self.stopped)
+        warnings = (
+            warning for warning in list_of(event, "warnings") if isinstance(warning, str) and _STOPPED.match(warning)
+        )
+        self.stopped = next(warnings, self.stopped)
         # -o json prints nothing else: there, output tokens prove that the model worked.
         counted = event.get("type") is None and (_tokens(self.stats).output or 0) > 0
         self.spoke = self.spoke or not is_blank(self.answer) or counted
 
     def _take_printed(self, text: str) -> None:
         plain = text.replace("\n", "").isprintable()  # skips a costly pass over megabytes of output
-        for found in _PRINTED_SLEEP.finditer(text if plain else readable(text)):
+        for match in _PRINTED_SLEEP.finditer(text if plain else readable(text)):
             if len(self.printed_sleeps) <= _MAX_PRINTED:
-                self.printed_sleeps.add(int(found[1]))
+                self.printed_sleeps.add(int(match[1]))
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
         """Return the limit that it sleeps in; None: it does not. The order of stdout and stderr is unknown, but a sleep
@@ -273,11 +275,11 @@ class GeminiEvents(RunEvents):
         """Return the verdict with the name of its limit and the model it applies to."""
         if verdict.status is not OutcomeStatus.LIMITED:
             return verdict
-        said = verdict.detail or ""
-        name = next((name for pattern, name in _LIMITS if pattern.search(said)), None)
-        if metric := _METRIC.search(said):
+        detail = verdict.detail or ""
+        name = next((name for pattern, name in _LIMITS if pattern.search(detail)), None)
+        if metric := _METRIC.search(detail):
             return replace(verdict, limit=name, family="-".join(metric["model"].lower().split()))
-        own = self._ran_model if _ITS_MODEL.search(said) else None
+        own = self._ran_model if _ITS_MODEL.search(detail) else None
         return replace(verdict, limit=name, family=verdict.family or own)
 
     @property

@@ -47,9 +47,9 @@ class HubEvents(ClientEvents):
                 return [Part("notice", shown(event.get("text")))]
             case "end":
                 self.end = event
-                said = text_of(event, "text") or text_of(event, "error") or ""
-                part = Part("message", said) if event.get("outcome") == "completed" else Part("error", said)
-                return [part] if said else []
+                body = text_of(event, "text") or text_of(event, "error") or ""
+                part = Part("message", body) if event.get("outcome") == "completed" else Part("error", body)
+                return [part] if body else []
         return []
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:

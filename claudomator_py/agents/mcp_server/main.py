@@ -108,8 +108,8 @@ def serve(source: BinaryIO, sink: BinaryIO, server: Server) -> None:
             while line and not line.endswith(b"\n"):
                 line = source.readline(MAX_LINE_LENGTH)
             _write(sink, _error(None, INVALID_REQUEST, f"a message of more than {MAX_LINE_LENGTH} bytes"))
-        elif line.strip() and (said := reply(line, server)) is not None:
-            _write(sink, said)
+        elif line.strip() and (answer := reply(line, server)) is not None:
+            _write(sink, answer)
 
 
 def reply(line: bytes, server: Server) -> dict[str, Any] | None:

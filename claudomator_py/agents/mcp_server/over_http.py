@@ -92,8 +92,8 @@ class HttpServer:
         length = headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MAX_LINE_LENGTH:
             return _response(413)
-        said = reply(source.read(int(length)), self._server)
-        return _response(202, last=False) if said is None else _response(200, said, last=False)
+        answer = reply(source.read(int(length)), self._server)
+        return _response(202, last=False) if answer is None else _response(200, answer, last=False)
 
 
 def _let_go(connection: socket.socket) -> None:

@@ -97,15 +97,15 @@ class OpencodeEvents(RunEvents):
             case "step_start":
                 self.finish, self.answer, self.error = None, "", None
             case "text":
-                said = text_of(part, "text") or ""
+                text = text_of(part, "text") or ""
                 if self.finish is not None:
                     # Outside any step the text is the program's, as after the conversation was compacted.
                     self.finish = None
-                    return [Part("notice", said, at_ms=at_ms)]
+                    return [Part("notice", text, at_ms=at_ms)]
                 self.answered = True
-                self.spoke = self.spoke or not is_blank(said)
-                self.answer = shortened(f"{self.answer}\n\n{said}" if self.answer else said, 2 * MAX_TEXT)
-                return [Part("message", said, at_ms=at_ms)]
+                self.spoke = self.spoke or not is_blank(text)
+                self.answer = shortened(f"{self.answer}\n\n{text}" if self.answer else text, 2 * MAX_TEXT)
+                return [Part("message", text, at_ms=at_ms)]
             case "reasoning":
                 return [Part("thinking", text_of(part, "text") or "", at_ms=at_ms)]
             case "tool_use":
@@ -119,13 +119,13 @@ class OpencodeEvents(RunEvents):
     def take_stderr(self, line: str) -> None:
         if logged := _logged(line):
             self.logged = logged
-        elif found := _COMPLAINT.match(line):
-            self.complaint = found["message"]
+        elif match := _COMPLAINT.match(line):
+            self.complaint = match["message"]
 
     def _take_tool(self, part: Event, at_ms: int | None) -> list[Part]:
         state, tool = event_of(part, "state"), text_of(part, "tool")
-        said = text_of(state, "error") or ""
-        error, fenced = said[:500], fenced_call(tool or "", event_of(state, "input"), beyond_reach(said))
+        text = text_of(state, "error") or ""
+        error, fenced = text[:500], fenced_call(tool or "", event_of(state, "input"), beyond_reach(text))
         if state.get("status") == "error" and fenced is not None:
             self.rejected.append(tool or "a tool")
             self.calls.append(fenced)
@@ -192,8 +192,8 @@ class OpencodeEvents(RunEvents):
         if not self.anything:
             own = self._own_log
             complaint = self.complaint or (own.message if own is not None else "")
-            if not complaint and (told := _NO_MODEL.search(f"{ending.stderr}\n{ending.stdout}")):
-                complaint = told[0]
+            if not complaint and (match := _NO_MODEL.search(f"{ending.stderr}\n{ending.stdout}")):
+                complaint = match[0]
             if complaint:
                 return classify(complaint, _RULES, ending.printed_ms)
         if self.finish is not None and self.finish != _CALLS:
@@ -235,11 +235,11 @@ def _judge(error: Event, logged: _Logged | None, printed_ms: int) -> RunVerdict:
     if name in _BY_NAME:
         return failed(_BY_NAME[name], message)
     body = text_of(data, "responseBody")
-    told = f"{message}\n{body}" if body is not None and body not in message else message
-    verdict = classify(told, _RULES, printed_ms, status=count_of(data, "statusCode"))
+    match = f"{message}\n{body}" if body is not None and body not in message else message
+    verdict = classify(match, _RULES, printed_ms, status=count_of(data, "statusCode"))
     if verdict.status is not OutcomeStatus.LIMITED:
         return verdict
-    return limited(told, _retry_at(event_of(data, "responseHeaders"), printed_ms) or find_reset(told, printed_ms))
+    return limited(match, _retry_at(event_of(data, "responseHeaders"), printed_ms) or find_reset(match, printed_ms))
 
 
 def _retry_at(headers: Mapping[str, object], printed_ms: int) -> int | None:

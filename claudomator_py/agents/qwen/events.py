@@ -111,8 +111,8 @@ class QwenEvents(RunEvents):
 
     def take_stderr(self, line: str) -> None:
         self.complaint = self.complaint or line or None
-        if (found := _RETRYING.match(line)) is not None:
-            self.retrying = found[1]
+        if (match := _RETRYING.match(line)) is not None:
+            self.retrying = match[1]
 
     def _take_retry(self, data: Event) -> list[Part]:
         self.waits = True
@@ -135,12 +135,12 @@ class QwenEvents(RunEvents):
         used, made = count_of(usage, "input_tokens") or 0, count_of(usage, "output_tokens") or 0
         self.input, self.output = self.input + used, self.output + made
         blocks = [block for block in list_of(message, "content") if isinstance(block, dict)]
-        said = "".join(text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
-        is_answer = used + made > 0 and _EMPTY.fullmatch(said) is None
-        self.failure = None if is_answer else _FAILED_REQUEST.search(said, max(0, said.rfind(_FAILED_MARK)))
+        join = "".join(text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
+        is_answer = used + made > 0 and _EMPTY.fullmatch(join) is None
+        self.failure = None if is_answer else _FAILED_REQUEST.search(join, max(0, join.rfind(_FAILED_MARK)))
         self.answered = self.answered or (self.failure is None and bool(blocks))
-        found = (self._take_block(block) for block in blocks)
-        return [part for part in found if part is not None]
+        ends = (self._take_block(block) for block in blocks)
+        return [part for part in ends if part is not None]
 
     def _take_block(self, block: Event) -> Part | None:
         match block.get("type"):
@@ -161,10 +161,10 @@ class QwenEvents(RunEvents):
     def _take_tool_result(self, block: Event) -> Part:
         call_id = text_of(block, "tool_use_id")
         self.question = self.asked.pop(call_id or "", self.question)  # unattended, so nobody answered
-        said = content_text(block.get("content"))
-        if call_id is not None and block.get("is_error") is True and (beyond := beyond_reach(said)) is not None:
+        output = content_text(block.get("content"))
+        if call_id is not None and block.get("is_error") is True and (beyond := beyond_reach(output)) is not None:
             self.beyond[call_id] = beyond
-        return Part("tool_result", said, self.tool_of(call_id))
+        return Part("tool_result", output, self.tool_of(call_id))
 
     def _take_result(self, event: Event) -> list[Part]:
         self.last, self.ended = event, True
@@ -176,16 +176,16 @@ class QwenEvents(RunEvents):
                 self.denied.append(tool)
                 beyond = self.beyond.get(text_of(denial, "tool_use_id") or "")
                 self.calls.append(fenced_call(tool, given, beyond) or denied_call(tool, given, tool))
-        said = []
+        parts = []
         error, text = text_of(event_of(event, "error"), "message"), text_of(event, "result")
         if error is not None:
-            said.append(Part("error", error))
+            parts.append(Part("error", error))
         elif text is not None and text != self.message:
-            said.append(Part("error" if event.get("is_error") else "message", text))
+            parts.append(Part("error" if event.get("is_error") else "message", text))
         usage = event_of(event, "usage")
         if used := tokens_text(count_of(usage, "input_tokens"), count_of(usage, "output_tokens")):
-            said.append(Part("usage", used))
-        return said
+            parts.append(Part("usage", used))
+        return parts
 
     @property
     def _succeeded(self) -> bool:

@@ -68,11 +68,11 @@ class SimulatedEvents(ClientEvents):
         self.end = event
         self.answered = self.answered or event.get("outcome") in ("success", "question")
         error = text_of(event, "error")
-        said = [Part("error" if error else "message", error or text_of(event, "text") or shown(event))]
+        parts = [Part("error" if error else "message", error or text_of(event, "text") or shown(event))]
         tokens = _tokens(event)
         if used := tokens_text(tokens.input, tokens.output, amount_of(event, "cost_usd")):
-            said.append(Part("usage", used))
-        return said
+            parts.append(Part("usage", used))
+        return parts
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the last event; None without one."""
@@ -94,13 +94,13 @@ class SimulatedEvents(ClientEvents):
 
     def result(self) -> Result:
         end = self.end or {}
-        told = self.progress if self.end is None else end
+        payload = self.progress if self.end is None else end
         text = text_of(end, "text")
         return Result(
             conversation_id=self.conversation_id,
             text=text,
-            tokens=_tokens(told),
-            cost_usd=amount_of(told, "cost_usd"),
+            tokens=_tokens(payload),
+            cost_usd=amount_of(payload, "cost_usd"),
             question=text if end.get("outcome") == "question" else None,
             denied=distinct(self.denied),
             denials=len(self.denied),

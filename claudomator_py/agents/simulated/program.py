@@ -126,11 +126,11 @@ def main() -> int:
             prompts, os.environ.get("CLAUDOMATOR_SIMULATED_SCRIPT"), int(attempt) if attempt.isdecimal() else 1
         )
         step = perform(parse(line), given.allow)
-        told = {"conversation": given.conversation, "resumed": given.resume, "model": given.model, "prompt": prompt}
+        reply = {"conversation": given.conversation, "resumed": given.resume, "model": given.model, "prompt": prompt}
         turn = 0
         while step.service is not None:
             turn += 1
-            answer = ask(step.service, {**told, "attempt": attempt, "turn": turn})
+            answer = ask(step.service, {**reply, "attempt": attempt, "turn": turn})
             step = perform(parse(answer), given.allow)
     except Unreachable as error:
         end(outcome="network", error=f"{LABEL} {error}")
@@ -152,7 +152,7 @@ def perform(step: Step, allowed: list[str]) -> Step:
     return step
 
 
-def ask(service: str, told: dict[str, object]) -> str:
+def ask(service: str, question: dict[str, object]) -> str:
     """Return the line that the service answers with. Raises ScriptError for an invalid address, and Unreachable."""
     from http.client import HTTPConnection, HTTPException
     from urllib.parse import urlsplit
@@ -166,7 +166,7 @@ def ask(service: str, told: dict[str, object]) -> str:
         remedy = "write for example service=http://127.0.0.1:8000/home"
         raise ScriptError(f"{service!r} is no address: {error}; {remedy}") from error
     named = {"run": os.environ.get("CLAUDOMATOR_RUN"), "task": os.environ.get("CLAUDOMATOR_TASK")}
-    body = json.dumps({**told, **named})
+    body = json.dumps({**question, **named})
     try:
         connection.request("POST", address.path or "/", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
@@ -260,19 +260,19 @@ def set_field(step: Step, key: str, value: str) -> None:
 
 def set_outcome(step: Step, value: str) -> None:
     """Set the outcome and the reset. Raises ScriptError."""
-    found = _OUTCOME.fullmatch(value)
-    if found is None or found[1] not in OUTCOMES:
+    match = _OUTCOME.fullmatch(value)
+    if match is None or match[1] not in OUTCOMES:
         raise ScriptError(f"unknown outcome {value!r}; there are {', '.join(OUTCOMES)}")
-    step.outcome = found[1]
-    step.reset = seconds(found[2]) if found[2] is not None else None
+    step.outcome = match[1]
+    step.reset = seconds(match[2]) if match[2] is not None else None
 
 
 def seconds(text: str) -> float:
     """Return a duration such as 200ms, 2s, 10m, 1h. Raises ScriptError."""
-    found = re.fullmatch(r"(\d{1,9})(ms|s|m|h|d)", text)
-    if found is None:
+    match = re.fullmatch(r"(\d{1,9})(ms|s|m|h|d)", text)
+    if match is None:
         raise ScriptError(f"{text!r} is not a duration; write for example 200ms, 2s or 10m")
-    return int(found[1]) * _UNIT_S[found[2]]
+    return int(match[1]) * _UNIT_S[match[2]]
 
 
 def wait(step: Step) -> None:
@@ -286,12 +286,12 @@ def wait(step: Step) -> None:
 
 def used(step: Step, share: float = 1.0) -> dict[str, object]:
     """Return the tokens and dollars to report, or that share of them."""
-    found: dict[str, object] = {}
+    value: dict[str, object] = {}
     if step.tokens is not None:
-        found["tokens"] = {"input": int(step.tokens[0] * share), "output": int(step.tokens[1] * share)}
+        value["tokens"] = {"input": int(step.tokens[0] * share), "output": int(step.tokens[1] * share)}
     if step.cost is not None:
-        found["cost_usd"] = step.cost * share
-    return found
+        value["cost_usd"] = step.cost * share
+    return value
 
 
 def write(name: str, text: str) -> None:

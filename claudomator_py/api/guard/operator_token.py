@@ -55,14 +55,14 @@ def read_token(path: Path) -> str:
             f"{path} cannot be read ({error.strerror}). Delete it; a new token is created at the next start."
         ) from error
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        fstat = os.fstat(descriptor)
+        if not stat.S_ISREG(fstat.st_mode):
             raise TokenFileError(f"{path} is not a regular file. Delete it; a new token is created at the next start.")
-        if found.st_uid != os.geteuid():
+        if fstat.st_uid != os.geteuid():
             raise TokenFileError(
                 f"{path} belongs to another user. Delete it; a new token is created at the next start."
             )
-        if stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_IMODE(fstat.st_mode) & 0o077:
             raise TokenFileError(
                 f"{path} can be read by other users, so its token may be known. "
                 "Delete it; a new token is created at the next start."

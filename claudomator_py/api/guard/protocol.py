@@ -56,8 +56,8 @@ class Parser(h11.Connection):
 
 
 def _check_head(received: bytes) -> None:
-    found = _END.search(received, 0, HEAD_BYTES)
-    end = found.end() if found else len(received)
+    match = _END.search(received, 0, HEAD_BYTES)
+    end = match.end() if match else len(received)
     if end > HEAD_BYTES or received.count(b"\n", 0, end) > HEADERS + _OTHER_LINES:
         raise h11.RemoteProtocolError("head too large", error_status_hint=431)
 

@@ -125,8 +125,8 @@ def needed_by(route: APIRoute, method: str) -> Needed | None:
     """Return what the route requires of a principal; None: undeclared."""
     if route.include_in_schema:
         return OPERATIONS.get(route.operation_id or "")
-    found = PAGES.get(f"{method} {route.path}")
-    return OPERATIONS.get(found) if isinstance(found, str) else found
+    page = PAGES.get(f"{method} {route.path}")
+    return OPERATIONS.get(page) if isinstance(page, str) else page
 
 
 def check_all(routes: Iterable[BaseRoute], permitted: Callable[..., Any]) -> None:
@@ -137,7 +137,7 @@ def check_all(routes: Iterable[BaseRoute], permitted: Callable[..., Any]) -> Non
             lacking.append(str(route))
             continue
         lacking += [f"{method} {route.path}" for method in route.methods or () if needed_by(route, method) is None]
-        if permitted not in {one.dependency for one in route.dependencies}:
+        if permitted not in {dependency.dependency for dependency in route.dependencies}:
             unguarded.append(route.path)
     if lacking:
         raise ValueError(f"routes without a role: {', '.join(sorted(lacking))}")

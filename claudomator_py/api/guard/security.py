@@ -193,11 +193,11 @@ class Security:
         hosts = headers.all(b"host")
         host = hosts[0].decode("latin-1").lower() if len(hosts) == 1 else ""
         if host not in self._authorities and not (over_unix and host == UNIX_HOST):
-            said = f"The Host {shown(host)!r}" if host else "A request without exactly one Host"
+            problem = f"The Host {shown(host)!r}" if host else "A request without exactly one Host"
             raise Refused(
                 421,
                 "wrong_host",
-                f"{said} is not a name of this daemon.",
+                f"{problem} is not a name of this daemon.",
                 "Use the URL that the daemon printed at its start.",
             )
         return host

@@ -102,8 +102,8 @@ class Sessions:
         self._lock = threading.Lock()
         self._listeners: tuple[Callable[[], None], ...] = ()
         known = self._kept(clock())
-        self._by_hash = {one.hash: one for one in known}
-        self._written_ms = {one.id: one.used_ms for one in known}
+        self._by_hash = {session.hash: session for session in known}
+        self._written_ms = {session.id: session.used_ms for session in known}
 
     def on_end(self, callback: Callable[[], None]) -> None:
         """Call callback after sessions have ended, on any thread. It must be quick and must not block."""
@@ -127,7 +127,7 @@ class Sessions:
             used_ms=now_ms,
             expires_ms=now_ms + IDLE_MS,
         )
-        surplus = [one.id for one in self.all()[MAX_SESSIONS - 1 :]]
+        surplus = [session.id for session in self.all()[MAX_SESSIONS - 1 :]]
         if surplus:
             self.end(surplus, principal_id)
 
@@ -164,8 +164,8 @@ class Sessions:
         """Return the valid sessions, the one used last first."""
         now_ms = self._clock()
         with self._lock:
-            current = [one for one in self._by_hash.values() if one.expires_ms > now_ms]
-        return sorted(current, key=lambda one: (-one.used_ms, one.id))
+            current = [session for session in self._by_hash.values() if session.expires_ms > now_ms]
+        return sorted(current, key=lambda session: (-session.used_ms, session.id))
 
     def end(self, session_ids: Collection[str], by: str) -> None:
         """End sessions at once, and durably on return. by: the principal that ends them.
@@ -173,7 +173,7 @@ class Sessions:
         Raises Unavailable; then they have ended, but a restart of the daemon brings them back.
         """
         with self._lock:
-            self._by_hash = {key: one for key, one in self._by_hash.items() if one.id not in session_ids}
+            self._by_hash = {key: session for key, session in self._by_hash.items() if session.id not in session_ids}
         for callback in self._listeners:
             callback()
         now_ms = self._clock()
@@ -208,8 +208,8 @@ class Sessions:
             log.debug("the use of a session is not written: %s", error)
 
     def _drop_expired(self, now_ms: int) -> None:
-        self._by_hash = {key: one for key, one in self._by_hash.items() if one.expires_ms > now_ms}
-        ids = {one.id for one in self._by_hash.values()}
+        self._by_hash = {key: session for key, session in self._by_hash.items() if session.expires_ms > now_ms}
+        ids = {session.id for session in self._by_hash.values()}
         self._written_ms = {key: value for key, value in self._written_ms.items() if key in ids}
 
 

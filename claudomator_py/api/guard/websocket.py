@@ -262,11 +262,11 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         """Tell the client why the connection ends, and discard further input for a moment: closing at once, with bytes
         unread, would reset the connection, and the client might never read the reason.
         """
-        said = self.conn.close_sent
-        if said is None:  # the handshake is incomplete, so nobody can be told
+        close_sent = self.conn.close_sent
+        if close_sent is None:  # the handshake is incomplete, so nobody can be told
             self.drop()
             return
         self._has_failed = self.close_sent = True
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": said.code, "reason": said.reason})
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": close_sent.code, "reason": close_sent.reason})
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_timer = self.loop.call_later(_LINGER_S, self.transport.close)

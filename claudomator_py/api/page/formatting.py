@@ -26,10 +26,10 @@ V = TypeVar("V", bound=BaseModel)
 
 def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
     """Return the filled-in fields as a model. Raises Invalid."""
-    found = validate(kind, {key: value for key, value in given.items() if value}, {})
-    if isinstance(found, list):
-        raise Invalid.of(found)
-    return found
+    result = validate(kind, {key: value for key, value in given.items() if value}, {})
+    if isinstance(result, list):
+        raise Invalid.of(result)
+    return result
 
 
 def read_times(given: Mapping[str, str], now_ms: int, zone: tzinfo) -> dict[str, int]:

@@ -71,8 +71,8 @@ def router(access: Access) -> APIRouter:
         """Redirect to the next task that needs a person."""
         ids = [task.id for task in access.as_(by)[Overview].status().needs_you]
         at = ids.index(after) + 1 if after in ids else 0
-        found = (*ids[at:], *ids[:at], None)[0]
-        return RedirectResponse("/" if found in (None, after) else f"/tasks/{found}", 303)
+        task_id = (*ids[at:], *ids[:at], None)[0]
+        return RedirectResponse("/" if task_id in (None, after) else f"/tasks/{task_id}", 303)
 
     @routes.post("/drain")
     def drain(by: Asking, request: Request) -> Response:
@@ -298,7 +298,7 @@ def _standstill(status: StatusView) -> Sentence | None:
 
 
 def _notices(status: StatusView) -> tuple[AttentionItem, ...]:
-    found = [
+    items = [
         AttentionItem(f"check-{check.name}", "daemon", check.name, (_readable(check.detail),), remedy=check.remedy)
         for check in status.trouble
     ]
@@ -311,17 +311,17 @@ def _notices(status: StatusView) -> tuple[AttentionItem, ...]:
             remedy = "Fix that, then release the agent; nothing starts on it before."
             if agent.hold is None or agent.hold.reason is None:
                 remedy = "Nothing starts on it until it is released."
-            found.append(
+            items.append(
                 AttentionItem(f"held-{agent.name}", "agent held", agent.name, lines, remedy=remedy, release=agent.name)
             )
         if agent.problem is not None:
-            found.append(AttentionItem(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
-    return tuple(found)
+            items.append(AttentionItem(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
+    return tuple(items)
 
 
 def _readable(detail: str) -> str:
     """Return the text with readable instants, which the page's script converts to the reader's time zone."""
-    return _INSTANT.sub(lambda found: instant_text(found[0]), detail)
+    return _INSTANT.sub(lambda match: instant_text(match[0]), detail)
 
 
 def _refused(file: FileProblemView) -> AttentionItem:

@@ -77,12 +77,12 @@ def router(access: Access) -> APIRouter:
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
             if offered and not (untouched or rules):
                 raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
-            told: dict[str, object] = {
+            defaults: dict[str, object] = {
                 "tools": rules,
                 "reason": reason.strip(),
                 "specialist": specialist.strip(),
             }
-            return granted[Tasks].approve(ref, read_fields(ApproveRequest, told), versions=version)
+            return granted[Tasks].approve(ref, read_fields(ApproveRequest, defaults), versions=version)
 
         return _sent(granted, by, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
 
@@ -165,4 +165,4 @@ def _changes(changes: Changes, task: TaskView) -> ChangesShown:
 
 def _rules(task: TaskView) -> list[str]:
     """Return the rules that would allow the denied calls of the task's agent."""
-    return list(dict.fromkeys(one.rule for one in task.asks.tools if one.rule)) if task.asks else []
+    return list(dict.fromkeys(tool.rule for tool in task.asks.tools if tool.rule)) if task.asks else []

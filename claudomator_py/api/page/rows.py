@@ -115,8 +115,8 @@ def _group(fold: Fold[TaskRow]) -> RowGroup:
 
 def _reason(row: TaskRow) -> tuple[str | None, ...] | None:
     """What makes rows alike; None: it stands by itself."""
-    said = None if row.wait is None else worded(row.wait)
-    return (row.folds, row.code, said) if row.folds and (row.code or said) else None
+    wording = None if row.wait is None else worded(row.wait)
+    return (row.folds, row.code, wording) if row.folds and (row.code or wording) else None
 
 
 def row_of(task: TaskView) -> TaskRow:

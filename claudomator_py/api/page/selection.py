@@ -68,22 +68,22 @@ def router(access: Access) -> APIRouter:
         words: Words = "",
     ) -> Response:
         granted = access.as_(by)
-        chosen = [_parsed(one) for one in task]
+        chosen = [_parsed(reference) for reference in task]
         if not chosen:
             raise Invalid("No task was chosen.", remedy="Go back, and choose at least one.")
         if not sure:
             tasks = [granted[Tasks].one(task_id) for task_id, _ in chosen]
-            able = [change in one.available_actions for one in tasks]
+            able = [change in task.available_actions for task in tasks]
             shown = {
                 "change": change.value,
-                "rows": [row_of(one) for one, can in zip(tasks, able, strict=True) if can],
-                "others": [row_of(one) for one, can in zip(tasks, able, strict=True) if not can],
-                "chosen": [one for one, can in zip(task, able, strict=True) if can],
+                "rows": [row_of(task) for task, can in zip(tasks, able, strict=True) if can],
+                "others": [row_of(task) for task, can in zip(tasks, able, strict=True) if not can],
+                "chosen": [reference for reference, can in zip(task, able, strict=True) if can],
             }
             return render("select_sure.html", shown, by=by)
         act = _act(granted[Tasks], change, words.strip())
         verdicts = [_done(granted[Tasks], act, task_id, version) for task_id, version in chosen]
-        refused = sum(1 for one in verdicts if one.refusal is not None)
+        refused = sum(1 for verdict in verdicts if verdict.refusal is not None)
         values = {"change": change.value, "verdicts": verdicts, "done": len(verdicts) - refused, "refused": refused}
         return render("select_done.html", values, by=by)
 
@@ -143,5 +143,5 @@ def _done(tasks: Tasks, act: Callable[[str, int], TaskView], task_id: str, versi
     except (StaleVersion, Conflict, Invalid) as error:
         refusal, task = error, tasks.one(task_id)
     row = row_of(task)
-    said = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
-    return SelectionResult(row.name, row.url, row.state, said)
+    refusal_text = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
+    return SelectionResult(row.name, row.url, row.state, refusal_text)

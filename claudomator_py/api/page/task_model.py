@@ -175,7 +175,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         specialist=_specialist(why),
         sentences=why.sentences,
         route=route_of(why.routing) if why.routing is not None and why.routing.candidates else None,
-        restart_url=next((one.url for one in actions if one.url.endswith("/restart")), None),
+        restart_url=next((action.url for action in actions if action.url.endswith("/restart")), None),
         candidates=tuple(_candidate(candidate, decision) for candidate in decision.agents) if decision else (),
         decided_at=decision.at if decision else None,
         runs=tuple(_entry(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
@@ -201,8 +201,8 @@ def _branch_end(events: Sequence[EventView]) -> BranchEnd | None:
 
 
 def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]:
-    others = [_needed(one) for one in task.depends_on if one != task.continues]
-    found = [
+    others = [_needed(name) for name in task.depends_on if name != task.continues]
+    dependents = [
         ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
         ("Reach", None if task.reach_origin is None else task.reach_origin.text),
@@ -219,7 +219,7 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]
         ("Budget", None if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
         ("Restarts", f"{task.generation - 1}, {task.runs} runs in all" if task.generation > 1 else None),
     ]
-    return tuple((name, value) for name, value in found if value)
+    return tuple((name, value) for name, value in dependents if value)
 
 
 def _specialist(why: WhyView) -> SpecialistLink | None:
@@ -229,8 +229,8 @@ def _specialist(why: WhyView) -> SpecialistLink | None:
     return SpecialistLink(name, url_of(name) if routing is not None and routing.specialist == name else None)
 
 
-def _needed(one: DependencyView) -> str:
-    return f"{one.name} ({words_of(one.state) if one.state else 'not seen yet'})"
+def _needed(dependency: DependencyView) -> str:
+    return f"{dependency.name} ({words_of(dependency.state) if dependency.state else 'not seen yet'})"
 
 
 def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> RunEntry:
@@ -329,6 +329,6 @@ def _moment(event: EventView) -> Moment:
     tone = TONES.get(state, "off") if event.kind == "state" and isinstance(state, str) else "off"
     # What was asked for says who asked; what follows from it does not name them again.
     who = [f"by {event.by}"] if event.by is not None and event.kind != "state" else []
-    detail = short_line(", ".join([one for one in (event_detail(event.data), *who) if one]))
+    detail = short_line(", ".join([part for part in (event_detail(event.data), *who) if part]))
     at = format_instant(until) if isinstance(until, int) else None
     return Moment(event.at, event_title(event.kind, event.data), tone, detail, at)

@@ -49,16 +49,18 @@ class Written:
 
     def document(self) -> dict[str, object]:
         """Return the task in the form of a task file. Raises Invalid for faults in ``more``."""
-        said: dict[str, object] = {**_mapping_of(self.more)}
-        said |= {key: self.given[key] for key in _TEXTS if self.given.get(key)}
-        said |= {key: [one.strip() for one in self.given[key].split(",")] for key in _LISTS if self.given.get(key)}
+        document: dict[str, object] = {**_mapping_of(self.more)}
+        document |= {key: self.given[key] for key in _TEXTS if self.given.get(key)}
+        document |= {
+            key: [part.strip() for part in self.given[key].split(",")] for key in _LISTS if self.given.get(key)
+        }
         agent = {key: self.given[key] for key in _AGENT if self.given.get(key)}
         if agent:
-            other = said.get("agent")
-            said["agent"] = {**(other if isinstance(other, dict) else {}), **agent}
-        if "name" not in said:
-            said["name"] = name_of_text(self.given.get("instructions", "")) or "task"
-        return said
+            other = document.get("agent")
+            document["agent"] = {**(other if isinstance(other, dict) else {}), **agent}
+        if "name" not in document:
+            document["name"] = name_of_text(self.given.get("instructions", "")) or "task"
+        return document
 
     def spec(self) -> TaskSpec:
         """Return the parsed task. Raises Invalid."""
@@ -73,8 +75,8 @@ def written_as(task: TaskView) -> Written:
     content = _own(task.spec or {}, _DEFAULTS)
     given: dict[str, str] = {key: str(content.pop(key)) for key in _TEXTS if key in content}
     for key in _LISTS:
-        found = content.pop(key, None)
-        given[key] = ", ".join(map(str, found)) if isinstance(found, list) else ""
+        removed = content.pop(key, None)
+        given[key] = ", ".join(map(str, removed)) if isinstance(removed, list) else ""
     agent = content.pop("agent", None)
     if isinstance(agent, dict):
         given |= {key: str(agent[key]) for key in _AGENT if key in agent}
@@ -95,11 +97,11 @@ Sent = Annotated[Written, Depends(_read)]
 
 def _own(content: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, object]:
     """Return what differs from the defaults."""
-    said = {key: value for key, value in content.items() if value != usual.get(key)}
-    for key, value in said.items():
+    changed = {key: value for key, value in content.items() if value != usual.get(key)}
+    for key, value in changed.items():
         if isinstance(value, dict) and isinstance(below := usual.get(key), dict):
-            said[key] = _own(value, below)
-    return said
+            changed[key] = _own(value, below)
+    return changed
 
 
 def router(access: Access) -> APIRouter:
@@ -161,12 +163,12 @@ def _mapping_of(text: str) -> Mapping[str, object]:
         documents = documents_of(text, "-.yaml", body="instructions", noun="task") if text.strip() else []
     except BadText as bad:
         raise Invalid.of([refusal_of(bad, TaskSpec)]) from bad
-    found = documents[0].value if documents else {}
-    if len(documents) > 1 or not isinstance(found, dict):
+    value = documents[0].value if documents else {}
+    if len(documents) > 1 or not isinstance(value, dict):
         raise Invalid.of(
             [Problem(message="is not a single mapping", remedy="write `key: value` lines, as in a task file")]
         )
-    return found
+    return value
 
 
 def _to(task: TaskView) -> Response:
@@ -190,6 +192,6 @@ def _form(
         "tiers": TIERS,
         "priorities": [priority.label for priority in Priority],
         "isolations": [isolation.value for isolation in Isolation],
-        "specialists": [(one.id, one.name) for one in granted[Specialists].page(limit=200).items],
+        "specialists": [(specialist.id, specialist.name) for specialist in granted[Specialists].page(limit=200).items],
     }
     return render("write.html", values, status_of(refusal), by=by)

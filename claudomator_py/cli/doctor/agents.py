@@ -23,8 +23,8 @@ def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: M
         yield from _here(settings, environ)
         return
     for view in asked:
-        found = _asked(view)
-        yield found
+        health = _asked(view)
+        yield health
         if view.installed:
             spec = settings.agents.get(view.name) or AgentSpec(name=view.name, kind=view.kind)
             yield from login(spec, environ)
@@ -69,11 +69,11 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _there(name: str, path: Path, caveat: LoginCaveat | None, environ: Mapping[str, str]) -> Finding:
-    found = f"{path} exists; {NOT_VERIFIED}"
+    detail = f"{path} exists; {NOT_VERIFIED}"
     if caveat is None or environ.get(caveat.settled_by):
-        return ok(name, found)
-    found = f"{found}; {caveat.text}"
-    return ok(name, found) if caveat.remedy is None else warn(name, found, caveat.remedy)
+        return ok(name, detail)
+    detail = f"{detail}; {caveat.text}"
+    return ok(name, detail) if caveat.remedy is None else warn(name, detail, caveat.remedy)
 
 
 def _path(login: LoginFile, environ: Mapping[str, str]) -> Path:
@@ -96,16 +96,16 @@ def _asked(agent: AgentView) -> Finding:
     name = f"agent {agent.name}"
     if agent.problem is not None or not agent.installed:
         return problem(name, agent.problem or "its program is not installed", "Fix that, or remove the agent.")
-    found = " ".join(part for part in (agent.program, agent.version) if part) or "built in"
-    return ok(name, "; ".join([found, *agent.cannot_enforce]))
+    version = " ".join(part for part in (agent.program, agent.version) if part) or "built in"
+    return ok(name, "; ".join([version, *agent.cannot_enforce]))
 
 
 def _here(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     if not settings.agents_configured:
-        found = [agent for agent in map(default_agent, FOUND_KINDS) if shutil.which(agent.command[0])]
-        for agent in found:
+        agents = [agent for agent in map(default_agent, FOUND_KINDS) if shutil.which(agent.command[0])]
+        for agent in agents:
             yield from (_installed(agent), *login(agent, environ))
-        if not found:
+        if not agents:
             remedy = "Install one and log in, or configure its program under agents; until then, such tasks wait."
             yield warn("agents", no_agent_message(environ.get("PATH", os.defpath)), remedy)
     for agent in settings.agents.values():

@@ -74,8 +74,8 @@ def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[
     except DiscoveryFailed as error:
         remedy = "Fix the problem, or use another file with --config."
         settings = Settings()
-        found = [problem("configuration", error.detail, remedy), *_without_configuration(settings, config, state_dir)]
-        return settings, found
+        checks = [problem("configuration", error.detail, remedy), *_without_configuration(settings, config, state_dir)]
+        return settings, checks
     return loaded.settings, list(_all(loaded.settings, loaded.path, loaded.base_dir, config, state_dir))
 
 

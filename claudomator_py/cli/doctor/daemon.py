@@ -25,7 +25,7 @@ def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[F
     """Return findings about the daemon, and the agents as it sees them, with its own PATH; None: it did not answer."""
     try:
         with connect(config, state_dir) as client:
-            found = client.readiness()
+            readiness = client.readiness()
             agents = client.agents()
             theirs_s = client.server_time()
     except NotStarted as error:
@@ -33,10 +33,10 @@ def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[F
     except ClientError as error:
         return [problem("daemon", error.detail, error.remedy)], None
     verdict = ok("daemon", f"{client.base_url} is ready")
-    if not found.ready:
+    if not readiness.ready:
         detail = f"{client.base_url} is not ready"
         verdict = problem("daemon", detail, "Fix the failing daemon checks below.")
-    return [verdict, *map(_inside, found.checks), same_time(theirs_s, time.time())], agents
+    return [verdict, *map(_inside, readiness.checks), same_time(theirs_s, time.time())], agents
 
 
 def same_time(theirs_s: float | None, ours_s: float) -> Finding:
@@ -74,7 +74,7 @@ def service_findings(
 
     agents_configured: whether agents are configured, so that none is searched on a unit's PATH.
     """
-    found = [
+    checks = [
         (manager, folder / UNIT)
         for manager, folders in (
             (Manager.USER, (_config(home) / "systemd" / "user", root / "etc/systemd/user")),
@@ -83,13 +83,13 @@ def service_findings(
         for folder in folders
         if (folder / UNIT).is_file()
     ]
-    if not found:
+    if not checks:
         yield ok("service", "no unit is installed; `claudomator init --systemd user` writes one")
-    for manager, path in found:
+    for manager, path in checks:
         yield _unit(manager, path)
         if not agents_configured:
             yield from _agents_of(manager, path)
-    if any(manager is Manager.USER for manager, _ in found):
+    if any(manager is Manager.USER for manager, _ in checks):
         yield _linger(user or getpass.getuser(), root / LINGER.relative_to("/"))
 
 
@@ -117,10 +117,10 @@ def _agents_of(manager: Manager, unit: Path) -> Iterator[Finding]:
     path = None
     for file in (unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))):
         try:
-            found = _PATH.findall(file.read_text(encoding="utf-8"))
+            paths = _PATH.findall(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
             continue
-        path = found[-1] if found else path
+        path = paths[-1] if paths else path
     if path is not None and not any(shutil.which(default_agent(kind).command[0], path=path) for kind in FOUND_KINDS):
         remedy = (
             f"Set PATH with `{manager.edits}`, or name the agents' programs under agents; "

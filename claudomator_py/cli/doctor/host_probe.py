@@ -88,7 +88,7 @@ def _compared(title: str, folder: Path, job: str) -> Iterator[Finding]:
             is_locked = True
     (folder / "before").rename(folder / "after")
     (folder / "go").touch()
-    found = _said(folder / "found", _ANSWER_S, job)
+    answer = _said(folder / "found", _ANSWER_S, job)
     there = f"{held['node']} (Python {held['python']})"
     if held["uid"] != os.getuid():
         yield problem(
@@ -96,9 +96,9 @@ def _compared(title: str, folder: Path, job: str) -> Iterator[Finding]:
         )
     if not is_locked:
         yield problem(title, f"{there} and this machine can hold the same lock at once", _LOCKS)
-    if not (found["exclusive"] and found["renamed"]):
+    if not (answer["exclusive"] and answer["renamed"]):
         yield problem(title, f"{there} does not see at once what was created or renamed here", _LOCKS)
-    if is_locked and found["exclusive"] and found["renamed"]:
+    if is_locked and answer["exclusive"] and answer["renamed"]:
         yield ok(title, f"{there}: locks, exclusive creation and renaming work")
     if abs(skew_s) > _MAX_SKEW_S:
         yield warn(title, f"the clock of {there} differs by about {skew_s:.0f} s", "Have both follow a time server.")
@@ -112,8 +112,8 @@ def _said(file: Path, patience_s: float, job: str) -> dict[str, Any]:
     while (now := time.monotonic()) < began + patience_s and now - last_seen < _GONE_S + _ASK_EVERY_S:
         # Listing the folder makes network file systems refresh it.
         if file in file.parent.iterdir():
-            said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            return said
+            answer: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            return answer
         if now >= next_question:
             state = _state_of(job)
             next_question = time.monotonic() + _ASK_EVERY_S

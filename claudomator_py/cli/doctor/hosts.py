@@ -54,21 +54,21 @@ def _lock_fault(root: Path) -> str | None:
 
 def _cluster(name: str, host: HostSpec) -> Finding:
     chosen = [] if host.partition is None else [f"--partition={host.partition}"]
-    said = _ask("sinfo", "--noheader", "--format=%D %T", *chosen)
-    if said is None:
+    nodes = _ask("sinfo", "--noheader", "--format=%D %T", *chosen)
+    if nodes is None:
         return problem(name, "the controller does not answer", "See `sinfo`, and the log of slurmctld.")
-    if not said.strip():
+    if not nodes.strip():
         place = "the cluster" if host.partition is None else f"partition {host.partition}"
         return problem(name, f"{place} has no nodes", "Name one of the partitions that `sinfo` shows.")
-    states = ", ".join(line.strip() for line in said.splitlines())
-    if not re.search(r"\b(idle|mixed|allocated|completing|planned)\b", said):
+    states = ", ".join(line.strip() for line in nodes.splitlines())
+    if not re.search(r"\b(idle|mixed|allocated|completing|planned)\b", nodes):
         return warn(name, f"no node takes runs: {states}", "See `sinfo -R` for the reasons.")
     return ok(name, f"nodes: {states}")
 
 
 def _tracking(name: str) -> Iterator[Finding]:
-    said = _ask("scontrol", "show", "config")
-    kind = None if said is None else re.search(r"ProctrackType\s*=\s*(\S+)", said)
+    config = _ask("scontrol", "show", "config")
+    kind = None if config is None else re.search(r"ProctrackType\s*=\s*(\S+)", config)
     if kind is None:
         return
     if kind[1] == "proctrack/cgroup":

@@ -53,11 +53,11 @@ def configuration(settings: Settings) -> Document:
     document["telemetry"]["endpoint"] = _bare_url(settings.telemetry.endpoint)
     document["notify"] = sorted(settings.notify)
     for name, agent in settings.agents.items():
-        told = document["agents"][name]
-        told["env"] = dict.fromkeys(agent.env, MARK)
-        told["command"] = _command(agent.command)
-        told["extra_args"] = _options(agent.extra_args)
-        told["script"] = MARK if agent.script else None
+        section = document["agents"][name]
+        section["env"] = dict.fromkeys(agent.env, MARK)
+        section["command"] = _command(agent.command)
+        section["extra_args"] = _options(agent.extra_args)
+        section["script"] = MARK if agent.script else None
     return document
 
 
@@ -66,7 +66,7 @@ def status(view: StatusView, *, tasks: bool) -> Document:
     if tasks:
         # Without the spec, which contains variables.
         return view.model_dump(mode="json", exclude={name: {"__all__": {"spec"}} for name in _TASK_LISTS})
-    document: Document = {name: [task(one) for one in getattr(view, name)] for name in _TASK_LISTS}
+    document: Document = {name: [task(row) for row in getattr(view, name)] for name in _TASK_LISTS}
     problems = [[{"line": problem.line, "field": problem.field} for problem in file.problems] for file in view.inbox]
     return {
         **document,

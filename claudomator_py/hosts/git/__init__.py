@@ -76,7 +76,7 @@ class Git:
         command = ["git", "-C", str(folder), *settings, *arguments]
         process = self._start(command, {**self._environ, **(variables or {})}, keep)
         try:
-            printed, said = process.communicate(stdin, timeout=timeout_s)
+            printed, complaint = process.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             _end(process)
             raise GitRefused(f"git {arguments[0]} took longer than {timeout_s:.0f} s and was ended") from None
@@ -84,7 +84,7 @@ class Git:
             with self._lock:
                 self._running.discard(process)
         if process.returncode != 0:
-            words = (said.strip() or printed.strip()).decode(errors="replace")[-_MAX_WORDS:]
+            words = (complaint.strip() or printed.strip()).decode(errors="replace")[-_MAX_WORDS:]
             answer = printed.decode(errors="surrogateescape")
             words = words or f"git {arguments[0]} exited with {process.returncode}"
             raise GitRefused(words, process.returncode, answer)

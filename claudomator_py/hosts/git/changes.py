@@ -66,9 +66,9 @@ class ChangeRecorder:
         """Return the changes since ``before``, and store them in the run directory; None if there is no earlier record.
         Never raises."""
         try:
-            said: dict[str, Any] = json.loads((run_dir / BEFORE).read_text(encoding="utf-8"))
-            pairs = {key: {path: it and tuple(it) for path, it in said[key].items()} for key in _PAIRS}
-            before = PlaceState(**{**said, **pairs})
+            message: dict[str, Any] = json.loads((run_dir / BEFORE).read_text(encoding="utf-8"))
+            pairs = {key: {path: it and tuple(it) for path, it in message[key].items()} for key in _PAIRS}
+            before = PlaceState(**{**message, **pairs})
         except (OSError, ValueError, TypeError, KeyError):
             # Its own folder was empty at the beginning.
             if not (scratch := run_dir / SCRATCH).is_dir():
@@ -128,8 +128,8 @@ def recorded(run_dir: Path) -> RunChanges | None:
 
 
 def _fault(error: Exception) -> str:
-    said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-    return text_of(" ".join(said.split()))[:500]
+    message = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    return text_of(" ".join(message.split()))[:500]
 
 
 def _is_in_repository(folder: str) -> bool:

@@ -43,7 +43,7 @@ class Status:
 def read_status(listed: str) -> Status:
     """Read the output of ``git status --porcelain=v2 --branch -z``."""
     head = branch = None
-    found = Status()
+    status = Status()
     for entry in listed.split("\0"):
         kind, _, rest = entry.partition(" ")
         if kind == "#":
@@ -53,17 +53,19 @@ def read_status(listed: str) -> Status:
             elif name == "branch.head" and value != "(detached)":
                 branch = value
         elif kind == "?":
-            found.untracked.append(rest)
+            status.untracked.append(rest)
         elif kind == "1":
             _, _, mode_at_head, mode, _, at_head, in_index, path = rest.split(" ", 7)
-            found.uncommitted.append(path)
-            found.at_head[path] = _content(mode_at_head, at_head)
+            status.uncommitted.append(path)
+            status.at_head[path] = _content(mode_at_head, at_head)
             if mode != _NOTHING:
-                found.in_index[path] = (mode, in_index)
+                status.in_index[path] = (mode, in_index)
         elif kind == "u":
-            found.uncommitted.append(path := rest.split(" ", 9)[-1])
-            found.in_conflict.append(path)
-    return Status(head, branch, found.uncommitted, found.untracked, found.at_head, found.in_index, found.in_conflict)
+            status.uncommitted.append(path := rest.split(" ", 9)[-1])
+            status.in_conflict.append(path)
+    return Status(
+        head, branch, status.uncommitted, status.untracked, status.at_head, status.in_index, status.in_conflict
+    )
 
 
 class Contents:
@@ -81,26 +83,26 @@ class Contents:
         index = self._index("now", status.in_index)
         given = "\0".join(comparable).encode(errors="surrogateescape")
         self._call("update-index", "-z", "--add", "--remove", "--replace", "--stdin", variables=index, stdin=given)
-        found = dict(_listed(self._call("ls-files", "--stage", "-z", variables=index), at=1))
-        return {path: found.get(path) for path in (*status.uncommitted, *comparable)}
+        staged = dict(_listed(self._call("ls-files", "--stage", "-z", variables=index), at=1))
+        return {path: staged.get(path) for path in (*status.uncommitted, *comparable)}
 
     def at(self, commit: str, paths: list[str]) -> dict[str, Content | None]:
         """Return the content of these files at a commit. Raises GitRefused."""
-        found: dict[str, Content | None] = dict.fromkeys(paths)
+        contents: dict[str, Content | None] = dict.fromkeys(paths)
         for start in range(0, len(paths), _MAX_PATHS):
             some = paths[start : start + _MAX_PATHS]
-            found.update(_listed(self._call("ls-tree", "-z", "--full-tree", commit, "--", *some), at=2))
-        return found
+            contents.update(_listed(self._call("ls-tree", "-z", "--full-tree", commit, "--", *some), at=2))
+        return contents
 
     def between(self, before: str, after: str) -> dict[str, tuple[Content | None, Content | None]]:
         """Return both contents of the files that differ between two trees. Raises GitRefused."""
         parts = iter(self._call("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0"))
-        found = {}
+        sizes = {}
         for part in parts:
             if part:
                 was, now, was_id, now_id, _ = part.removeprefix(":").split(" ")
-                found[next(parts)] = _content(was, was_id), _content(now, now_id)
-        return found
+                sizes[next(parts)] = _content(was, was_id), _content(now, now_id)
+        return sizes
 
     def tree(self, contents: Mapping[str, Content | None], digits: int = 0) -> str:
         """Write a tree of only these files, without a git process. digits: length of ids in that repository; 0 if

@@ -20,12 +20,12 @@ def size_and_time(path: str) -> tuple[int, int]:
 
 def files_in(folder: str, is_late: Callable[[], bool]) -> dict[str, tuple[int, int]]:
     """Return size and time of each file below a folder. Raises ValueError for too many files; OSError."""
-    found: dict[str, tuple[int, int]] = {}
+    sizes: dict[str, tuple[int, int]] = {}
     for path, status in _walk(folder, is_late):
-        if len(found) == MAX_ENTRIES:
+        if len(sizes) == MAX_ENTRIES:
             raise ValueError(f"there are more than the {MAX_ENTRIES:,} files that are looked at without a repository")
-        found[path] = (status.st_size, status.st_mtime_ns)
-    return found
+        sizes[path] = (status.st_size, status.st_mtime_ns)
+    return sizes
 
 
 def _walk(folder: str, is_late: Callable[[], bool]) -> Iterator[tuple[str, os.stat_result]]:

@@ -41,26 +41,26 @@ class Indexes:
     def bring(self, git_dir: str, folder: Path) -> dict[str, str]:
         """Copy the current index to that folder. Return the variables with which git uses the copy. Raises OSError."""
         index, mark = folder / _INDEX, folder / _MARK
-        found, own = _mark_of(Path(git_dir) / "index"), {"GIT_INDEX_FILE": str(index)}
+        current, own = _mark_of(Path(git_dir) / "index"), {"GIT_INDEX_FILE": str(index)}
         here = mark.read_text() if index.exists() and mark.exists() else ""
-        if here == found + _READ:
+        if here == current + _READ:
             return {**_VARIABLES, **own}
-        if here != found or not found:
+        if here != current or not current:
             index.unlink(missing_ok=True)
             of, kept, runs = self._kept.get(git_dir, ("", None, 0))
-            if kept is not None and of == found + _READ:
+            if kept is not None and of == current + _READ:
                 with suppress(OSError):  # the run directory may have been removed
                     copy_index(kept, index)
             if not index.exists():
                 copy_index(Path(git_dir) / "index", index)
-                mark.write_text(found)
+                mark.write_text(current)
                 return own
             if runs < _MAX_RUNS:
-                mark.write_text(found + _READ)
+                mark.write_text(current + _READ)
                 return {**_VARIABLES, **own}
             if kept is not None:
                 self._kept[git_dir] = of, kept, -1
-        mark.write_text(found + _READ)
+        mark.write_text(current + _READ)
         return {**_VARIABLES, **own, "GIT_OPTIONAL_LOCKS": "1"}
 
     def keep(self, git_dir: str, folder: Path, run_dir: Path) -> None:
@@ -69,8 +69,8 @@ class Indexes:
             return
         (folder / _INDEX).rename(run_dir / KEPT)
         of, before, runs = self._kept.get(git_dir, ("", None, 0))
-        said = (folder / _MARK).read_text()
-        self._kept[git_dir] = said, run_dir / KEPT, runs + 1 if of == said else 0
+        text = (folder / _MARK).read_text()
+        self._kept[git_dir] = text, run_dir / KEPT, runs + 1 if of == text else 0
         if before is not None and before != run_dir / KEPT:
             before.unlink(missing_ok=True)
 

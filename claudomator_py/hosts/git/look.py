@@ -165,7 +165,9 @@ class Look:
         paths = before.contents.keys() | after.contents.keys() | moved.keys()
         pairs = {path: (content(path, before, after, 0), content(path, after, before, 1)) for path in paths}
         changed = {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
-        digits = max((len(one[1]) for pair in changed.values() for one in pair if one is not None), default=0)
+        digits = max(
+            (len(content[1]) for pair in changed.values() for content in pair if content is not None), default=0
+        )
         was, now = (self._contents.tree({path: pair[end] for path, pair in changed.items()}, digits) for end in (0, 1))
         return was, now
 
@@ -190,13 +192,13 @@ class Look:
         )
         shown = self._call("log", *options, "--ignore-missing", "--stdin", stdin=given)
         parts = shown.split("\0")
-        found = [
+        commits = [
             Commit(id=oid, author=text_of(author), subject=text_of(subject))
             for oid, author, subject in zip(parts[::3], parts[1::3], parts[2::3], strict=False)
         ]
-        if len(found) < MAX_COMMITS:
-            return found, len(found)
-        return found, int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
+        if len(commits) < MAX_COMMITS:
+            return commits, len(commits)
+        return commits, int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
 
     def _patch(self, *ends: str) -> tuple[int | None, bool]:
         """Write the patch to the run directory, with as many files in order as fit."""
@@ -232,7 +234,7 @@ class Look:
 def _numbered(parts: Sequence[str]) -> list[FileChange]:
     """Return the changes in the output of ``git diff-tree -z --raw --numstat``: first a letter per file, then lines."""
     letters: dict[str, str] = {}
-    found = []
+    entries = []
     rest = iter(parts)
     for part in rest:
         if part.startswith(":"):
@@ -240,12 +242,12 @@ def _numbered(parts: Sequence[str]) -> list[FileChange]:
         elif part:
             added, removed, path = part.split("\t", 2)
             change = _NAME_OF.get(letters.get(path, "M"), "modified")
-            found.append(
+            entries.append(
                 FileChange.model_validate(
                     {"path": text_of(path), "change": change, "added": _lines(added), "removed": _lines(removed)}
                 )
             )
-    return found
+    return entries
 
 
 def _lines(number: str) -> int | None:
@@ -266,10 +268,10 @@ def _is_comparable(path: str) -> bool:
 
 def _branches_of_others(repository: Repository) -> list[str]:
     """Return the tasks' branches that are checked out in other work trees; changes to them are not made by this run."""
-    found = []
+    entries = []
     for head in Path(repository.common_dir).glob("worktrees/*/HEAD"):
         with suppress(OSError):
             branch = head.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("ref: ").rstrip("\n")
             if head.parent != Path(repository.git_dir) and branch.startswith(f"refs/heads/{BRANCHES}"):
-                found.append(branch)
-    return found
+                entries.append(branch)
+    return entries

@@ -58,17 +58,17 @@ class LocalBranches:
         if dry_run:
             with self._at(name, dry_run=True) as at:
                 return at.keep()
-        told: list[Discarded] = []
+        discarded: list[Discarded] = []
         with _explained(name):
             tree = self._trees.find(name)
             if tree is None:
                 raise TreeFault(f"the work tree {name} is not there any more")
             if self._trees.users(tree):
                 raise NotMerged(f"a process works in {tree.path}", "end it first")
-            self._trees.remove(tree, lambda tree, shadow: told.append(_MergeTree(tree, shadow, False).keep()))
-        if not told:
+            self._trees.remove(tree, lambda tree, shadow: discarded.append(_MergeTree(tree, shadow, False).keep()))
+        if not discarded:
             raise NotMerged(f"the work tree {name} is not there any more", "there is nothing left to discard")
-        return told[0]
+        return discarded[0]
 
     def commit(self, name: str, title: str, left_at: str | None = None) -> Commit | None:
         """Commit the uncommitted changes of a tree to its branch. See ``Branches``. Raises NotMerged if nothing was
@@ -141,7 +141,7 @@ class _MergeTree:
         checkout = checkout_of(ref, tree)
         files, added, removed = self._size(before, after)
         top = None if checkout is None else checkout.top
-        told = Merged(
+        merged = Merged(
             branch=tree.branch,
             into=ref.removeprefix("refs/heads/"),
             commits=commits,
@@ -155,12 +155,12 @@ class _MergeTree:
             notes=self._notes(before, after, top),
         )
         if after == before:
-            return told
+            return merged
         if checkout is None:
             if not order.dry_run:
                 self._advance(own, begun, tip)
                 self._git("update-ref", ref, after, before)
-            return told
+            return merged
         move = Move(ref, before, after, tree.common_dir, checkout.top, checkout.git_dir)
         with mover.shadow(tree.common_dir) as shadow:
             if order.dry_run:
@@ -168,7 +168,7 @@ class _MergeTree:
             else:
                 self._advance(own, begun, tip)
                 mover.move(shadow, move, is_busy)
-        return told
+        return merged
 
     def _target(self, into: str | None) -> str:
         ref = self.tree.onto if into is None else f"refs/heads/{into.removeprefix('refs/heads/')}"

@@ -58,15 +58,15 @@ def checkout_of(ref: str, tree: Tree) -> Checkout | None:
     """Return the work tree that has the branch checked out. Raises NotMerged if there are several, or its folder is
     missing; OSError."""
     common = Path(tree.common_dir)
-    found = []
+    places = []
     for git_dir in (common, *sorted(common.glob("worktrees/*"))):
         _refuse_rebase(git_dir, ref)
         if _text(git_dir / "HEAD") == f"ref: {ref}" and (top := _top(git_dir, tree)) is not None:
-            found.append(Checkout(top, str(git_dir)))
-    if len(found) > 1:
-        tops = " and ".join(one.top for one in found)
+            places.append(Checkout(top, str(git_dir)))
+    if len(places) > 1:
+        tops = " and ".join(place.top for place in places)
         raise NotMerged(f"the branch {_short(ref)} is checked out in {tops}", "switch one of them to another branch")
-    return found[0] if found else None
+    return places[0] if places else None
 
 
 def _top(git_dir: Path, tree: Tree) -> str | None:

@@ -77,10 +77,10 @@ def discover(git: Git, folder: Path | str) -> Repository:
     """Return the repository that contains a folder. git reads its configuration, but runs nothing. Raises GitRefused,
     for example for a repository of another user."""
     asked = ("--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir")
-    found = git(folder, "rev-parse", *asked).split("\n")
-    if len(found) != len(asked) - 1:
+    lines = git(folder, "rev-parse", *asked).split("\n")
+    if len(lines) != len(asked) - 1:
         raise GitRefused("its path has a line break in it")
-    top, git_dir, common_dir = (os.path.realpath(path) for path in found)
+    top, git_dir, common_dir = (os.path.realpath(path) for path in lines)
     if not Path(folder).resolve().is_relative_to(top):
         raise GitRefused(f"core.worktree leads elsewhere, to {top}")
     return Repository(top, git_dir, common_dir)
@@ -113,7 +113,7 @@ class ShadowRepository:
             (self._common / "config.worktree").exists()
         ):
             settings = [*settings, *self._settings(self._common / "config.worktree")]
-        self._filters = tuple(dict.fromkeys(found[1] for key, _ in settings if (found := _FILTER.fullmatch(key))))
+        self._filters = tuple(dict.fromkeys(match[1] for key, _ in settings if (match := _FILTER.fullmatch(key))))
         self._make(_configuration(settings))
 
     def __call__(
@@ -153,7 +153,7 @@ class ShadowRepository:
         if not self._filters:
             return ()
         listed = self("config", "--name-only", "--null", "--list").split("\0")
-        users = {found[1] for key in listed if (found := _FILTER.fullmatch(key))}
+        users = {match[1] for key in listed if (match := _FILTER.fullmatch(key))}
         return tuple(name for name in self._filters if name not in users)
 
     def add(self, path: str, *what: str, timeout_s: float, keep: Sequence[int] = ()) -> str:

@@ -24,8 +24,8 @@ class Survivors:
 
 def survivors(run_id: str) -> list[procfs.Process]:
     """Return the run's live processes."""
-    found = [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
-    return found or procfs.newcomers(run_id)
+    processes = [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
+    return processes or procfs.newcomers(run_id)
 
 
 def kill_survivors(run_id: str, *, grace_ms: int, give_up_ms: int = 30_000) -> Survivors:

@@ -100,12 +100,12 @@ class Clone:
             _remove(self.folder)
         if self._refused is not None:
             raise NotCloned(str(self._refused))
-        said = self._clone(further)
-        if said.ended_by is not None or said.exit_code != 0:
+        error = self._clone(further)
+        if error.ended_by is not None or error.exit_code != 0:
             words = f"{self._address} could not be cloned on {os.uname().nodename}: {self._words()}"
             is_full = "No space left" in words or disk_is_full_at(parent)
             _remove(self.folder)
-            raise NotCloned(words, "disk_full" if is_full else said.ended_by if said.ended_by != "timeout" else None)
+            raise NotCloned(words, "disk_full" if is_full else error.ended_by if error.ended_by != "timeout" else None)
         if self._tip(f"{self.folder}/.git", f"refs/heads/{self._branch}") != self._commit:
             _remove(self.folder)
             raise NotCloned(f"{self._address} does not have {self._branch} at {self._commit[:10]}")
@@ -117,17 +117,17 @@ class Clone:
         if self._start is None:
             return self._git(["clone", "--quiet", "--branch", self._branch, "--", self._address, self.folder], further)
         here, into = ["-C", self.folder], f"+{self._start}:refs/heads/{self._branch}"
-        said = self._git(["clone", "--quiet", "--no-checkout", "--", self._address, self.folder], further)
+        error = self._git(["clone", "--quiet", "--no-checkout", "--", self._address, self.folder], further)
         for command in (
             ["fetch", "--quiet", "--no-tags", "--update-head-ok", "--", self._address, into],
             ["checkout", "--quiet", self._branch, "--"],
         ):
-            if said.ended_by is not None or said.exit_code != 0:
-                return said
-            said = self._git([*here, *command], further)
+            if error.ended_by is not None or error.exit_code != 0:
+                return error
+            error = self._git([*here, *command], further)
         if self._reference is None:
             self._git([*here, "push", "--quiet", "--no-verify", "--", self._address, f":{self._start}"], further)
-        return said
+        return error
 
     @property
     def is_full(self) -> bool:
@@ -136,48 +136,48 @@ class Clone:
 
     def end(self) -> None:
         """Push the work back, write the result to ``returned.json``, and remove the work tree."""
-        told: dict[str, object] = {"base": self._commit, "commit": None, "pushed": False, "fault": None, "words": ""}
+        result: dict[str, object] = {"base": self._commit, "commit": None, "pushed": False, "fault": None, "words": ""}
         if self._reference is None:
             _remove(self.folder)
             return
         try:
-            self._bring_back(told)
+            self._bring_back(result)
         except OSError as problem:
-            told["fault"] = "disk_full" if problem.errno in _NO_ROOM else "push"
-            told["words"] = str(problem)
-        kept = told["fault"] is not None and not os.path.exists(f"{self._path}/{BUNDLE}")
+            result["fault"] = "disk_full" if problem.errno in _NO_ROOM else "push"
+            result["words"] = str(problem)
+        kept = result["fault"] is not None and not os.path.exists(f"{self._path}/{BUNDLE}")
         if kept:
             there = f"{self.folder}.kept-{os.path.basename(self._path)}"
-            told["words"] = f"{told['words']}; its files are on {os.uname().nodename} in {there}"
+            result["words"] = f"{result['words']}; its files are on {os.uname().nodename} in {there}"
             os.rename(self.folder, there)
         else:
             _remove(self.folder)
             _remove(self._ours)
-        self._tell(told)
+        self._tell(result)
 
-    def _tell(self, told: dict[str, object]) -> None:
+    def _tell(self, result: dict[str, object]) -> None:
         """Write ``returned.json``. Raises OSError."""
         new = f"{self._path}/{RETURNED}.new"
         with open(new, "w", encoding="utf-8") as file:
-            json.dump(told, file)
+            json.dump(result, file)
             file.flush()
             os.fsync(file.fileno())
         os.rename(new, f"{self._path}/{RETURNED}")
 
-    def _bring_back(self, told: dict[str, object]) -> None:
+    def _bring_back(self, result: dict[str, object]) -> None:
         """Raises OSError."""
         if not self._gather():
-            told["fault"] = "disk_full" if disk_is_full(self._directory) else "push"
-            told["words"] = f"what was done could not be read: {self._words()}"
+            result["fault"] = "disk_full" if disk_is_full(self._directory) else "push"
+            result["words"] = f"what was done could not be read: {self._words()}"
             return
-        commit = told["commit"] = self._tip(self._ours, _WORK)
+        commit = result["commit"] = self._tip(self._ours, _WORK)
         if commit == self._commit:
-            told["pushed"] = True
+            result["pushed"] = True
             return
         if self._does("push", "--quiet", "--no-verify", "--", self._address, f"+{_WORK}:{self._reference}"):
-            told["pushed"] = True
+            result["pushed"] = True
             return
-        told["fault"], told["words"] = "push", f"git push to {self._address}: {self._words()}"
+        result["fault"], result["words"] = "push", f"git push to {self._address}: {self._words()}"
         bundle = f"{self._path}/{BUNDLE}"
         if not (
             self._does("bundle", "create", "--quiet", f"{bundle}.new", _WORK, f"^{self._commit}")
@@ -208,8 +208,8 @@ class Clone:
     def _does(self, *arguments: str, at: str | None = "", variables: dict[str, str] | None = None) -> bool:
         """Return whether a git command succeeds in the separate repository. at: None if it does not exist yet."""
         place = [] if at is None else ["--git-dir", self._ours]
-        said = self._git([*place, *arguments], None, variables)
-        return said.ended_by is None and said.exit_code == 0
+        error = self._git([*place, *arguments], None, variables)
+        return error.ended_by is None and error.exit_code == 0
 
     def _git(
         self, arguments: list[str], further: Callable[[], str | None] | None, variables: dict[str, str] | None = None
@@ -221,8 +221,8 @@ class Clone:
 
     def _words(self) -> str:
         """Return git's last words."""
-        said = os.pread(self._log, 64 * 1024, 0).decode(errors="replace")
-        return " ".join(said.split())[-_MAX_WORDS:] or "git said nothing"
+        text = os.pread(self._log, 64 * 1024, 0).decode(errors="replace")
+        return " ".join(text.split())[-_MAX_WORDS:] or "git said nothing"
 
     @staticmethod
     def _tip(git_dir: str, reference: str) -> str | None:

@@ -258,10 +258,10 @@ class Supervisor:
         null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
         def git(argv: list[str], variables: dict[str, str], output: int, deadline: Deadline) -> ExitFields:
-            said = ExitFields()
+            fields = ExitFields()
             pid = spawn(argv, variables, self._directory, (null, output, output))
-            self._follow(pid, spec, deadline, said)
-            return said
+            self._follow(pid, spec, deadline, fields)
+            return fields
 
         try:
             clone = Clone(self._directory, environ, git)
@@ -337,11 +337,11 @@ class Supervisor:
         if not self._reap() and self._run_id and not procfs.is_carried(self._run_id, self._since):
             return []  # The usual case. This check takes half as long as listing processes.
         processes = procfs.snapshot()
-        found = {process.pid: process for process in procfs.descendants([os.getpid()], processes)}
+        by_pid = {process.pid: process for process in procfs.descendants([os.getpid()], processes)}
         if self._run_id:
             for process in procfs.of_run(self._run_id, processes):
-                found[process.pid] = process
-        return [process for process in found.values() if process.alive]
+                by_pid[process.pid] = process
+        return [process for process in by_pid.values() if process.alive]
 
     def _pause(self, seconds: float) -> None:
         self._events.wait(seconds)
@@ -365,8 +365,8 @@ class Supervisor:
 
 def _words(problem: OSError) -> str:
     """Return the error for people: with the path, without the error number."""
-    said = problem.strerror or str(problem)
-    return said if problem.filename is None else f"{os.fsdecode(problem.filename)}: {said}"
+    message = problem.strerror or str(problem)
+    return message if problem.filename is None else f"{os.fsdecode(problem.filename)}: {message}"
 
 
 def _log_fault(directory: int, fault: Exception) -> None:

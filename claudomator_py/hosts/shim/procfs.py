@@ -88,8 +88,8 @@ def _stat(pid: int) -> list[bytes] | None:
 
 def snapshot() -> dict[int, Process]:
     """Return all processes by pid."""
-    found = map(read, _pids())
-    return {process.pid: process for process in found if process is not None}
+    processes = map(read, _pids())
+    return {process.pid: process for process in processes if process is not None}
 
 
 def _pids() -> list[int]:
@@ -101,14 +101,14 @@ def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Pro
     children: dict[int, list[Process]] = {}
     for process in processes.values():
         children.setdefault(process.ppid, []).append(process)
-    found: dict[int, Process] = {}
+    result: dict[int, Process] = {}
     pending = list(roots)
     while pending:
         for child in children.get(pending.pop(), ()):
-            if child.pid not in found:
-                found[child.pid] = child
+            if child.pid not in result:
+                result[child.pid] = child
                 pending.append(child.pid)
-    return list(found.values())
+    return list(result.values())
 
 
 def below(roots: Iterable[int]) -> list[Process]:
@@ -120,27 +120,27 @@ def below(roots: Iterable[int]) -> list[Process]:
     """
     if not _LISTS_CHILDREN:
         return descendants(roots, snapshot())
-    found: dict[int, Process] = {}
+    processes: dict[int, Process] = {}
     pending = list(roots)
     while pending:
         for pid in _listed(pending.pop()):
             process = read(pid)
-            if process is not None and pid not in found:
-                found[pid] = process
+            if process is not None and pid not in processes:
+                processes[pid] = process
                 pending.append(pid)
-    return list(found.values())
+    return list(processes.values())
 
 
 def _listed(pid: int) -> list[int]:
     """Return the pids of a process's children, including zombies, from the kernel's lists for each of its threads."""
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:
-                found += [int(word) for word in file.read().split()]
+                pids += [int(word) for word in file.read().split()]
     except OSError:
         pass  # The process has ended.
-    return found
+    return pids
 
 
 def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
@@ -253,8 +253,8 @@ def newcomers(run_id: str) -> list[Process]:
     entry = _entry(run_id)
     for _ in range(_NEWCOMER_LOOKS):
         last = last_pid()
-        found = [read(pid) for pid in range(last, max(last - _NEWCOMERS, 0), -1) if entry in _environ(pid)]
-        alive = [process for process in found if process is not None and process.alive]
+        newcomers = [read(pid) for pid in range(last, max(last - _NEWCOMERS, 0), -1) if entry in _environ(pid)]
+        alive = [process for process in newcomers if process is not None and process.alive]
         if alive:
             return alive
     return []

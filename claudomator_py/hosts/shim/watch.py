@@ -134,8 +134,8 @@ class Deadline:
 
     def ending(self) -> str | None:
         """See ``Watch``."""
-        found = None if self._further is None else self._further()
-        return found or ("timeout" if time.monotonic() > self._until else None)
+        reason = None if self._further is None else self._further()
+        return reason or ("timeout" if time.monotonic() > self._until else None)
 
     def pause(self) -> float:
         """See ``Watch``."""

@@ -96,15 +96,15 @@ class Clones:
 
     def bring_home(self, run_dir: str) -> None:
         """Move a run's commits into its work tree. Never raises; see ``fault``."""
-        order, told = _read(run_dir, record.CLONE), _read(run_dir, RETURNED)
-        if not told.get("commit"):
+        order, result = _read(run_dir, record.CLONE), _read(run_dir, RETURNED)
+        if not result.get("commit"):
             self.remove_start(run_dir)
             return
         if not order:
             return
         try:
             with self._trees.opened(order["tree"]) as (tree, shadow):
-                self._take(run_dir, order, told, tree, shadow)
+                self._take(run_dir, order, result, tree, shadow)
             self._at_home[run_dir] = None
         except _FAULTS as problem:
             words = " ".join(str(problem).split())
@@ -129,8 +129,8 @@ class Clones:
 
     def fault(self, run_dir: str) -> CloneFault | None:
         """Return what went wrong with a run's clone; None if nothing did, or if it had no clone."""
-        told = _read(run_dir, RETURNED)
-        kind, words = told.get("fault"), str(told.get("words") or "")
+        result = _read(run_dir, RETURNED)
+        kind, words = result.get("fault"), str(result.get("words") or "")
         home = self._at_home.get(run_dir)
         if kind == "clone":
             return CloneFault(Reason.CLONE_FAILED, words)
@@ -141,7 +141,7 @@ class Clones:
             words = f"{words}; {home}" if words else home
         if os.path.exists(bundle):
             words += f"; its commits are in {bundle}" + ("" if home is not None else ", and in its work tree")
-        elif told.get("pushed"):
+        elif result.get("pushed"):
             words += f"; its commits are at {REFERENCES}{Path(run_dir).name}"
         return CloneFault(Reason.DISK_FULL if kind == "disk_full" else Reason.PUSH_FAILED, words)
 
@@ -150,11 +150,11 @@ class Clones:
         self._at_home.pop(run_dir, None)
 
     def _take(
-        self, run_dir: str, order: Mapping[str, Any], told: Mapping[str, Any], tree: Tree, shadow: ShadowRepository
+        self, run_dir: str, order: Mapping[str, Any], result: Mapping[str, Any], tree: Tree, shadow: ShadowRepository
     ) -> None:
-        commit, own, reference = told["commit"], f"refs/heads/{tree.branch}", order["reference"]
+        commit, own, reference = result["commit"], f"refs/heads/{tree.branch}", order["reference"]
         if not _has(shadow, commit):
-            if told["pushed"]:
+            if result["pushed"]:
                 fetch = ("fetch", "--quiet", "--no-tags", "--", order["address"], f"+{reference}:{reference}")
                 shadow(*fetch, **_NETWORK)
             else:

@@ -248,8 +248,8 @@ class Slurm:
         except OSError as problem:
             raise EngineSilent(f"{command[0]} cannot be started: {problem.strerror}") from problem
         if done.returncode != 0:
-            said = " ".join(done.stderr.split()).removeprefix(f"{command[0]}: ")
-            raise EngineSilent(f"{command[0]}: {said or f'exit {done.returncode}'}")
+            message = " ".join(done.stderr.split()).removeprefix(f"{command[0]}: ")
+            raise EngineSilent(f"{command[0]}: {message or f'exit {done.returncode}'}")
         return done.stdout
 
 

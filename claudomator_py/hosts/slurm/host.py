@@ -109,8 +109,8 @@ class ClusterRunHost(LocalRunHost):
         """See ``RunHost``."""
         known = self._hosts.get(run_id)
         if known is None:
-            found = (name for name, root in self._roots.items() if os.path.isdir(f"{root}/{run_id}"))
-            known = next(found, LOCAL)
+            names = (name for name, root in self._roots.items() if os.path.isdir(f"{root}/{run_id}"))
+            known = next(names, LOCAL)
             if known != LOCAL:
                 self._hosts[run_id] = known
         return known
@@ -135,11 +135,13 @@ class ClusterRunHost(LocalRunHost):
 
     def run_ids(self) -> list[str]:
         """See ``RunHost``."""
-        found = super().run_ids()
+        run_ids = super().run_ids()
         for root in self._roots.values():
             with suppress(FileNotFoundError):
-                found += [one.name for one in os.scandir(root) if one.is_dir() and not one.name.startswith(".")]
-        return sorted(found)
+                run_ids += [
+                    entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith(".")
+                ]
+        return sorted(run_ids)
 
     def remove(self, run_id: str) -> None:
         """See ``RunHost``."""
@@ -267,8 +269,8 @@ class ClusterRunHost(LocalRunHost):
         if fault is None:
             return report
         outcomes = {"outcome": report.outcome, "undisturbed": report.undisturbed}
-        told = {name: outcome and with_fault(outcome, fault) for name, outcome in outcomes.items()}
-        return report.model_copy(update=told)
+        judged = {name: outcome and with_fault(outcome, fault) for name, outcome in outcomes.items()}
+        return report.model_copy(update=judged)
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """See ``RunHost``. Ends our jobs that belong to no known run first."""
@@ -403,11 +405,11 @@ def job_name(run_id: str, step: int = 0) -> str:
 
 def _archives_of_live(root: str) -> set[str]:
     """Return the paths of the archives that runs which are not over were submitted with. Raises OSError."""
-    found = set()
+    job_ids = set()
     for submitted in [*Path(root).glob(f"*/{SUBMITTED}"), *Path(root).glob(f"*/{CHECK}*/{SUBMITTED}")]:
         if not any((submitted.parent / name).exists() for name in OVER):
-            found.add(submitted.read_text())
-    return found
+            job_ids.add(submitted.read_text())
+    return job_ids
 
 
 def _jobs_of(engine: Slurm, run_id: str) -> list[str] | None:

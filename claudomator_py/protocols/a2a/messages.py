@@ -67,7 +67,7 @@ class RpcError(Exception):
         """The JSON-RPC error object, with google.rpc.BadRequest and google.rpc.ErrorInfo in ``data``."""
         data: list[dict[str, Any]] = []
         if self.problems:
-            violations = [{"field": one.field or "", "description": one.render()} for one in self.problems]
+            violations = [{"field": problem.field or "", "description": problem.render()} for problem in self.problems]
             data.append({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations})
         if (reason := _REASONS.get(self.code)) is not None:
             info = {"reason": reason, "domain": "a2a-protocol.org"}
@@ -120,39 +120,39 @@ class Message:
 def field(value: Mapping[str, Any], name: str) -> Any:
     """Return the field under either of its ProtoJSON names, such as ``messageId`` or ``message_id``. None if it is
     null or absent, which ProtoJSON treats alike."""
-    found = value.get(name)
-    return value.get(_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)) if found is None else found
+    member = value.get(name)
+    return value.get(_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)) if member is None else member
 
 
 def parse_message(params: Mapping[str, Any]) -> Message:
     """Return the message in the parameters, of either version. Raises RpcError."""
-    said = params.get("message")
-    if not isinstance(said, Mapping):
+    message = params.get("message")
+    if not isinstance(message, Mapping):
         raise RpcError(INVALID_PARAMS, "`message` is missing")
-    message_id = field(said, "messageId")
+    message_id = field(message, "messageId")
     if not isinstance(message_id, str) or not 0 < len(message_id) <= MAX_ID_LENGTH:
         raise RpcError(INVALID_PARAMS, f"`message.messageId` is not text of 1 to {MAX_ID_LENGTH} characters")
-    role = said.get("role")
+    role = message.get("role")
     if isinstance(role, bool) or role not in _USER:
         raise RpcError(INVALID_PARAMS, "`message.role` is not the user's")
     configuration = _mapping(params, "configuration")
     at_once = _flag(configuration, "returnImmediately") is True or _flag(configuration, "blocking") is False
     if field(configuration, "taskPushNotificationConfig") or field(configuration, "pushNotificationConfig"):
         raise no_push()
-    metadata = {**_mapping(params, "metadata"), **_mapping(said, "metadata", " of the message")}
+    metadata = {**_mapping(params, "metadata"), **_mapping(message, "metadata", " of the message")}
     specialist = _named(metadata, "executor.name") or _named(_mapping(metadata, "executor", " in the metadata"), "name")
     skill = _named(metadata, "skill_used")
     if specialist is None:
         # The skills in our card are specialists, so a skill without an executor names a specialist.
         specialist, skill = (None if skill == ANY_SKILL else skill), None
-    context_id = _optional(said, "contextId") or ""
+    context_id = _optional(message, "contextId") or ""
     if len(context_id) > MAX_ID_LENGTH:
         raise RpcError(INVALID_PARAMS, f"`message.contextId` has more than {MAX_ID_LENGTH} characters")
-    fingerprint = hashlib.sha256(json.dumps([said, metadata], sort_keys=True).encode()).hexdigest()
+    fingerprint = hashlib.sha256(json.dumps([message, metadata], sort_keys=True).encode()).hexdigest()
     return Message(
         id=message_id,
-        text=_text(said.get("parts")),
-        task_id=_optional(said, "taskId") or "",
+        text=_text(message.get("parts")),
+        task_id=_optional(message, "taskId") or "",
         context_id=context_id,
         specialist=specialist,
         skill=skill,
@@ -204,14 +204,14 @@ def _standings(status: object) -> tuple[StateSelection, ...] | None:
 
 def _whole(value: Mapping[str, Any], name: str, otherwise: int) -> int:
     """Return the integer field, which ProtoJSON allows as a string, too. Raises RpcError."""
-    found = field(value, name)
-    if found is None:
+    text = field(value, name)
+    if text is None:
         return otherwise
-    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < len(str(2**31)):
-        return int(found)
-    if isinstance(found, bool) or not isinstance(found, int | float) or found != int(found):
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < len(str(2**31)):
+        return int(text)
+    if isinstance(text, bool) or not isinstance(text, int | float) or text != int(text):
         raise RpcError(INVALID_PARAMS, f"`{name}` is not a whole number")
-    return int(found)
+    return int(text)
 
 
 def _instant_ms(text: str) -> int:
@@ -241,28 +241,28 @@ def _part(part: object) -> str:
 
 def _mapping(value: Mapping[str, Any], key: str, where: str = "") -> Mapping[str, Any]:
     """Return the object, or an empty one if it is absent. Raises RpcError for any other type, not to ignore it."""
-    found = value.get(key)
-    if found is not None and not isinstance(found, Mapping):
+    item = value.get(key)
+    if item is not None and not isinstance(item, Mapping):
         raise RpcError(INVALID_PARAMS, f"`{key}`{where} is not an object")
-    return found or {}
+    return item or {}
 
 
 def _flag(value: Mapping[str, Any], name: str) -> bool | None:
-    found = field(value, name)
-    if found is not None and not isinstance(found, bool):
+    text = field(value, name)
+    if text is not None and not isinstance(text, bool):
         raise RpcError(INVALID_PARAMS, f"`configuration.{name}` is neither true nor false")
-    return found
+    return text
 
 
 def _optional(value: Mapping[str, Any], key: str, prefix: str = "message.") -> str | None:
-    found = field(value, key)
-    if found is not None and not isinstance(found, str):
+    text = field(value, key)
+    if text is not None and not isinstance(text, str):
         raise RpcError(INVALID_PARAMS, f"`{prefix}{key}` is not text")
-    return found
+    return text
 
 
 def _named(metadata: Mapping[str, Any], key: str) -> str | None:
-    found = metadata.get(key)
-    if found is not None and not isinstance(found, str):
+    item = metadata.get(key)
+    if item is not None and not isinstance(item, str):
         raise RpcError(INVALID_PARAMS, f"`{key}` in the metadata is not text")
-    return found or None
+    return item or None

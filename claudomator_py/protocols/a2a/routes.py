@@ -125,8 +125,8 @@ async def call(request: Request, granted: Allowed, by: Asking, streams: Followin
             return EventStream(streams, _stream(caller, task))
         return JSONResponse(_result(rpc_id, await _outcome(request, caller, method, params)))
     except RpcError as error:
-        said = {"jsonrpc": "2.0", "id": rpc_id, "error": error.document}
-        return Response(_data(said), media_type=MEDIA_TYPE) if as_event else JSONResponse(said)
+        response = {"jsonrpc": "2.0", "id": rpc_id, "error": error.document}
+        return Response(_data(response), media_type=MEDIA_TYPE) if as_event else JSONResponse(response)
 
 
 def _is_read_as_event(request: Request, method: object) -> bool:
@@ -164,20 +164,20 @@ class _Caller:
     def task(self, task_id: str) -> TaskView:
         """Return the task with exactly this id, not a prefix. Raises RpcError."""
         try:
-            found = self.granted[Tasks].one(task_id)
+            task = self.granted[Tasks].one(task_id)
         except (NotFound, Ambiguous):
-            found = None
-        if found is None or found.id != task_id:
+            task = None
+        if task is None or task.id != task_id:
             raise RpcError(TASK_NOT_FOUND, "there is no such task")
-        return found
+        return task
 
 
 def _rpc_id(document: Mapping[str, Any]) -> object:
     """Return the request's id, or None if it has none. Raises RpcError for any other type."""
-    found = document.get("id")
-    if isinstance(found, bool) or not isinstance(found, str | int | None):
+    task_id = document.get("id")
+    if isinstance(task_id, bool) or not isinstance(task_id, str | int | None):
         raise RpcError(INVALID_REQUEST, "`id` is neither text nor a whole number")
-    return found
+    return task_id
 
 
 def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mapping[str, Any]]:
@@ -225,10 +225,10 @@ def _task_to_stream(caller: _Caller, method: str, params: Mapping[str, Any]) -> 
 
 
 def _id(params: Mapping[str, Any]) -> str:
-    found = params.get("id")
-    if not isinstance(found, str) or not found:
+    rpc_id = params.get("id")
+    if not isinstance(rpc_id, str) or not rpc_id:
         raise RpcError(INVALID_PARAMS, "`id` names no task")
-    return found
+    return rpc_id
 
 
 def _send(caller: _Caller, message: Message) -> TaskView:
@@ -239,9 +239,9 @@ def _send(caller: _Caller, message: Message) -> TaskView:
             task = caller.task(message.task_id)
             if message.context_id not in ("", shapes.context_of(task)):
                 raise RpcError(INVALID_PARAMS, "`message.contextId` is not that of the task")
-            told = service.answer(task.id, message.answer(), key=message.key)
+            reply = service.answer(task.id, message.answer(), key=message.key)
         else:
-            told = service.submit(message.task(caller.by.id), key=message.key, context=message.context_id or None)
+            reply = service.submit(message.task(caller.by.id), key=message.key, context=message.context_id or None)
     except Conflict as error:
         raise RpcError(UNSUPPORTED, _words(error)) from error
     except KeyReused as error:
@@ -250,7 +250,7 @@ def _send(caller: _Caller, message: Message) -> TaskView:
     except Invalid as error:
         raise RpcError(INVALID_PARAMS, _words(error), tuple(error.problems)) from error
     # To a repeated message the service returns the task as it was at first.
-    return caller.task(told.id)
+    return caller.task(reply.id)
 
 
 def _listed(caller: _Caller, listing: Listing) -> dict[str, Any]:
@@ -303,14 +303,14 @@ async def _stream(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
 
 async def _changes(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
     yield _event(caller, shapes.answer(task, caller.version))
-    said, streams = shapes.mark(task), caller.streams
+    sent, streams = shapes.mark(task), caller.streams
     while not shapes.is_settled(task) and not streams.closing:
         bell = streams.bell()
         task = await streams.run(partial(caller.task, task.id))
         if not caller.standing():
             return
-        if shapes.mark(task) != said:
-            said = shapes.mark(task)
+        if shapes.mark(task) != sent:
+            sent = shapes.mark(task)
             yield b"".join(_event(caller, change) for change in shapes.changes(task, caller.version))
             continue
         while not await streams.wait(bell, HEARTBEAT_S):

@@ -43,7 +43,7 @@ def state_of(task: TaskView) -> str:
     return next(
         state
         for state, standings in STANDINGS.items()
-        if any(one.includes(task.state, runs=task.runs, reason=task.reason) for one in standings)
+        if any(standing.includes(task.state, runs=task.runs, reason=task.reason) for standing in standings)
     )
 
 
@@ -59,23 +59,23 @@ def is_settled(task: TaskView) -> bool:
 
 def whole(task: TaskView, version: Version) -> dict[str, Any]:
     """Return the ``Task`` object."""
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "id": task.id,
         "contextId": context_of(task),
         "status": _status(task, version),
         "metadata": _metadata(task),
     }
     if (result := _artifact(task, version)) is not None:
-        said["artifacts"] = [result]
-    return {"kind": "task", **said} if version == "0.3" else said
+        document["artifacts"] = [result]
+    return {"kind": "task", **document} if version == "0.3" else document
 
 
 def page(tasks: Page[TaskView], total: int, size: int, *, artifacts: bool) -> dict[str, Any]:
     """Return the result of ``ListTasks``, which only 1.0 has. size: the page size. artifacts: include results."""
-    said = [whole(task, "1.0") for task in tasks.items]
+    documents = [whole(task, "1.0") for task in tasks.items]
     if not artifacts:
-        said = [{key: value for key, value in one.items() if key != "artifacts"} for one in said]
-    return {"tasks": said, "nextPageToken": tasks.next_cursor or "", "pageSize": size, "totalSize": total}
+        documents = [{key: value for key, value in document.items() if key != "artifacts"} for document in documents]
+    return {"tasks": documents, "nextPageToken": tasks.next_cursor or "", "pageSize": size, "totalSize": total}
 
 
 def answer(task: TaskView, version: Version) -> dict[str, Any]:
@@ -85,17 +85,17 @@ def answer(task: TaskView, version: Version) -> dict[str, Any]:
 
 def changes(task: TaskView, version: Version) -> list[dict[str, Any]]:
     """Return the stream events for a changed task. The result comes first: clients stop reading at the final status."""
-    found: list[dict[str, Any]] = []
+    artifacts: list[dict[str, Any]] = []
     named = {"taskId": task.id, "contextId": context_of(task)}
     if (result := _artifact(task, version)) is not None:
         piece = {**named, "artifact": result, "append": False, "lastChunk": True}
-        found.append({"kind": "artifact-update", **piece} if version == "0.3" else {"artifactUpdate": piece})
+        artifacts.append({"kind": "artifact-update", **piece} if version == "0.3" else {"artifactUpdate": piece})
     status = {**named, "status": _status(task, version), "metadata": _metadata(task)}
     if version == "0.3":
-        found.append({"kind": "status-update", **status, "final": is_settled(task)})
+        artifacts.append({"kind": "status-update", **status, "final": is_settled(task)})
     else:
-        found.append({"statusUpdate": status})
-    return found
+        artifacts.append({"statusUpdate": status})
+    return artifacts
 
 
 def mark(task: TaskView) -> tuple[str, str | None]:
@@ -105,7 +105,7 @@ def mark(task: TaskView) -> tuple[str, str | None]:
 
 def _status(task: TaskView, version: Version) -> dict[str, Any]:
     state = state_of(task)
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "state": state if version == "0.3" else name_of(state),
         "timestamp": task.updated_at,
     }
@@ -117,8 +117,8 @@ def _status(task: TaskView, version: Version) -> dict[str, Any]:
             "taskId": task.id,
             "contextId": context_of(task),
         }
-        said["message"] = {"kind": "message", **message} if version == "0.3" else message
-    return said
+        document["message"] = {"kind": "message", **message} if version == "0.3" else message
+    return document
 
 
 def _words(task: TaskView) -> str | None:

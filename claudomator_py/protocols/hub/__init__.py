@@ -156,7 +156,11 @@ class Hub:
         """Register a connection, replacing one of the same instance, and return the run ids that it resumes."""
         await self._read_live()
         # No await until all resumed runs are linked: a look in between would offer them again.
-        there = {name: one for name, one in self._links.get(link.agent_id, {}).items() if one is not link}
+        there = {
+            name: connection
+            for name, connection in self._links.get(link.agent_id, {}).items()
+            if connection is not link
+        }
         former = there.get(link.instance_id)
         self._links[link.agent_id] = there | {link.instance_id: link}
         if former is not None:
@@ -164,18 +168,23 @@ class Hub:
             former.peer.close(1008, "another connection has registered as this instance")
         resumed = []
         for run_id in dict.fromkeys(resume):
-            one = self._assignments.get(run_id)
-            if one is None or one.agent_id != link.agent_id or one.end is not None or one.link is not None:
+            assignment = self._assignments.get(run_id)
+            if (
+                assignment is None
+                or assignment.agent_id != link.agent_id
+                or assignment.end is not None
+                or assignment.link is not None
+            ):
                 continue
-            if one.lock.locked():  # It is just ending; a later result would be refused.
+            if assignment.lock.locked():  # It is just ending; a later result would be refused.
                 continue
-            one.link = link
+            assignment.link = link
             link.runs.add(run_id)
-            resumed.append(one)
-        for one in resumed:
-            await self._accept(one, link)
+            resumed.append(assignment)
+        for assignment in resumed:
+            await self._accept(assignment, link)
         self._look_by(0)
-        return [one.run_id for one in resumed]
+        return [assignment.run_id for assignment in resumed]
 
     def leave(self, link: AgentConnection) -> None:
         """Unregister a connection. The agent keeps accepted assignments for the lease. Idempotent."""
@@ -188,12 +197,12 @@ class Hub:
         self._drop(link)
         self._look_by(0)
 
-    async def progress(self, agent_id: str, run_id: str, said: Mapping[str, Any]) -> None:
+    async def progress(self, agent_id: str, run_id: str, fields: Mapping[str, Any]) -> None:
         """Store progress within the run's allowance. Ignored if the assignment is another agent's or has ended."""
-        one = self._assignments.get(run_id)
-        if one is None or one.agent_id != agent_id or one.end is not None:
+        assignment = self._assignments.get(run_id)
+        if assignment is None or assignment.agent_id != agent_id or assignment.end is not None:
             return
-        kept = one.allowance.fit(said, self._now_s)
+        kept = assignment.allowance.fit(fields, self._now_s)
         if kept is None:
             return
         try:
@@ -208,16 +217,16 @@ class Hub:
         """
         if run_id not in self._assignments:
             await self._read_live()
-        one = self._assignments.get(run_id)
-        if one is None:
+        assignment = self._assignments.get(run_id)
+        if assignment is None:
             return await self._late_result(link.agent_id, run_id, end)
-        if one.agent_id != link.agent_id:
+        if assignment.agent_id != link.agent_id:
             raise _unknown(run_id)
-        async with one.lock:
-            if one.end is not None:
-                check_same(one.end, end)
+        async with assignment.lock:
+            if assignment.end is not None:
+                check_same(assignment.end, end)
                 return True
-            await self._end(one, end)
+            await self._end(assignment, end)
         return False
 
     # --- the reconciling loop -------------------------------------------------------------------------------------
@@ -242,14 +251,14 @@ class Hub:
     async def _look(self) -> None:
         try:
             await self._read_live()
-            for one in list(self._assignments.values()):
+            for assignment in list(self._assignments.values()):
                 # It may have ended while those before it were handled.
-                if one.run_id not in self._assignments or one.end is not None:
+                if assignment.run_id not in self._assignments or assignment.end is not None:
                     continue
                 try:
-                    await self._handle(one)
+                    await self._handle(assignment)
                 except OSError as error:  # The other runs have mailboxes of their own.
-                    log.warning("mailbox_not_written", run_id=one.run_id, problem=str(error))
+                    log.warning("mailbox_not_written", run_id=assignment.run_id, problem=str(error))
                     self._look_by(AGAIN_S)
         except StoreUnavailable as error:
             log.warning("hub_waits", problem=str(error))
@@ -264,13 +273,13 @@ class Hub:
         live = await asyncio.to_thread(self._database.read, lambda connection: run_rows.begun_of_kind(connection, KIND))
         # Only what was known before the read: an assignment added meanwhile may be newer than the rows.
         for run_id in known.difference(run.id for run in live):
-            if (one := self._assignments.pop(run_id, None)) is not None:
-                self._abandon(one)
+            if (assignment := self._assignments.pop(run_id, None)) is not None:
+                self._abandon(assignment)
         for run in live:
             if run.id in self._assignments:
                 continue
             heard = await self._mailboxes.heard(run.id)
-            one = _Assignment(
+            assignment = _Assignment(
                 run.id,
                 run.task_id,
                 run.agent.removeprefix(PREFIX),
@@ -278,14 +287,14 @@ class Hub:
                 accepted=heard.accepted,
                 end=heard.end,
             )
-            one.free_s = self._now_s
-            self._assignments.setdefault(run.id, one)
+            assignment.free_s = self._now_s
+            self._assignments.setdefault(run.id, assignment)
 
-    def _abandon(self, one: _Assignment) -> None:
+    def _abandon(self, assignment: _Assignment) -> None:
         """Cancel the assignment of a run that has ended, if an agent still works on it."""
-        if (link := one.link) is not None:
-            self._release(one, link)
-            self._spawn(self._cancel(link, one.run_id))
+        if (link := assignment.link) is not None:
+            self._release(assignment, link)
+            self._spawn(self._cancel(link, assignment.run_id))
 
     async def _cancel(self, link: AgentConnection, run_id: str) -> None:
         try:
@@ -293,113 +302,118 @@ class Hub:
         except (AgentRefused, AgentGone) as error:
             log.info("cancel_not_heard", run_id=run_id, agent=link.agent_id, problem=str(error))
 
-    async def _handle(self, one: _Assignment) -> None:
+    async def _handle(self, assignment: _Assignment) -> None:
         """Offer it or give it up, if it is time; otherwise schedule the next look."""
-        if one.link is not None:
+        if assignment.link is not None:
             return
-        if one.accepted:
-            left_s = one.free_s + LEASE_S - self._now_s
+        if assignment.accepted:
+            left_s = assignment.free_s + LEASE_S - self._now_s
             if left_s > 0:
                 self._look_by(left_s)
                 return
             error = f"its connection was lost, and it was away for longer than {LEASE_S:.0f} seconds"
-            await self._give_up(one, "lost", error)
+            await self._give_up(assignment, "lost", error)
             return
-        if one.not_before_s > self._now_s:
-            self._look_by(one.not_before_s - self._now_s)
+        if assignment.not_before_s > self._now_s:
+            self._look_by(assignment.not_before_s - self._now_s)
             return
-        links = self._links.get(one.agent_id, {}).values()
+        links = self._links.get(assignment.agent_id, {}).values()
         free = next((link for link in links if len(link.runs) < link.most), None)
         if free is not None:
-            one.link = free
-            free.runs.add(one.run_id)
-            self._spawn(self._offer(one, free))
+            assignment.link = free
+            free.runs.add(assignment.run_id)
+            self._spawn(self._offer(assignment, free))
         elif not links:
-            await self._handle_absence(one)
+            await self._handle_absence(assignment)
 
-    async def _offer(self, one: _Assignment, link: AgentConnection) -> None:
+    async def _offer(self, assignment: _Assignment, link: AgentConnection) -> None:
         """Offer it to the agent."""
         try:
-            params = await self._params(one)
-            if one.link is not link:  # The run or the connection has ended.
+            params = await self._params(assignment)
+            if assignment.link is not link:  # The run or the connection has ended.
                 return
             answer = await link.peer.ask("task.assign", params, OFFER_S)
             if not isinstance(answer, Mapping) or answer.get("accepted") is not True:
                 raise AgentRefused(0, "it did not say that it accepts")
-            await self._accept(one, link)
+            await self._accept(assignment, link)
         except AgentRefused as refusal:
-            self._release(one, link)
-            one.refusals += 1
-            one.not_before_s = self._now_s + AGAIN_S
-            log.info("assignment_refused", run_id=one.run_id, agent=one.agent_id, why=str(refusal))
-            if one.refusals >= MAX_REFUSALS:
-                await self._give_up(one, "unreachable", f"it refused {one.refusals} times: {refusal}")
+            self._release(assignment, link)
+            assignment.refusals += 1
+            assignment.not_before_s = self._now_s + AGAIN_S
+            log.info("assignment_refused", run_id=assignment.run_id, agent=assignment.agent_id, why=str(refusal))
+            if assignment.refusals >= MAX_REFUSALS:
+                await self._give_up(assignment, "unreachable", f"it refused {assignment.refusals} times: {refusal}")
         except AgentGone as gone:
             self.leave(link)
             link.peer.close(1011, str(gone))
         except (LookupError, OSError, StoreUnavailable) as error:
-            self._release(one, link)
-            one.not_before_s = self._now_s + AGAIN_S
-            log.warning("not_assigned", run_id=one.run_id, problem=str(error))
+            self._release(assignment, link)
+            assignment.not_before_s = self._now_s + AGAIN_S
+            log.warning("not_assigned", run_id=assignment.run_id, problem=str(error))
         finally:
             self._look_by(0)
 
-    async def _params(self, one: _Assignment) -> dict[str, Any]:
+    async def _params(self, assignment: _Assignment) -> dict[str, Any]:
         def read(connection: Connection) -> dict[str, Any]:
-            task = task_rows.get(connection, one.task_id)
+            task = task_rows.get(connection, assignment.task_id)
             return {"name": task.name, "skill": task.skill}
 
         handoff = await asyncio.to_thread(self._database.read, read)
-        instructions = await asyncio.to_thread(self._host.prompt, one.run_id)
-        ids = {"assignment_id": one.run_id, "task_id": one.task_id}
+        instructions = await asyncio.to_thread(self._host.prompt, assignment.run_id)
+        ids = {"assignment_id": assignment.run_id, "task_id": assignment.task_id}
         return {**ids, "instructions": instructions, "handoff": handoff}
 
-    async def _accept(self, one: _Assignment, link: AgentConnection) -> None:
+    async def _accept(self, assignment: _Assignment, link: AgentConnection) -> None:
         """Record durably that the agent has accepted it, so that it holds beyond this daemon. Raises OSError."""
-        if not one.accepted and one.end is None:
+        if not assignment.accepted and assignment.end is None:
             await self._mailboxes.put(
-                one.run_id, {"type": "accepted", "agent": one.agent_id, "instance": link.instance_id}
+                assignment.run_id, {"type": "accepted", "agent": assignment.agent_id, "instance": link.instance_id}
             )
-            one.accepted = True
+            assignment.accepted = True
 
-    async def _handle_absence(self, one: _Assignment) -> None:
+    async def _handle_absence(self, assignment: _Assignment) -> None:
         """Wait for an absent agent, wake it, or give up."""
-        wait_s = max(self._since_s, self._left_s.get(one.agent_id, 0.0)) + GRACE_S - self._now_s
+        wait_s = max(self._since_s, self._left_s.get(assignment.agent_id, 0.0)) + GRACE_S - self._now_s
         if wait_s > 0:
             self._look_by(wait_s)
             return
-        found = await asyncio.to_thread(
-            self._database.read, lambda connection: specialist_rows.find(connection, one.agent_id)
+        answer = await asyncio.to_thread(
+            self._database.read, lambda connection: specialist_rows.find(connection, assignment.agent_id)
         )
-        if one.agent_id in self._links:  # It connected meanwhile, and may have resumed the run.
+        if assignment.agent_id in self._links:  # It connected meanwhile, and may have resumed the run.
             return
-        if found is None or found.card.wake_url is None:
+        if answer is None or answer.card.wake_url is None:
             error = "its agent is not connected, and has no wake_url: start it"
-            await self._give_up(one, "not_running", error)
+            await self._give_up(assignment, "not_running", error)
             return
-        if one.wake_by_s is None:
-            await self._mailboxes.put(one.run_id, {"type": "waking"}, durable=False)
-            one.wake_by_s = self._now_s + WAKE_S
-            self._spawn(wake(found, one.task_id, self._knock, AGAIN_S, lambda: self._is_awaited(one)))
-        if self._now_s >= one.wake_by_s:
-            await self._give_up(one, "unreachable", "its agent was woken, and did not connect")
+        if assignment.wake_by_s is None:
+            await self._mailboxes.put(assignment.run_id, {"type": "waking"}, durable=False)
+            assignment.wake_by_s = self._now_s + WAKE_S
+            self._spawn(wake(answer, assignment.task_id, self._knock, AGAIN_S, lambda: self._is_awaited(assignment)))
+        if self._now_s >= assignment.wake_by_s:
+            await self._give_up(assignment, "unreachable", "its agent was woken, and did not connect")
             return
-        self._look_by(one.wake_by_s - self._now_s)
+        self._look_by(assignment.wake_by_s - self._now_s)
 
-    def _is_awaited(self, one: _Assignment) -> bool:
+    def _is_awaited(self, assignment: _Assignment) -> bool:
         """Return whether the agent that is being woken may still connect in time."""
-        return one.link is None and one.end is None and one.wake_by_s is not None and self._now_s < one.wake_by_s
+        return (
+            assignment.link is None
+            and assignment.end is None
+            and assignment.wake_by_s is not None
+            and self._now_s < assignment.wake_by_s
+        )
 
-    async def _give_up(self, one: _Assignment, outcome: str, error: str) -> None:
-        async with one.lock:
-            if one.end is None:
-                await self._end(one, {"type": "end", "outcome": outcome, "error": error})
+    async def _give_up(self, assignment: _Assignment, outcome: str, error: str) -> None:
+        async with assignment.lock:
+            if assignment.end is None:
+                await self._end(assignment, {"type": "end", "outcome": outcome, "error": error})
 
-    async def _end(self, one: _Assignment, end: End) -> None:
-        await self._mailboxes.put(one.run_id, end)
-        one.end = end
-        if one.link is not None:
-            self._release(one, one.link)
+    async def _end(self, assignment: _Assignment, end: End) -> None:
+        await self._mailboxes.put(assignment.run_id, end)
+        assignment.end = end
+        if assignment.link is not None:
+            self._release(assignment, assignment.link)
         self._look_by(0)
 
     async def _late_result(self, agent_id: str, run_id: str, end: End) -> bool:
@@ -419,10 +433,10 @@ class Hub:
         for run_id in list(link.runs):
             self._release(self._assignments[run_id], link)
 
-    def _release(self, one: _Assignment, link: AgentConnection) -> None:
-        link.runs.discard(one.run_id)
-        if one.link is link:
-            one.link, one.free_s = None, self._now_s
+    def _release(self, assignment: _Assignment, link: AgentConnection) -> None:
+        link.runs.discard(assignment.run_id)
+        if assignment.link is link:
+            assignment.link, assignment.free_s = None, self._now_s
 
     @property
     def _now_s(self) -> float:

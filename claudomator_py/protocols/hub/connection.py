@@ -97,7 +97,7 @@ class HubEndpoint:
         self._loop = asyncio.get_running_loop()
         seat: Seat = scope["state"]["seat"]
         by, standing = scope["state"]["principal"], scope["state"]["standing"]
-        others = [one for one in self._open if one.guest.by == by]
+        others = [other for other in self._open if other.guest.by == by]
         if len(others) >= min(_MAX_CONNECTIONS, seat.share):
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -298,16 +298,16 @@ class _Connection:
             if self.guest.pace is not None:  # the cost of parsing varies a hundredfold for texts of one length
                 self.guest.pace.charge(time.thread_time() - began_s)
         try:
-            said: dict[str, Any] = {"result": await self._methods.call(method, params)}
+            response: dict[str, Any] = {"result": await self._methods.call(method, params)}
         except HubError as error:
-            said = {"error": error.document}
+            response = {"error": error.document}
         except Exception:
             log.exception("%s of the hub failed", method)
-            said = {"error": HubError(INTERNAL, "the daemon failed; see its log").document}
+            response = {"error": HubError(INTERNAL, "the daemon failed; see its log").document}
         if self._methods.has_registered:
             self._seat.keep()
         if wanted:
-            await self._send({"jsonrpc": "2.0", "id": rpc_id, **said})
+            await self._send({"jsonrpc": "2.0", "id": rpc_id, **response})
 
     def _resolve(self, document: Mapping[str, Any]) -> None:
         """Pass the agent's response to whoever asked; ignore a response that nobody waits for."""
@@ -340,10 +340,14 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 def _id_of(document: Mapping[str, Any]) -> object:
     """Return the request's id, or None if it has none that could be sent back."""
-    found = document.get("id")
-    if isinstance(found, bool) or not isinstance(found, str | int | float) or odd_values({"id": found}, {}):
+    message_id = document.get("id")
+    if (
+        isinstance(message_id, bool)
+        or not isinstance(message_id, str | int | float)
+        or odd_values({"id": message_id}, {})
+    ):
         return None
-    return found
+    return message_id
 
 
 def _refuse_constant(name: str) -> None:

@@ -47,20 +47,20 @@ class ProgressAllowance:
         self._at_s = now_s
         self._sign_s = now_s - SIGN_OF_LIFE_S
 
-    def fit(self, said: Mapping[str, Any], now_s: float) -> Mapping[str, Any] | None:
+    def fit(self, fields: Mapping[str, Any], now_s: float) -> Mapping[str, Any] | None:
         """Return the part of the message to store: all of it, all but its text, or None."""
         self._now = min(PROGRESS_BURST, self._now + (now_s - self._at_s) * PROGRESS_RATE)
         self._at_s = now_s
         room = min(self._now, self._left)
         # Compare the text's length first: most of a flood is dropped, and need not be serialised to be measured.
-        if len(said.get("text") or "") <= room and (size := len(_line({"type": "progress", **said}))) <= room:
+        if len(fields.get("text") or "") <= room and (size := len(_line({"type": "progress", **fields}))) <= room:
             self._now -= size
             self._left -= size
-            return said
+            return fields
         if now_s < self._sign_s + SIGN_OF_LIFE_S:
             return None
         self._sign_s = now_s
-        return {name: value for name, value in said.items() if name != "text"}
+        return {name: value for name, value in fields.items() if name != "text"}
 
 
 class Mailboxes:
@@ -79,14 +79,14 @@ class Mailboxes:
 
     def _read(self, run_id: str) -> MailboxContent:
         """Read in a worker thread. Progress, by far the largest part, is not parsed."""
-        found: dict[str, Mapping[str, Any]] = {}
+        messages: dict[str, Mapping[str, Any]] = {}
         size = 0
         for line in self._host.told(run_id):
             size += len(line) + 1
             for kind, begins in _BEGINS.items():
-                if kind not in found and line.startswith(begins) and (message := _message(line, kind)) is not None:
-                    found[kind] = message
-        return MailboxContent("accepted" in found, found.get("end"), size)
+                if kind not in messages and line.startswith(begins) and (message := _message(line, kind)) is not None:
+                    messages[kind] = message
+        return MailboxContent("accepted" in messages, messages.get("end"), size)
 
 
 def check_same(recorded: End, end: End) -> None:

@@ -152,14 +152,16 @@ class Methods:
         if self._link is not None and self._link.agent_id != asked.agent_id:
             raise HubError(CONFLICT, f"this connection is {self._link.agent_id}; open another one")
         # The agent's address and capacity follow from the connection, not from the card.
-        said = {"url": f"ws-agent://{asked.agent_id}", "id": asked.agent_id, "max_concurrent": asked.max_concurrent}
-        unmet = [key for key in ("url", "id") if asked.card.get(key, said[key]) != said[key]]
+        document = {"url": f"ws-agent://{asked.agent_id}", "id": asked.agent_id, "max_concurrent": asked.max_concurrent}
+        unmet = [key for key in ("url", "id") if asked.card.get(key, document[key]) != document[key]]
         for_a2a = is_written_for_a2a(asked.card)
         if unmet and not for_a2a:
-            raise HubError(INVALID_PARAMS, f"card.{unmet[0]}: is not {said[unmet[0]]}; leave it out")
+            raise HubError(INVALID_PARAMS, f"card.{unmet[0]}: is not {document[unmet[0]]}; leave it out")
 
         def register() -> HubRegistration:
-            card = validate(Card, _own_fields({**asked.card, **said} if for_a2a else asked.card) | said, {}, ("card",))
+            card = validate(
+                Card, _own_fields({**asked.card, **document} if for_a2a else asked.card) | document, {}, ("card",)
+            )
             if isinstance(card, list):
                 raise HubError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
             return self._granted[Specialists].register_itself(card)
@@ -177,19 +179,19 @@ class Methods:
 
     async def _search(self, asked: _Search) -> dict[str, Any]:
         own = None if self._link is None else self._link.agent_id
-        found = await self._run(lambda: self._granted[Specialists].search(asked.query, asked.limit + 1))
-        others = [one for one in found.items if one.specialist.id != own]
+        result = await self._run(lambda: self._granted[Specialists].search(asked.query, asked.limit + 1))
+        others = [item for item in result.items if item.specialist.id != own]
         agents = [
             {
-                "name": one.specialist.id,
-                "description": one.specialist.content.description,
-                "skills": [{"id": skill.id, "name": skill.name} for skill in one.specialist.content.skills],
-                "score": one.score,
-                "best_skill_id": one.best_skill_id,
+                "name": other.specialist.id,
+                "description": other.specialist.content.description,
+                "skills": [{"id": skill.id, "name": skill.name} for skill in other.specialist.content.skills],
+                "score": other.score,
+                "best_skill_id": other.best_skill_id,
             }
-            for one in others[: asked.limit]
+            for other in others[: asked.limit]
         ]
-        return {"agents": agents, "total": found.total - (len(others) < len(found.items))}
+        return {"agents": agents, "total": result.total - (len(others) < len(result.items))}
 
     async def _submit(self, asked: _Submit) -> dict[str, Any]:
         self._permit("submitTask")
@@ -202,9 +204,9 @@ class Methods:
         return {"task_id": task.id, "state": task.state}
 
     async def _progress(self, asked: _ProgressParams) -> None:
-        said = asked.model_dump(exclude={"assignment_id"}, exclude_none=True)
+        fields = asked.model_dump(exclude={"assignment_id"}, exclude_none=True)
         if self._link is not None:
-            await self._hub.progress(self._link.agent_id, asked.assignment_id, said)
+            await self._hub.progress(self._link.agent_id, asked.assignment_id, fields)
 
     async def _result(self, asked: _RunResult) -> dict[str, Any]:
         if self._link is None:
@@ -245,8 +247,8 @@ def _own_fields(card: dict[str, Any]) -> dict[str, Any]:
 
 def _key(name: str, document: Mapping[str, Any]) -> RequestKey:
     """Return the key with a prefix that keeps it apart from the API's idempotency keys."""
-    said = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return RequestKey(f"hub:{name}", hashlib.sha256(said.encode()).hexdigest())
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return RequestKey(f"hub:{name}", hashlib.sha256(text.encode()).hexdigest())
 
 
 def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
@@ -256,8 +258,10 @@ def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
     try:
         return shape.model_validate(params)
     except ValidationError as error:
-        found = first_problem(shape, error)
-        raise HubError(INVALID_PARAMS, found.model_copy(update={"field": found.field or "params"}).render()) from None
+        problem = first_problem(shape, error)
+        raise HubError(
+            INVALID_PARAMS, problem.model_copy(update={"field": problem.field or "params"}).render()
+        ) from None
 
 
 def _refusal(error: ServiceError) -> HubError:

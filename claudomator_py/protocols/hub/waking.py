@@ -67,15 +67,15 @@ async def wake(
 def _address_elsewhere(host: str, port: int) -> str:
     """Return the host's first address. Raises NotWoken if any is on this machine or in its network."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
         raise NotWoken(f"{host} has no address: {error}") from None
-    for family, kind, protocol, _, address in found:
+    for family, kind, protocol, _, address in addresses:
         if not is_elsewhere(str(address[0])) or _is_own(family, kind, protocol, address):
             raise NotWoken(
                 f"{host} is on this machine or in its network, where only the operator's specialists are woken"
             )
-    return str(found[0][4][0])
+    return str(addresses[0][4][0])
 
 
 def _is_own(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> bool:

@@ -75,9 +75,9 @@ def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
 
     @routes.get("/sessions")
     def show(by: Asking, seen: Seen) -> Response:
-        found = seen.all()
-        strangers = any(session.principal != by.id for session in found)
-        return render("sessions.html", {"sessions": found, "strangers": strangers}, by=by)
+        sessions = seen.all()
+        strangers = any(session.principal != by.id for session in sessions)
+        return render("sessions.html", {"sessions": sessions, "strangers": strangers}, by=by)
 
     @routes.post("/sessions/end")
     def end_all(seen: Seen) -> Response:
@@ -132,9 +132,9 @@ _SYSTEMS = (
 def browser_name(user_agent: str) -> str:
     """Return the browser's name, such as ``Firefox 131 on Linux``, or the beginning of an unknown user agent. Never
     empty."""
-    name = next((f"{name} {found[1]}" for name, known in _BROWSERS if (found := known.search(user_agent))), None)
+    name = next((f"{name} {match[1]}" for name, known in _BROWSERS if (match := known.search(user_agent))), None)
     if name is None:
-        said = one_line(user_agent)
-        return f"{said[:_MAX_LENGTH]}…" if len(said) > _MAX_LENGTH else said or "unknown"
+        text = one_line(user_agent)
+        return f"{text[:_MAX_LENGTH]}…" if len(text) > _MAX_LENGTH else text or "unknown"
     system = next((name for name, part in _SYSTEMS if part in user_agent), None)
     return name if system is None else f"{name} on {system}"

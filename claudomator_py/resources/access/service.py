@@ -86,7 +86,7 @@ class Keyring:
         # One read at a time, so that no older state replaces a newer one.
         with self._lock:
             given = self._database.read(access_rows.tokens)
-            self._known = _CachedToken({one.hash: one for one in given}, {one.name: one for one in given})
+            self._known = _CachedToken({token.hash: token for token in given}, {token.name: token for token in given})
         for callback in self._listeners:
             callback()
 
@@ -126,8 +126,8 @@ class Keyring:
         """Return the principal of that name while its token is valid; the operator always."""
         if principal_id == OPERATOR.id:
             return OPERATOR
-        found = self._known.by_name.get(principal_id)
-        return principal_of(found) if found is not None and is_good(found, self._clock()) else None
+        token = self._known.by_name.get(principal_id)
+        return principal_of(token) if token is not None and is_good(token, self._clock()) else None
 
     def _note_use(self, token: ApiToken) -> None:
         """Have the use of the token recorded, later and rarely."""
@@ -184,7 +184,12 @@ class AccessTokens(Service):
                 raise Conflict(f"The name {request.name} was already used for a token.", remedy=remedy)
             access_rows.add_token(connection, row)
             data = {"name": row.name, "role": row.role, "organisation": row.organisation, "expires": row.expires_ms}
-            record(connection, now_ms, "token_created", data={key: one for key, one in data.items() if one is not None})
+            record(
+                connection,
+                now_ms,
+                "token_created",
+                data={key: value for key, value in data.items() if value is not None},
+            )
             return row
 
         if not self._by.role.permits(Role(request.role)):
@@ -200,7 +205,7 @@ class AccessTokens(Service):
         def transaction(connection: Connection) -> ApiToken:
             row = _found(connection, ref)
             if row is None or not self._by.sees(row.organisation):
-                names = [one.name for one in access_rows.tokens(connection) if self._by.sees(one.organisation)]
+                names = [token.name for token in access_rows.tokens(connection) if self._by.sees(token.organisation)]
                 raise NotFound.among("token", ref, names, listing="claudomator token list")
             now_ms = self._clock()
             if row.revoked_ms is None:

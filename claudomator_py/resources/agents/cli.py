@@ -57,12 +57,12 @@ WINDOWS = Table[WindowView](
 
 def forecast_text(window: WindowView, now: int) -> str | None:
     """Return when the window will be full and the readings behind that: ``full at 02:10 CET (31% to 48% in 40m)``."""
-    found = window.forecast
-    if found is None or window.used is None:
+    forecast = window.forecast
+    if forecast is None or window.used is None:
         return None
-    full = "not before its reset" if found.full_at is None else f"full at {clock(found.full_at, now)}"
-    span = short_duration(parse_instant(window.said_at) - parse_instant(found.since))
-    return f"{full} ({found.used_then:.0%} to {window.used:.0%} in {span})"
+    full = "not before its reset" if forecast.full_at is None else f"full at {clock(forecast.full_at, now)}"
+    span = short_duration(parse_instant(window.said_at) - parse_instant(forecast.since))
+    return f"{full} ({forecast.used_then:.0%} to {window.used:.0%} in {span})"
 
 
 def hold_tables(agents: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> list[str]:
@@ -142,19 +142,19 @@ def _show_found(output: Format) -> None:
         out_json(there)
     elif there:
         out(table_text(_FOUND, there, wide=output is Format.WIDE))
-        if any(one.entry for one in there):
+        if any(agent.entry for agent in there):
             note("To use them, write these entries below `agents:` in claudomator.yaml, with all others to be used.")
     else:
         note("No program of a known agent is on PATH.")
 
 
 def _list(client: "Client", output: Format) -> None:
-    found = client.agents()
+    listed = client.agents()
     if output is Format.JSON:
-        out_json(found)
-    elif found:
+        out_json(listed)
+    elif listed:
         wide = output is Format.WIDE
-        out("\n\n".join([agents_table(found, wide=wide), *hold_tables(found, wide=wide)]))
+        out("\n\n".join([agents_table(listed, wide=wide), *hold_tables(listed, wide=wide)]))
     else:
         note("No agents are configured, and none was found on the daemon's PATH. See `claudomator doctor`.")
 
@@ -228,7 +228,7 @@ def _write(agent: AgentView, output: Format) -> None:
         out("\n\n".join([agents_table([agent], wide=wide), *hold_tables([agent], wide=wide)]))
 
 
-def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:
+def agents_table(agents: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:
     """Return a table of agents, with times relative to now."""
     shown = Table[AgentView](
         Column("NAME", lambda agent: agent.name),
@@ -244,7 +244,7 @@ def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int 
         Column("VERSION", lambda agent: agent.version),
         Column("PROGRAM", lambda agent: agent.program, wide=True),
     )
-    return table_text(shown, found, wide=wide, indent=indent)
+    return table_text(shown, agents, wide=wide, indent=indent)
 
 
 def _instant(text: str) -> datetime:

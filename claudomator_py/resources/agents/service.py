@@ -72,7 +72,7 @@ def hold_views(
     """
     open_now: list[tuple[Hold, int | None]] = [(hold, None) for hold in hold_rows.in_force(connection, now_ms)]
     tried = probed(connection, run_rows.live(connection), now_ms)
-    all_of_them = [*open_now, *((one.hold, one.room) for one in tried)]
+    all_of_them = [*open_now, *((probe.hold, probe.room) for probe in tried)]
     return {
         agent.name: tuple(
             _hold_view(agent.name, hold, may_start, now_ms, by)
@@ -133,8 +133,8 @@ def _hold_sentence(hold: HoldView) -> str:
         return f"An operator has held {hold.bucket} since {instant_text(hold.since)}."
     # Without a run, the classifier met it, or its run has been removed.
     read = f" from run {short_id(hold.run_id)}" if hold.run_id is not None else ""
-    said = f": {_shown(hold.source)}" if hold.source else ""
-    return f"The hold on {hold.bucket} ({hold.reason}) was read at {instant_text(hold.since)}{read}{said}."
+    source = f": {_shown(hold.source)}" if hold.source else ""
+    return f"The hold on {hold.bucket} ({hold.reason}) was read at {instant_text(hold.since)}{read}{source}."
 
 
 def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: Principal) -> HoldView:
@@ -188,12 +188,12 @@ def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run], by: Pri
 def _windows(connection: Connection, kind: str, account: str, now_ms: int, by: Principal) -> tuple[WindowView, ...]:
     reports = spending_rows.window_reports(connection, kind, account, _REPORTS)
     latest = {name: report for report in reversed(reports) for name in report.uses}
-    found = []
+    windows = []
     for name, report in latest.items():
         use = report.uses[name]
-        readings = [Reading(one.at_ms, one.uses[name]) for one in reversed(reports) if name in one.uses]
+        readings = [Reading(report.at_ms, report.uses[name]) for report in reversed(reports) if name in report.uses]
         is_over = use.resets_at <= now_ms
-        found.append(
+        windows.append(
             WindowView.of(
                 use,
                 account=f"{kind}/{account}",
@@ -204,14 +204,14 @@ def _windows(connection: Connection, kind: str, account: str, now_ms: int, by: P
                 forecast=None if is_over else _forecast_view(forecast(readings)),
             )
         )
-    return tuple(sorted(found, key=lambda window: (window.used is None, window.resets_at, window.name)))
+    return tuple(sorted(windows, key=lambda window: (window.used is None, window.resets_at, window.name)))
 
 
-def _forecast_view(found: Forecast | None) -> ForecastView | None:
-    if found is None:
+def _forecast_view(forecast: Forecast | None) -> ForecastView | None:
+    if forecast is None:
         return None
-    since = found.since
-    return ForecastView.model_validate({"full_at": found.full_ms, "since": since.at_ms, "used_then": since.use.used})
+    since = forecast.since
+    return ForecastView.model_validate({"full_at": forecast.full_ms, "since": since.at_ms, "used_then": since.use.used})
 
 
 def _agent_view(
@@ -269,11 +269,11 @@ def agent_budget(
     view = _budget_view(budget, spending, today.day.end_ms)
     if not budgets.keeps_windows(agent):
         return view
-    said = spending_rows.windows(connection, agent.kind, agent.quota_account)
-    used = {name: use.used for name, use in said.items() if use.resets_at > now_ms}
+    windows = spending_rows.windows(connection, agent.kind, agent.quota_account)
+    used = {name: use.used for name, use in windows.items() if use.resets_at > now_ms}
     window = None if budget.window is None else f"{budget.window}%"
     view = view.model_copy(update={"window": window, "windows_used": used})
-    stopping = budgets.window_holds(agent, said, now_ms)
+    stopping = budgets.window_holds(agent, windows, now_ms)
     if not stopping or view.reached is not None:
         return view
     longest = max(stopping, key=lambda hold: hold.end)
@@ -368,10 +368,10 @@ class Agents(Service):
         return self._change(name, partial(release_agent, request=request or ReleaseRequest()), key)
 
     def _change(self, name: str, change: Callable[..., None], key: RequestKey | None) -> AgentView:
-        found = self._named(name)
+        agent = self._named(name)
 
         def transaction(connection: Connection) -> AgentView:
-            change(connection, found, now_ms=self._clock())
+            change(connection, agent, now_ms=self._clock())
             return next(view for view in self._views(connection) if view.name == name)
 
         return self._once(key, AgentView, lambda: transaction)
@@ -382,8 +382,8 @@ class Agents(Service):
         return agent_views(connection, self._registry, self._budgets, now_ms, self._by, seen)
 
     def _named(self, name: str) -> AgentSpec:
-        found = self._registry.find(name)
-        if found is None:
+        agent = self._registry.find(name)
+        if agent is None:
             names = [known.name for known in self._registry.agents]
             raise NotFound.among("agent", name, names, none="no agent is configured")
-        return found
+        return agent

@@ -63,13 +63,13 @@ def diff(
     """
     if stat and name_only:
         fail("Only one of --stat and --name-only can be given.", "Choose one of them.")
-    found = client.changes(task)
-    chosen = [view for view in found.runs if run is None or view.number == run]
+    changes = client.changes(task)
+    chosen = [view for view in changes.runs if run is None or view.number == run]
     if not chosen:
-        runs = f"it has {len(found.runs)}" if found.runs else f"see `claudomator why {found.task_name}`"
-        fail(f"{found.task_name} has no such run." if run else f"{found.task_name} has not run.", f"Note: {runs}.")
+        runs = f"it has {len(changes.runs)}" if changes.runs else f"see `claudomator why {changes.task_name}`"
+        fail(f"{changes.task_name} has no such run." if run else f"{changes.task_name} has not run.", f"Note: {runs}.")
     if output is Format.JSON:
-        out_json(found.model_copy(update={"runs": tuple(chosen)}))
+        out_json(changes.model_copy(update={"runs": tuple(chosen)}))
     elif name_only:
         _print_names(chosen)
     elif stat:
@@ -144,8 +144,8 @@ def branches(
 
     Each as it was after the last run in its work tree, or when it was last examined.
     """
-    found = [view for view in client.branches() if everything or not view.standing.is_spent]
-    write_table(BRANCHES, found, output, "No task has an unmerged branch.")
+    branches = [view for view in client.branches() if everything or not view.standing.is_spent]
+    write_table(BRANCHES, branches, output, "No task has an unmerged branch.")
 
 
 @connected
@@ -236,19 +236,19 @@ def pr(
     The branch is pushed first, and the text is the task's result. git and gh run here, in the task's repository, as if
     typed by hand.
     """
-    found = client.task(task)
-    branch = next((view for view in client.branches() if view.task_id == found.id), None)
+    current = client.task(task)
+    branch = next((view for view in client.branches() if view.task_id == current.id), None)
     if branch is None:
         fail(
-            f"{found.name} has no branch of its own, or no longer has one.",
-            f"See what it changed: claudomator diff {found.name}",
+            f"{current.name} has no branch of its own, or no longer has one.",
+            f"See what it changed: claudomator diff {current.name}",
         )
     target = into or branch.onto
     _require_ready(branch, target)
-    last = client.changes(found.id).runs
+    last = client.changes(current.id).runs
     subjects = [commit.subject for view in last if view.changes is not None for commit in view.changes.commits]
-    own = title or (subjects[0] if len(subjects) == 1 and branch.commits == 1 else found.name)
-    body = plain(found.result_text or "")[:MAX_BODY]
+    own = title or (subjects[0] if len(subjects) == 1 and branch.commits == 1 else current.name)
+    body = plain(current.result_text or "")[:MAX_BODY]
     push = ["git", "-C", branch.repository, "push", "--set-upstream", remote, branch.branch]
     create = ["gh", "pr", "create", *_options(branch.branch, str(target), plain(own), draft=draft)]
     if dry_run:

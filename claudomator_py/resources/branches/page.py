@@ -49,7 +49,7 @@ def router(access: Access) -> APIRouter:
     def show(by: Asking, days: Days = 7) -> Response:
         granted = access.as_(by)
         # How the branch of one that runs stands is not known before its run has ended.
-        settled = [one for one in granted[BranchService].all() if one.state != "RUNNING"]
+        ended = [branch for branch in granted[BranchService].all() if branch.state != "RUNNING"]
         repositories, daily = granted[Reports].repositories(days, granted[Nights].zone())
         values = {
             "place": "/repositories",
@@ -62,7 +62,7 @@ def router(access: Access) -> APIRouter:
             "branch_table": BRANCHES,
             "shown": _SHOWN,
             "ended": ENDED,
-            "branches": [one for one in settled if not one.standing.is_spent],
+            "branches": [branch for branch in ended if not branch.standing.is_spent],
         }
         return render("repositories.html", values, by=by)
 
@@ -139,11 +139,11 @@ def _merge_form(
 def _branches_of(granted: Session, task: TaskView) -> tuple[BranchView | None, list[str]]:
     """Return the task's branch, and the branches of its repository that it can be merged into, as far as known."""
     views = granted[BranchService].all()
-    own = next((one for one in views if one.branch == task.branch), None)
+    own = next((view for view in views if view.branch == task.branch), None)
     if own is None:
         return None, []
-    there = [one for one in views if one.repository == own.repository]
-    names = [name for one in (own, *there) for name in (one.onto, one.branch) if name and name != own.branch]
+    there = [view for view in views if view.repository == own.repository]
+    names = [name for view in (own, *there) for name in (view.onto, view.branch) if name and name != own.branch]
     return own, [*dict.fromkeys(names)]
 
 

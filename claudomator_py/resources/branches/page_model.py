@@ -172,13 +172,13 @@ def patches_of(text: str) -> dict[str, str]:
     """Return the hunks of each file of a patch by its path. A line of a file begins with a sign, so that none of them
     is taken for the header of another file.
     """
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for part in _FILE.split(text):
         header, _, rest = part.partition("\n")
         if header.startswith(_HEADER):
             path = _path(header.removeprefix(_HEADER))
-            found[path] = found.get(path, "") + rest
-    return found
+            places[path] = places.get(path, "") + rest
+    return places
 
 
 def _path(names: str) -> str:

@@ -122,10 +122,10 @@ class BranchService(Service):
             notes=tuple(map(_text, merged.notes)),
         )
         if view.after is not None and view.after != view.before:
-            told = view.model_dump(
+            fields = view.model_dump(
                 mode="json", include={"branch", "into", "method", "commits", "before", "after", "undo"}
             )
-            self._tell(task, "merged", told)
+            self._tell(task, "merged", fields)
             if (seen := self._trees.find(tree)) is not None:
                 self._trees.look(seen)
         return view
@@ -136,8 +136,8 @@ class BranchService(Service):
         task, tree = self._read(lambda connection: self._found(connection, ref, wanted.dry_run))
         with _refused():
             left = self._branches.discard(tree, dry_run=wanted.dry_run)
-        told = {name: _text(value) for name, value in asdict(left).items()}
-        view = DiscardView(task_id=task.id, task_name=task.name, **told)
+        values = {name: _text(value) for name, value in asdict(left).items()}
+        view = DiscardView(task_id=task.id, task_name=task.name, **values)
         if view.kept is not None:
             included = {"branch", "commits", "changed", "kept", "undo"}
             self._tell(task, "discarded", view.model_dump(mode="json", include=included))

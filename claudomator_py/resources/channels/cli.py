@@ -146,8 +146,8 @@ def post(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Post a message in a channel."""
-    said = sys.stdin.read(MAX_MESSAGE_LENGTH + 1) if text == "-" else text
-    posted = client.post_message(channel, checked(NewMessage, {"content": said, "reply_to": reply_to}))
+    content = sys.stdin.read(MAX_MESSAGE_LENGTH + 1) if text == "-" else text
+    posted = client.post_message(channel, checked(NewMessage, {"content": content, "reply_to": reply_to}))
     if output is Format.JSON:
         out_json(posted)
     else:
@@ -162,17 +162,17 @@ def read(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Print the last messages, newest last."""
-    found, place = list(reversed(client.messages(channel, limit=last).items)), client.channel(channel)
+    messages, place = list(reversed(client.messages(channel, limit=last).items)), client.channel(channel)
     if output is Format.JSON:
-        out_json(found)
+        out_json(messages)
         return
     now = times.now_ms()
     parts = []
-    for one in found:
-        answers = f" (answers {one.reply_to})" if one.reply_to is not None else ""
-        author = place.name if one.author == place.id else one.author
-        head = heading(f"{one.id} {plain(author)}{answers}, {times.ago(one.created_at, now)}")
-        parts.append(f"{head}\n{plain(one.content).rstrip()}\n[{_who_answers(one)}]")
+    for message in messages:
+        answers = f" (answers {message.reply_to})" if message.reply_to is not None else ""
+        author = place.name if message.author == place.id else message.author
+        head = heading(f"{message.id} {plain(author)}{answers}, {times.ago(message.created_at, now)}")
+        parts.append(f"{head}\n{plain(message.content).rstrip()}\n[{_who_answers(message)}]")
     out("\n\n".join(parts))
 
 
@@ -190,10 +190,10 @@ def settings(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show or change a channel's settings."""
-    found = client.channel(channel)
+    view = client.channel(channel)
     if changes:
-        wanted: dict[str, Any] = found.settings.model_dump(mode="json")
-        primary = found.primary
+        wanted: dict[str, Any] = view.settings.model_dump(mode="json")
+        primary = view.primary
         for change in changes:
             key, sign, value = change.partition("=")
             if not sign:
@@ -203,11 +203,11 @@ def settings(
             else:
                 wanted[key] = _value(key, value)
         asked = checked(SettingsRequest, {"primary": primary, "settings": wanted})
-        found = client.change_channel_settings(found.id, asked, if_version=found.version)
+        view = client.change_channel_settings(view.id, asked, if_version=view.version)
     if output is Format.JSON:
-        out_json(found.settings)
+        out_json(view.settings)
     else:
-        out(fields(_settings(found)))
+        out(fields(_settings(view)))
 
 
 @connected
@@ -231,9 +231,9 @@ def stats(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show how often each rule decided, and how operators marked its decisions."""
-    found = client.channel_stats(channel, days=days)
+    stats = client.channel_stats(channel, days=days)
     if output is Format.JSON:
-        out_json(found)
+        out_json(stats)
         return
     rules = Table[RuleStatsView](
         Column("RULE", lambda rule: rule.reason),
@@ -241,18 +241,18 @@ def stats(
         Column("RIGHT", lambda rule: rule.right, right=True),
         Column("SHOULD HAVE", lambda rule: rule.should_have, right=True),
         Column("SHOULD NOT HAVE", lambda rule: rule.should_not_have, right=True),
-        Column("SHADOW DIFFERS", lambda rule: rule.shadow_differs if found.shadowed else None, right=True),
+        Column("SHADOW DIFFERS", lambda rule: rule.shadow_differs if stats.shadowed else None, right=True),
     )
-    skipped = ", ".join(f"{why} {count}" for why, count in sorted(found.skipped.items()))
-    both = found.compared
+    skipped = ", ".join(f"{why} {count}" for why, count in sorted(stats.skipped.items()))
+    both = stats.compared
     compared = f"{both.right} right, shadow {both.shadow_right} right" if both.marked else ""
     summary = [
-        ("messages", str(found.messages)),
-        ("answered", str(found.answered)),
+        ("messages", str(stats.messages)),
+        ("answered", str(stats.answered)),
         ("not asked", skipped),
         (f"{both.marked} marked", compared),
     ]
-    out(f"{table_text(rules, found.rules)}\n\n{fields([one for one in summary if one[1]])}")
+    out(f"{table_text(rules, stats.rules)}\n\n{fields([pair for pair in summary if pair[1]])}")
 
 
 def group() -> typer.Typer:
@@ -278,31 +278,32 @@ def group() -> typer.Typer:
 def _who_answers(message: MessageView) -> str:
     """Return who answers it, by which rule, and what came of that."""
     decision = message.decision
-    told = [
-        f"{one.specialist} {one.state.value}" + (f" ({one.skipped})" if one.skipped else "") for one in message.answers
+    states = [
+        f"{answer.specialist} {answer.state.value}" + (f" ({answer.skipped})" if answer.skipped else "")
+        for answer in message.answers
     ]
     if decision.ask_among:
-        told.append(f"waiting for a mention of {' or '.join(decision.ask_among)}")
+        states.append(f"waiting for a mention of {' or '.join(decision.ask_among)}")
     if decision.ambiguous:
-        told.append(f"ambiguous: {', '.join(decision.ambiguous)}")
-    return plain(": ".join(one for one in (decision.reason.value, ", ".join(told)) if one))
+        states.append(f"ambiguous: {', '.join(decision.ambiguous)}")
+    return plain(": ".join(part for part in (decision.reason.value, ", ".join(states)) if part))
 
 
-def _show(found: ChannelView, output: Format) -> None:
+def _show(view: ChannelView, output: Format) -> None:
     if output is Format.JSON:
-        out_json(found)
+        out_json(view)
         return
     parts = [
-        fields([("name", found.name), ("id", found.id), ("creator", found.creator), *_settings(found)]),
-        f"{heading('PARTICIPANTS')}\n{table_text(_PARTICIPANTS, found.participants, wide=output is Format.WIDE)}",
+        fields([("name", view.name), ("id", view.id), ("creator", view.creator), *_settings(view)]),
+        f"{heading('PARTICIPANTS')}\n{table_text(_PARTICIPANTS, view.participants, wide=output is Format.WIDE)}",
     ]
     out("\n\n".join(parts))
 
 
-def _settings(found: ChannelView) -> "Sequence[tuple[str, str]]":
-    shown = found.settings.model_dump(mode="json")
-    told = [(_PRIMARY_KEY, found.primary or ""), *((key, _text(value)) for key, value in shown.items())]
-    return [(key, value) for key, value in told if value]
+def _settings(view: ChannelView) -> "Sequence[tuple[str, str]]":
+    shown = view.settings.model_dump(mode="json")
+    settings = [(_PRIMARY_KEY, view.primary or ""), *((key, _text(value)) for key, value in shown.items())]
+    return [(key, value) for key, value in settings if value]
 
 
 def _text(value: object) -> str:
@@ -317,7 +318,7 @@ def _value(key: str, text: str) -> object:
     """Return the value as JSON if it is JSON, split into a list where the setting is one; else as text."""
     listed = isinstance(getattr(ChannelSettings(), key, None), tuple)
     if listed and not text.startswith("["):
-        return [one.strip() for one in text.split(",") if one.strip()]
+        return [part.strip() for part in text.split(",") if part.strip()]
     try:
         return json.loads(text)
     except ValueError:

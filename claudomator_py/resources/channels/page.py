@@ -139,7 +139,7 @@ def _list(
 ) -> Response:
     part = granted[Channels].page(cursor, _PART)
     values = {
-        "rows": [row_of(one) for one in part.items],
+        "rows": [row_of(channel) for channel in part.items],
         "next_cursor": part.next_cursor,
         "refusal": refusal,
         "given": given or {"name": "", "specialists": "", "primary": ""},
@@ -157,10 +157,10 @@ def _page(
     refusal: ServiceError | None = None,
     text: str = "",
 ) -> Response:
-    found = granted[Channels].one(channel)
-    part = granted[Channels].messages(found.id, cursor, _PART)
+    view = granted[Channels].one(channel)
+    part = granted[Channels].messages(view.id, cursor, _PART)
     values = {
-        "page": page_of(found, part.items, granted[Channels].stats(found.id)),
+        "page": page_of(view, part.items, granted[Channels].stats(view.id)),
         "next_cursor": part.next_cursor,
         "reply_to": reply_to,
         "refusal": refusal,
@@ -255,7 +255,7 @@ def url_of(channel_id: str) -> str:
 
 def row_of(channel: ChannelView) -> ChannelRow:
     """Return a row of the list."""
-    agents = sum(one.role is Role.AGENT for one in channel.participants)
+    agents = sum(participant.role is Role.AGENT for participant in channel.participants)
     meta = [f"{agents} specialist{'s' if agents != 1 else ''}", f"{len(channel.participants) - agents} people"]
     if channel.primary is not None:
         meta.append(f"primary {channel.primary}, {channel.settings.primary.value}")
@@ -279,16 +279,16 @@ def page_of(channel: ChannelView, newest_first: Sequence[MessageView], stats: Ch
         facts.append(("Works in", settings.working_dir))
     if settings.webhook is not None:
         facts.append(("Incoming webhook", settings.webhook.kind.value))
-    messages = tuple(_message(one, channel) for one in reversed(newest_first))
+    messages = tuple(_message(message, channel) for message in reversed(newest_first))
     last = f", last by {messages[-1].author}" if messages else ""
     return ChannelPage(
         id=channel.id,
         name=channel.name,
         url=url_of(channel.id),
         facts=tuple(facts),
-        members=tuple(_member(one, channel) for one in channel.participants),
+        members=tuple(_member(participant, channel) for participant in channel.participants),
         messages=messages,
-        rules=tuple((_REASONS[one.reason], one) for one in stats.rules) if stats.messages else (),
+        rules=tuple((_REASONS[rule.reason], rule) for rule in stats.rules) if stats.messages else (),
         shadowed=stats.shadowed,
         compared=stats.compared,
         verdicts=tuple((verdict.value, words) for verdict, words in VERDICTS.items()),
@@ -296,37 +296,37 @@ def page_of(channel: ChannelView, newest_first: Sequence[MessageView], stats: Ch
     )
 
 
-def _member(one: ParticipantView, channel: ChannelView) -> MemberShown:
-    agent = one.role is Role.AGENT
-    url = f"/specialists/{one.id}" if agent else None
-    name = one.display_name or one.username or one.id
-    return MemberShown(one.id, name, agent, one.id == channel.primary, one.muted_until, url)
+def _member(participant: ParticipantView, channel: ChannelView) -> MemberShown:
+    agent = participant.role is Role.AGENT
+    url = f"/specialists/{participant.id}" if agent else None
+    name = participant.display_name or participant.username or participant.id
+    return MemberShown(participant.id, name, agent, participant.id == channel.primary, participant.muted_until, url)
 
 
-def _message(one: MessageView, channel: ChannelView) -> MessageShown:
-    decision = one.decision
+def _message(message: MessageView, channel: ChannelView) -> MessageShown:
+    decision = message.decision
     notes = []
     if decision.ambiguous:
         notes.append(f"ambiguous: {', '.join(decision.ambiguous)}")
     if decision.ask_among:
         notes.append(f"to choose from: {', '.join(decision.ask_among)}")
     return MessageShown(
-        id=one.id,
-        author=channel.name if one.author == channel.id else one.author,
-        by_agent=one.hops > 0,
-        content=one.content,
-        reply_to=one.reply_to,
-        at=one.created_at,
-        attachments=tuple(f"{each.name} ({each.state.value})" for each in one.attachments),
+        id=message.id,
+        author=channel.name if message.author == channel.id else message.author,
+        by_agent=message.hops > 0,
+        content=message.content,
+        reply_to=message.reply_to,
+        at=message.created_at,
+        attachments=tuple(f"{each.name} ({each.state.value})" for each in message.attachments),
         reason=_REASONS[decision.reason],
         notes=tuple(notes),
-        answers=tuple(map(_answer, one.answers)),
-        verdict=None if one.verdict is None else one.verdict.value,
+        answers=tuple(map(_answer, message.answers)),
+        verdict=None if message.verdict is None else message.verdict.value,
     )
 
 
-def _answer(one: AnswerView) -> AnswerShown:
-    words = f"{one.specialist} {_STATES[one.state]}" + (f": {one.skipped}" if one.skipped else "")
-    if one.message_id is not None:
-        return AnswerShown(words, f"#message-{one.message_id}")
-    return AnswerShown(words, None if one.task_id is None else f"/tasks/{one.task_id}")
+def _answer(answer: AnswerView) -> AnswerShown:
+    words = f"{answer.specialist} {_STATES[answer.state]}" + (f": {answer.skipped}" if answer.skipped else "")
+    if answer.message_id is not None:
+        return AnswerShown(words, f"#message-{answer.message_id}")
+    return AnswerShown(words, None if answer.task_id is None else f"/tasks/{answer.task_id}")

@@ -58,12 +58,14 @@ _NOT_READ = TriageView(reason=TriageReason.NO_TRIGGER)
 def channel_view(connection: Connection, channel: Channel) -> ChannelView:
     """Return the channel with its participants."""
     rows = channel_rows.members(connection, channel.id)
-    muted = {one.id: one.muted_until_ms for one in rows}
+    muted = {row.id: row.muted_until_ms for row in rows}
     return ChannelView.of(
         channel,
         primary=channel.primary_agent,
         settings=readable(ChannelSettings, channel.settings) or ChannelSettings(),
-        participants=tuple(ParticipantView.of(one, muted_until=muted[one.id]) for one in members_of(connection, rows)),
+        participants=tuple(
+            ParticipantView.of(member, muted_until=muted[member.id]) for member in members_of(connection, rows)
+        ),
     )
 
 
@@ -71,60 +73,64 @@ def channel_page(connection: Connection, by: Principal, cursor: str | None, limi
     """Return a page of the channels that exist for the principal, by id. Raises BadCursor."""
     listed = {"list": "channels"}
     after = None if cursor is None else cursors.read_text(cursor, listed)
-    found = channel_rows.seen(connection, by, after=after, limit=limit + 1)
-    part, following = cursors.part(found, limit, lambda one: cursors.write_text(one.id, listed))
-    return Page[ChannelView](items=tuple(channel_view(connection, one) for one in part), next_cursor=following)
+    channels = channel_rows.seen(connection, by, after=after, limit=limit + 1)
+    part, following = cursors.part(channels, limit, lambda row: cursors.write_text(row.id, listed))
+    return Page[ChannelView](items=tuple(channel_view(connection, row) for row in part), next_cursor=following)
 
 
 def message_page(connection: Connection, channel: Channel, cursor: str | None, limit: int) -> Page[MessageView]:
     """Return a page of a channel's messages, newest first. Raises BadCursor."""
     listed = {"list": "messages", "channel": channel.id}
     before = None if cursor is None else cursors.read_number(cursor, listed)
-    found = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
-    part, following = cursors.part(found, limit, lambda one: cursors.write_number(one.id or 0, listed))
+    rows = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
+    part, following = cursors.part(rows, limit, lambda row: cursors.write_number(row.id or 0, listed))
     return Page[MessageView](items=tuple(message_views(connection, part)), next_cursor=following)
 
 
 def message_views(connection: Connection, messages: Sequence[ChannelMessage]) -> list[MessageView]:
     """Return the messages with their answers."""
     answers = defaultdict[int, list[AnswerView]](list)
-    for answer in channel_rows.answers(connection, [one.id or 0 for one in messages]):
+    for answer in channel_rows.answers(connection, [row.id or 0 for row in messages]):
         answers[answer.message_id].append(AnswerView.of(answer, message_id=answer.given_id))
     return [
         MessageView.of(
-            one,
-            attachments=tuple(view for kept in one.attachments if (view := _attachment_view(kept)) is not None),
-            decision=readable(TriageView, one.decision) or _NOT_READ,
-            answers=tuple(answers[one.id or 0]),
+            row,
+            attachments=tuple(view for kept in row.attachments if (view := _attachment_view(kept)) is not None),
+            decision=readable(TriageView, row.decision) or _NOT_READ,
+            answers=tuple(answers[row.id or 0]),
         )
-        for one in messages
+        for row in messages
     ]
 
 
 def _attachment_view(stored: dict[str, object]) -> AttachmentView | None:
-    one = readable(Attachment, stored)
-    return None if one is None else AttachmentView.of(one, chars=None if one.text is None else len(one.text))
+    attachment = readable(Attachment, stored)
+    return (
+        None
+        if attachment is None
+        else AttachmentView.of(attachment, chars=None if attachment.text is None else len(attachment.text))
+    )
 
 
 def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: int) -> ChannelStatsView:
     """Return how triage did over the last days."""
     since_ms = now_ms - days * DAY_MS
-    found = channel_rows.figures(connection, channel.id, since_ms)
+    figures = channel_rows.figures(connection, channel.id, since_ms)
     states = channel_rows.answer_counts(connection, channel.id, since_ms)
     by_rule = defaultdict[str, Counter[str]](Counter)
-    for row in found:
-        told = by_rule[row.reason]
-        told["messages"] += row.messages
-        told["shadowed"] += row.shadowed
-        told["differs"] += row.differs
+    for row in figures:
+        value = by_rule[row.reason]
+        value["messages"] += row.messages
+        value["shadowed"] += row.shadowed
+        value["differs"] += row.differs
         if row.verdict is not None:
-            told[row.verdict] += row.messages
-            told["compared"] += row.shadowed
-            told["compared_right"] += row.shadowed * (row.verdict == MarkVerdict.RIGHT)
-            told["shadow_right"] += row.shadow_right
+            value[row.verdict] += row.messages
+            value["compared"] += row.shadowed
+            value["compared_right"] += row.shadowed * (row.verdict == MarkVerdict.RIGHT)
+            value["shadow_right"] += row.shadow_right
     return ChannelStatsView(
         days=days,
-        messages=sum(told["messages"] for told in by_rule.values()),
+        messages=sum(counts["messages"] for counts in by_rule.values()),
         rules=tuple(
             RuleStatsView(
                 reason=reason,
@@ -136,11 +142,11 @@ def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: i
             )
             for reason in TriageReason
         ),
-        shadowed=sum(told["shadowed"] for told in by_rule.values()),
+        shadowed=sum(counts["shadowed"] for counts in by_rule.values()),
         compared=StrategiesView(
-            marked=sum(told["compared"] for told in by_rule.values()),
-            right=sum(told["compared_right"] for told in by_rule.values()),
-            shadow_right=sum(told["shadow_right"] for told in by_rule.values()),
+            marked=sum(counts["compared"] for counts in by_rule.values()),
+            right=sum(counts["compared_right"] for counts in by_rule.values()),
+            shadow_right=sum(counts["shadow_right"] for counts in by_rule.values()),
         ),
         skipped={why: count for (state, why), count in states.items() if state == AnswerState.SKIPPED and why},
         answered=sum(count for (state, _), count in states.items() if state == AnswerState.ANSWERED),
@@ -266,11 +272,11 @@ class Channels(Service):
         """Post a message as somebody on whose behalf the caller writes."""
 
         def prepare() -> Callable[[Connection], MessageView]:
-            found = self._read(lambda connection: changes.find(connection, ref, self._by))
-            advice = self._advice(found, written)
+            result = self._read(lambda connection: changes.find(connection, ref, self._by))
+            advice = self._advice(result, written)
 
             def change(connection: Connection) -> MessageView:
-                channel = channel_rows.get(connection, found.id)
+                channel = channel_rows.get(connection, result.id)
                 posted = messages.post(connection, channel, written, advice, self._clock())
                 return message_views(connection, [posted])[0]
 
@@ -329,7 +335,7 @@ class Channels(Service):
             members = changes.members_of(connection, channel_rows.members(connection, channel.id))
             incoming = messages.incoming_of(connection, channel, written)
             triage(incoming, settings, members, channel.primary_agent, says_yes=note_yes, best=note_best)
-            primary = next((one.display_name for one in members if one.id == channel.primary_agent), None)
+            primary = next((member.display_name for member in members if member.id == channel.primary_agent), None)
             return primary or "", without_mentions(written.message.content, members)
 
         primary, subject = self._read(look)
@@ -347,7 +353,7 @@ class Channels(Service):
         with or_unavailable():
             decided = self._router(Request(subject, "", ()), changes.creator_of(channel))
         candidates = () if decided is None or decided.record is None else decided.record.specialist_candidates
-        return next((one.specialist for one in candidates if one.specialist in among), None)
+        return next((candidate.specialist for candidate in candidates if candidate.specialist in among), None)
 
     def _place(self, channel: Channel) -> str | None:
         return place_key(ChannelSettings.model_validate(channel.settings).working_dir, self._workdirs())
@@ -381,7 +387,7 @@ class Channels(Service):
 
 
 def _message(connection: Connection, channel: Channel, message_id: int) -> ChannelMessage:
-    found = channel_rows.message(connection, channel.id, message_id)
-    if found is None:
+    message = channel_rows.message(connection, channel.id, message_id)
+    if message is None:
         raise NotFound(f"There is no message {message_id} in {channel.name}.", remedy="List its messages.")
-    return found
+    return message

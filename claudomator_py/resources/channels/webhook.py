@@ -112,7 +112,10 @@ class IncomingWebhooks:
         if written is None:
             return {}
         taken = {
-            name.casefold() for one in channel.participants for name in (one.id, one.username, one.display_name) if name
+            name.casefold()
+            for participant in channel.participants
+            for name in (participant.id, participant.username, participant.display_name)
+            if name
         }
         if written.display_name is not None and written.display_name.casefold() in taken:
             # Nobody outside makes a participant's name ambiguous.
@@ -134,7 +137,7 @@ class IncomingWebhooks:
         expected = [signature(hook.kind, secret, stamp, body, channel.id)]
         if not slack and self._clock() < UNBOUND_UNTIL_MS:
             expected.append(_unbound_signature(secret, stamp, body))
-        matching = [hmac.compare_digest(given, one) for one in expected]
+        matching = [hmac.compare_digest(given, signature) for signature in expected]
         if not any(matching):
             raise NotSigned
         if not matching[0]:
@@ -176,8 +179,8 @@ def _read_private(path: Path) -> bytes:
     """Return the file's text, stripped. Raises OSError, also if other users may read or write it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
             raise OSError("other users can read or change it: chmod 600")
         return file.read(_MAX_SECRET_LENGTH).strip()
 
@@ -195,12 +198,12 @@ def _document(body: bytes) -> dict[str, Any]:
 
 def _of_plain(document: dict[str, Any]) -> PostedMessage:
     problems = odd_values(document, {})
-    found = problems or validate(PlainMessage, document, {})
-    if not isinstance(found, PlainMessage):
-        raise Invalid.of(found)
-    message = NewMessage(content=found.content, reply_to=found.reply_to, attachments=found.attachments)
+    parsed = problems or validate(PlainMessage, document, {})
+    if not isinstance(parsed, PlainMessage):
+        raise Invalid.of(parsed)
+    message = NewMessage(content=parsed.content, reply_to=parsed.reply_to, attachments=parsed.attachments)
     return PostedMessage(
-        f"{BY_WEBHOOK}{found.author}", message, display_name=found.display_name, external_id=f"plain:{found.id}"
+        f"{BY_WEBHOOK}{parsed.author}", message, display_name=parsed.display_name, external_id=f"plain:{parsed.id}"
     )
 
 
@@ -219,25 +222,27 @@ def _of_slack(document: dict[str, Any]) -> PostedMessage | None:
     plain = html.unescape(_SLACK_LINK.sub(r"\1", text))
     content = {"content": plain[:MAX_MESSAGE_LENGTH], "attachments": _slack_files(event.get("files"))}
     problems = odd_values(content, {})
-    found = problems or validate(NewMessage, content, {})
-    if not isinstance(found, NewMessage):
-        raise Invalid.of(found)
-    return PostedMessage(f"{BY_SLACK}{user[:100]}", found, external_id=f"slack:{event_id[:200]}")
+    parsed = problems or validate(NewMessage, content, {})
+    if not isinstance(parsed, NewMessage):
+        raise Invalid.of(parsed)
+    return PostedMessage(f"{BY_SLACK}{user[:100]}", parsed, external_id=f"slack:{event_id[:200]}")
 
 
 def _slack_files(files: object) -> list[dict[str, str]]:
     """Return the named files of a message. Reading them takes a token of Slack's, so nothing waits for their
     content."""
     listed = files if isinstance(files, list) else []
-    named = [one for one in listed if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    named = [
+        attachment for attachment in listed if isinstance(attachment, dict) and isinstance(attachment.get("id"), str)
+    ]
     return [
         {
-            "id": one["id"],
-            "name": str(one.get("name") or one["id"])[:300],
-            "media_type": str(one.get("mimetype") or "application/octet-stream")[:200],
+            "id": attachment["id"],
+            "name": str(attachment.get("name") or attachment["id"])[:300],
+            "media_type": str(attachment.get("mimetype") or "application/octet-stream")[:200],
             "text": _IN_SLACK,
         }
-        for one in named[:MAX_ATTACHMENTS]
+        for attachment in named[:MAX_ATTACHMENTS]
     ]
 
 

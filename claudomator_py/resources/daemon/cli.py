@@ -48,13 +48,13 @@ def hosts(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
     For a cluster: what waits for a node and why, its nodes by state, and those that take no runs.
     """
-    found = client.hosts()
+    hosts = client.hosts()
     if output is Format.JSON:
-        out_json(found)
+        out_json(hosts)
         return
     wide = output is Format.WIDE
-    out(table_text(HOSTS, found, wide=wide))
-    unusable = [(host.name, node) for host in found for node in host.unusable]
+    out(table_text(HOSTS, hosts, wide=wide))
+    unusable = [(host.name, node) for host in hosts for node in host.unusable]
     if unusable:
         out(f"\n{heading('NODES WITHOUT RUNS')}\n{table_text(_NODES, unusable, wide=wide)}")
 
@@ -151,19 +151,19 @@ def cleanup(
     unmerged commits. A run's directory is removed with its output and its scratch directory.
     """
     age = DEFAULT_AGE_MS if older_than is None else older_than
-    found = client.clean_up(CleanupRequest.model_validate({"dry_run": dry_run, "older_than": format_duration(age)}))
+    cleanup = client.clean_up(CleanupRequest.model_validate({"dry_run": dry_run, "older_than": format_duration(age)}))
     if output is Format.JSON:
-        out_json(found)
+        out_json(cleanup)
         return
-    removed = [item for item in found.items if item.removed]
-    kept = [item for item in found.items if not item.removed]
+    removed = [item for item in cleanup.items if item.removed]
+    kept = [item for item in cleanup.items if not item.removed]
     for title, items in (("Would be removed" if dry_run else "Removed", removed), ("Kept", kept)):
         if items:
             out(f"{title}:")
             out(table_text(_CLEANED, items, wide=output is Format.WIDE, indent=2))
     would = "would be " if dry_run else ""
-    out(f"{len(removed)} {would}removed, {size_text(found.freed_bytes)} {would}freed; {len(kept)} kept.")
-    if found.more:
+    out(f"{len(removed)} {would}removed, {size_text(cleanup.freed_bytes)} {would}freed; {len(kept)} kept.")
+    if cleanup.more:
         note("There is more to remove; run the command again.")
 
 
@@ -194,21 +194,21 @@ def drain(
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout requires --wait")
     if off:
-        found = client.undrain() if host is None else client.undrain_host(host)
+        state = client.undrain() if host is None else client.undrain_host(host)
     else:
-        found = client.drain(reason) if host is None else client.drain_host(host, reason)
+        state = client.drain(reason) if host is None else client.drain_host(host, reason)
     deadline = None if timeout is None else time.monotonic() + timeout / 1_000
-    while wait and found.drained and found.running:
+    while wait and state.drained and state.running:
         if deadline is not None and time.monotonic() >= deadline:
-            _write_drain(found, output)
+            _write_drain(state, output)
             error(
                 f"Runs were still live after {format_duration(timeout or 0)}.",
                 "They continue; the daemon stays drained.",
             )
             raise typer.Exit(ExitCode.TIMED_OUT)
         time.sleep(_LOOK_S)
-        found = client.drain_state() if host is None else client.drain_host(host, reason)
-    _write_drain(found, output)
+        state = client.drain_state() if host is None else client.drain_host(host, reason)
+    _write_drain(state, output)
 
 
 @connected
@@ -217,17 +217,17 @@ def undrain(client: "Client", host: HostOption = None, output: FormatOption = Fo
     _write_drain(client.undrain() if host is None else client.undrain_host(host), output)
 
 
-def _write_drain(found: DrainView, output: Format) -> None:
+def _write_drain(drain: DrainView, output: Format) -> None:
     if output is Format.JSON:
-        out_json(found)
+        out_json(drain)
         return
     out(
         fields(
             [
-                ("drained", "yes" if found.drained else "no"),
-                ("since", moment(found.since)),
-                ("reason", found.reason or ""),
-                ("running", str(found.running)),
+                ("drained", "yes" if drain.drained else "no"),
+                ("since", moment(drain.since)),
+                ("reason", drain.reason or ""),
+                ("running", str(drain.running)),
             ]
         )
     )

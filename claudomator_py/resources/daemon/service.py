@@ -56,7 +56,7 @@ class DaemonService(Service):
 
         def read(connection: Connection) -> StopsView:
             holds = hold_rows.in_force(connection, self._clock())
-            held = {one.bucket.agent for one in holds if one.bucket.agent is not None and one.reason is None}
+            held = {hold.bucket.agent for hold in holds if hold.bucket.agent is not None and hold.reason is None}
             return StopsView(drain=drain_view(connection), held=tuple(sorted(held)))
 
         return self._read(read)
@@ -88,11 +88,11 @@ class DaemonService(Service):
     def clean_up(self, wanted: CleanupRequest) -> CleanupView:
         """Remove what ended tasks no longer need. Raises Conflict while it is already under way."""
         with or_unavailable():
-            found = self._cleaner.clean(wanted)
-        removed = sum(item.removed for item in found.items)
+            cleanup = self._cleaner.clean(wanted)
+        removed = sum(item.removed for item in cleanup.items)
         if removed and not wanted.dry_run:
             self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
-        return found
+        return cleanup
 
     @answers(ReasonCalls.reasons)
     def reasons(self) -> list[ReasonView]:
@@ -183,10 +183,12 @@ class Hosts(Service):
 
         def transaction(connection: Connection) -> DrainView:
             switch(connection)
-            found = hold_rows.find_switch(connection, host_switch(name))
+            current = hold_rows.find_switch(connection, host_switch(name))
             running = sum(self._host.host_of(run.id) == name for run in run_rows.live(connection))
-            if found is None:
+            if current is None:
                 return DrainView(drained=False, running=running)
-            return DrainView(drained=True, since=format_instant(found.since_ms), reason=found.reason, running=running)
+            return DrainView(
+                drained=True, since=format_instant(current.since_ms), reason=current.reason, running=running
+            )
 
         return self._write(transaction)

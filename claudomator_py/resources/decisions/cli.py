@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from claudomator_py.resources.routing import RouteCandidateView
 
 _DECISIONS = Table[DecisionView](
-    Column("KIND", lambda one: one.kind),
-    Column("TASK", lambda one: None if one.task_id is None else short_id(one.task_id), flexible=True),
-    Column("ROUTE", lambda one: one.route),
-    Column("TO", lambda one: one.specialist or one.agent or one.tier, flexible=True),
-    Column("CONF", lambda one: None if one.confidence is None else f"{one.confidence:.2f}", right=True),
-    Column("WHY", lambda one: one_line(one.reason), flexible=True),
-    Column("RUN", lambda one: None if one.run is None else one.run.ended_as or one.run.state),
-    Column("MADE", lambda one: ago(one.at)),
-    Column("ID", lambda one: one.id, wide=True),
+    Column("KIND", lambda row: row.kind),
+    Column("TASK", lambda row: None if row.task_id is None else short_id(row.task_id), flexible=True),
+    Column("ROUTE", lambda row: row.route),
+    Column("TO", lambda row: row.specialist or row.agent or row.tier, flexible=True),
+    Column("CONF", lambda row: None if row.confidence is None else f"{row.confidence:.2f}", right=True),
+    Column("WHY", lambda row: one_line(row.reason), flexible=True),
+    Column("RUN", lambda row: None if row.run is None else row.run.ended_as or row.run.state),
+    Column("MADE", lambda row: ago(row.at)),
+    Column("ID", lambda row: row.id, wide=True),
 )
 _PARTS = {
     "placement": "",
@@ -91,12 +91,12 @@ UntilOption = Annotated[str | None, typer.Option("--until", metavar="RFC3339", h
 
 
 def _wanted(**given: object) -> DecisionFilter:
-    found = validate(DecisionFilter, {name: value for name, value in given.items() if value is not None}, {})
-    if isinstance(found, list):
-        first = found[0]
-        said = first.model_copy(update={"field": None})
-        raise typer.BadParameter(str(said), param_hint=f"--{first.field}")
-    return found
+    query = validate(DecisionFilter, {name: value for name, value in given.items() if value is not None}, {})
+    if isinstance(query, list):
+        first = query[0]
+        problem = first.model_copy(update={"field": None})
+        raise typer.BadParameter(str(problem), param_hint=f"--{first.field}")
+    return query
 
 
 @connected
@@ -149,26 +149,26 @@ def show(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show one decision with everything recorded about it, and what came of it."""
-    found = client.decision(decision)
+    view = client.decision(decision)
     if output is Format.JSON:
-        out_json(found)
+        out_json(view)
     else:
-        out(decision_text(found))
+        out(decision_text(view))
 
 
-def decision_text(found: DecisionView) -> str:
+def decision_text(decision: DecisionView) -> str:
     """Return everything recorded, a line for each field."""
-    rows = _rows("", found, _IN_ROWS)
+    rows = _rows("", decision, _IN_ROWS)
     rows += [
         (f"rule {check.rule}", " ".join(filter(None, (_verdict(check.matched), check.effect, check.detail))))
-        for check in found.policy_checks
+        for check in decision.policy_checks
     ]
-    rows += [(f"compared {one.specialist}", _compared(one)) for one in found.specialists]
-    rows += [(f"agent {one.agent}", one.rejected_because or "picked") for one in found.agents]
+    rows += [(f"compared {candidate.specialist}", _compared(candidate)) for candidate in decision.specialists]
+    rows += [(f"agent {agent.agent}", agent.rejected_because or "picked") for agent in decision.agents]
     for part, prefix in _PARTS.items():
-        rows += _rows(prefix, getattr(found, part), {*_IN_WORDS, "given"})
-    rows += _rows("given ", None if found.placement is None else found.placement.given)
-    rows += [("left open", sentence) for sentence in constraint_sentences(found.constraints)]
+        rows += _rows(prefix, getattr(decision, part), {*_IN_WORDS, "given"})
+    rows += _rows("given ", None if decision.placement is None else decision.placement.given)
+    rows += [("left open", sentence) for sentence in constraint_sentences(decision.constraints)]
     return fields(rows)
 
 
@@ -193,9 +193,9 @@ def group() -> typer.Typer:
     return app
 
 
-def _compared(one: "RouteCandidateView") -> str:
-    parts = ", ".join(f"{name} {value:.3f}" for name, value in one.parts.items())
-    return f"{one.score:.3f}{f' ({parts})' if parts else ''}, {one.rejected or 'chosen'}"
+def _compared(candidate: "RouteCandidateView") -> str:
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in candidate.parts.items())
+    return f"{candidate.score:.3f}{f' ({parts})' if parts else ''}, {candidate.rejected or 'chosen'}"
 
 
 def _rows(prefix: str, shape: "BaseModel | None", without: Set[str] = frozenset()) -> list[tuple[str, str]]:
@@ -205,7 +205,7 @@ def _rows(prefix: str, shape: "BaseModel | None", without: Set[str] = frozenset(
 
 def _listed(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {one}" for name, one in value.items())
+        return ", ".join(f"{name}: {item}" for name, item in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -33,8 +33,8 @@ DecisionId = Annotated[str, Path(max_length=128)]
 _CHOICES = {
     "kinds": get_args(DecisionKindName),
     "routes": get_args(RouteName),
-    "risks": tuple(one.value for one in Risk),
-    "reasons": tuple(one.value for one in RationaleCode),
+    "risks": tuple(risk.value for risk in Risk),
+    "reasons": tuple(code.value for code in RationaleCode),
 }
 """The choices of the filters."""
 _ENDINGS = {"succeeded": "good", "failed": "bad", "lost": "bad", "limited": "ask", "needs_input": "ask"}
@@ -51,11 +51,11 @@ Filters = Annotated[dict[str, str], Depends(_filters)]
 def _wanted(filters: Mapping[str, str], times: Mapping[str, int]) -> DecisionFilter:
     """Return the decisions that the filters ask for. times: of ``since`` and ``until``. Raises Invalid."""
     given = {name: value.strip() for name, value in filters.items()}
-    found = read_fields(DecisionFilter, given | {name: format_instant(at_ms) for name, at_ms in times.items()})
-    if found.since is not None and found.until is not None and found.since >= found.until:
+    query = read_fields(DecisionFilter, given | {name: format_instant(at_ms) for name, at_ms in times.items()})
+    if query.since is not None and query.until is not None and query.since >= query.until:
         message = "is not after `since`, so there is no time between them"
         raise Invalid.of([Problem(field="until", message=message, remedy="choose a later one")])
-    return found
+    return query
 
 
 def router(access: Access) -> APIRouter:
@@ -77,7 +77,9 @@ def router(access: Access) -> APIRouter:
             part = granted[Decisions].page(_wanted(filters, times), cursor, _PART)
         except Invalid as refusal:
             return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
-        values["rows"] = [(one, _title(one), one_line(one.reason), _links(one)) for one in part.items]
+        values["rows"] = [
+            (decision, _title(decision), one_line(decision.reason), _links(decision)) for decision in part.items
+        ]
         values["more_url"] = None if part.next_cursor is None else list_url(filters, part.next_cursor)
         return render("decisions.html", values, by=by)
 
@@ -99,9 +101,9 @@ def router(access: Access) -> APIRouter:
     # A session is only for pages, so a page has to offer the document.
     @routes.get("/{decision_id}/json")
     def download(by: Asking, decision_id: DecisionId) -> Response:
-        found = access.as_(by)[Decisions].one(decision_id)
-        headers = {"Content-Disposition": f'attachment; filename="decision-{found.id}.json"'}
-        return Response(found.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
+        decision = access.as_(by)[Decisions].one(decision_id)
+        headers = {"Content-Disposition": f'attachment; filename="decision-{decision.id}.json"'}
+        return Response(decision.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
 
     return routes
 
@@ -137,8 +139,8 @@ def _links(decision: DecisionView) -> Sequence[Link]:
         "overridden" if decision.overridden else None,
         "replaced by a later one" if decision.superseded_by is not None else None,
     )
-    links = (_task(decision), _run(decision), _specialist(decision), *(Link(one) for one in words if one))
-    return [one for one in links if one is not None]
+    links = (_task(decision), _run(decision), _specialist(decision), *(Link(word) for word in words if word))
+    return [link for link in links if link is not None]
 
 
 def _title(decision: DecisionView) -> str:
@@ -193,7 +195,7 @@ def _given(decision: DecisionView) -> list[tuple[str, str | None]]:
 
 def _facts(decision: DecisionView) -> tuple[tuple[str, Link], ...]:
     threshold = "" if decision.threshold is None else f", with a threshold of {decision.threshold:.2f}"
-    found: list[tuple[str, Link | str | None]] = [
+    rows: list[tuple[str, Link | str | None]] = [
         ("Task", _task(decision)),
         ("Message", _message(decision)),
         ("Run", _run(decision)),
@@ -218,22 +220,22 @@ def _facts(decision: DecisionView) -> tuple[tuple[str, Link], ...]:
         ("Reason code", None if decision.rationale is None else decision.rationale.code.value),
         ("Id", decision.id),
     ]
-    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in found if value)
+    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in rows if value)
 
 
 def _outcome(explained: Explained) -> tuple[tuple[str, Link], ...]:
     decision, run = explained.decision, explained.decision.run
-    found: list[tuple[str, Link | str | None]] = []
+    rows: list[tuple[str, Link | str | None]] = []
     if run is not None:
         tokens = Tokens(input=run.input_tokens, output=run.output_tokens)
-        found += [
+        rows += [
             ("Run", (run.ended_as or run.state).replace("_", " ")),
             ("Reason", run.reason),
             ("Tokens", tokens_text(tokens)),
             ("Cost of the run", cost_text(run.cost_usd)),
         ]
     state, later, earlier = decision.task_state, decision.superseded_by, decision.supersedes
-    found += [
+    rows += [
         ("Task is now", None if state is None else state.replace("_", " ").lower()),
         ("Overridden", "an operator gave the task to another specialist" if decision.overridden else None),
         ("Replaced by", None if later is None else Link(f"decision {short_id(later)}", url_of(later))),
@@ -241,5 +243,5 @@ def _outcome(explained: Explained) -> tuple[tuple[str, Link], ...]:
     if earlier is not None:
         kept = explained.supersedes_kept
         words = f"decision {short_id(earlier)}" + ("" if kept else ", removed for its age")
-        found.append(("Replaces", Link(words, url_of(earlier) if kept else None)))
-    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in found if value)
+        rows.append(("Replaces", Link(words, url_of(earlier) if kept else None)))
+    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in rows if value)

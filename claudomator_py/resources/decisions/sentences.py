@@ -91,21 +91,23 @@ def said_of(row: Decision, seen: Set[str]) -> tuple[tuple[str, str], ...]:
         case PolicyRecord(said=str(said)):
             return (("Reason for the approval", said),)
         case HandoffRecord(asked=asked) as handoff:
-            told = (
+            agent_text = (
                 ("Asked for", asked.to if handoff.names_nobody or asked.to in seen or asked.to in LABELS else ""),
                 ("Why, in the words of the agent", asked.reason),
                 ("Done", asked.done),
                 ("Left to do", asked.left),
                 ("Changed files", "\n".join(asked.files)),
             )
-            return tuple((name, text) for name, text in told if text)
+            return tuple((name, text) for name, text in agent_text if text)
     return ()
 
 
 def _placement(record: DecisionRecord, at_ms: int, seen: Set[str]) -> tuple[str, ...]:
     shown = record.model_copy(update={"reason": reason_for(record.reason, seen)})
     sentences = placement_sentences("The run", shown, at_ms)
-    if len(record.candidates) > 1 and not any(one.eligible for one in record.candidates if one.agent != record.agent):
+    if len(record.candidates) > 1 and not any(
+        candidate.eligible for candidate in record.candidates if candidate.agent != record.agent
+    ):
         sentences.append("Another agent would have been picked only without the reason shown beside it under Agents.")
     return tuple(sentences)
 
@@ -147,11 +149,11 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> tuple[str, ...]:
 
 
 def _triage(record: TriageRecord, seen: Set[str]) -> tuple[str, ...]:
-    who = [one if one in seen else SOMEBODY for one in record.agents]
+    who = [agent if agent in seen else SOMEBODY for agent in record.agents]
     first = f"{', '.join(who) or 'Nobody'} {'answer' if len(who) > 1 else 'answers'}: "
     sentences = [ended(f"{first}{reason_for(record.reason, seen).text}")]
-    for one, why in record.skipped.items():
-        sentences.append(f"{one if one in seen else SOMEBODY} was not asked: {why.replace('_', ' ')}.")
+    for agent, why in record.skipped.items():
+        sentences.append(f"{agent if agent in seen else SOMEBODY} was not asked: {why.replace('_', ' ')}.")
     if record.hops:
         sentences.append(f"{counted(record.hops, 'agent message')} led to it.")
     return tuple(sentences)
@@ -238,7 +240,7 @@ def overridden_text(hint: OverriddenHint, at_ms: int) -> str:
 
 
 def _because(hint: OverriddenHint, at_ms: int) -> str:
-    return "; ".join(blocked_text(one, utc_clock(at_ms), verb="was") for one in hint.because) or "not picked"
+    return "; ".join(blocked_text(blocked, utc_clock(at_ms), verb="was") for blocked in hint.because) or "not picked"
 
 
 def _rejected(candidate: Candidate, at_ms: int) -> str:
@@ -260,9 +262,9 @@ def tier_text(classification: Classification, agent: str) -> str:
     source = _TIER_SOURCES[classification.source]
     cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
     parts = [part for part in (cause, classification.reason) if part]
-    said = classification.said_agent
-    told = [": ".join(parts)] if parts else []
+    said_agent = classification.said_agent
+    sentences = [": ".join(parts)] if parts else []
     about = classification.asked_about
-    told += [f"it was asked about {about}, where the task was then to go"] if about not in (None, agent) else []
-    told += [f"it named the agent {said}, which changes nothing"] if said is not None else []
-    return f"{source} ({'; '.join(told)})" if told else source
+    sentences += [f"it was asked about {about}, where the task was then to go"] if about not in (None, agent) else []
+    sentences += [f"it named the agent {said_agent}, which changes nothing"] if said_agent is not None else []
+    return f"{source} ({'; '.join(sentences)})" if sentences else source

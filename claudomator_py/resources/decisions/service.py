@@ -94,15 +94,15 @@ class Decisions(Service):
         """Return it in words as well. Raises NotFound."""
 
         def read(connection: Connection) -> Explained:
-            found = decision_log.find(connection, decision_id, self._by)
-            if found is None:
+            decision = decision_log.find(connection, decision_id, self._by)
+            if decision is None:
                 remedy = "List them with `claudomator decisions list`."
                 raise NotFound(f"There is no decision {decision_id!r}.", remedy=remedy)
-            row = found.decision
+            row = decision.decision
             seen = known_to(connection, [row], self._by)
             earlier = None if row.supersedes is None else decision_log.find(connection, row.supersedes, self._by)
             shape = Explained(
-                decision=_views(connection, [found], self._by)[0],
+                decision=_views(connection, [decision], self._by)[0],
                 sentences=sentences_of(row, seen),
                 said=said_of(row, seen),
                 supersedes_kept=earlier is not None,
@@ -159,7 +159,7 @@ def view_of(recorded: Recorded, seen: Set[str], channels: Mapping[str, str]) -> 
     if not known:
         changes |= {"specialist": None, "skill": None, "required_capabilities": ()}
     # The best score, and the topic it is for, may reveal a hidden specialist.
-    if not known or any(one.specialist not in seen for one in record.specialist_candidates):
+    if not known or any(candidate.specialist not in seen for candidate in record.specialist_candidates):
         changes |= {"topic": None, "confidence": None}
     return DecisionView.of(
         recorded,
@@ -186,8 +186,8 @@ def _part(record: Record, row: Decision, seen: Set[str]) -> dict[str, Any]:
         case HandoffRecord():
             return {"handoff": _handoff(record, seen)}
         case TriageRecord():
-            skipped = {one: why for one, why in record.skipped.items() if one in seen}
-            who = tuple(one for one in record.agents if one in seen)
+            skipped = {agent: why for agent, why in record.skipped.items() if agent in seen}
+            who = tuple(agent for agent in record.agents if agent in seen)
             # The row's agents are specialists, not the daemon's agents of the field of that name.
             return {"agents": (), "triage": DecidedTriageView.of(record, agents=who, skipped=skipped)}
         case ShadowRecord():
@@ -217,7 +217,10 @@ def _placement(record: DecisionRecord, row: Decision) -> PlacementView:
 def _selection(record: SpecialistRecord, seen: Set[str]) -> SelectionView:
     if record.specialist is None or record.specialist not in seen:
         return SelectionView.of(record, owner=None, expected_output=None, escalation=())
-    return SelectionView.of(record, escalation=tuple(one for one in record.escalation if one in seen or one in LABELS))
+    return SelectionView.of(
+        record,
+        escalation=tuple(specialist for specialist in record.escalation if specialist in seen or specialist in LABELS),
+    )
 
 
 def _handoff(record: HandoffRecord, seen: Set[str]) -> DecidedHandoffView:
@@ -234,6 +237,9 @@ def _agents(candidates: Sequence[Candidate], at_ms: int) -> tuple[CandidateView,
     """Return the agents as the decision saw them. at_ms: when that was."""
     clock = utc_clock(at_ms)
     return tuple(
-        CandidateView.of(one, rejected_because=None if one.rejected is None else worded(predicate(one.rejected), clock))
-        for one in candidates
+        CandidateView.of(
+            candidate,
+            rejected_because=None if candidate.rejected is None else worded(predicate(candidate.rejected), clock),
+        )
+        for candidate in candidates
     )

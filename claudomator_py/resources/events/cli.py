@@ -22,7 +22,7 @@ def event_words(event: EventView) -> str:
     """Return what else there is to say about an event, next to its title."""
     until = event.data.get("until")
     due = [f"until {clock(format_instant(until), now_ms())}"] if isinstance(until, int) else []
-    return ", ".join([one for one in (event_detail(event.data), *due) if one])
+    return ", ".join([part for part in (event_detail(event.data), *due) if part])
 
 
 _EVENTS = Table[EventView](
@@ -67,9 +67,9 @@ def log(
     BY is the name of a token, `operator`, or `inbox` for a file; it is empty if the daemon acted by itself. To see what
     an agent printed, use `claudomator logs TASK`.
     """
-    found = client.last_events(last, task=name or task, by=by)
+    events = client.last_events(last, task=name or task, by=by)
     if output is Format.JSON:
-        for event in found:
+        for event in events:
             out_json_line(event)
     else:
-        write_table(_EVENTS, found, output, "No events.")
+        write_table(_EVENTS, events, output, "No events.")

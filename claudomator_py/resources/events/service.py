@@ -24,14 +24,14 @@ _SPECIALISTS: Final[Mapping[str, tuple[str, ...]]] = {ROUTED: ("specialist",), H
 """The keys under which events of a kind name specialists."""
 
 
-def event_views(connection: Connection, found: Sequence[Event], by: Principal) -> tuple[EventView, ...]:
+def event_views(connection: Connection, rows: Sequence[Event], by: Principal) -> tuple[EventView, ...]:
     """Return the events without the specialists that do not exist for the principal, and without their agents."""
-    told = (event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ()))
-    named = [one for one in told if isinstance(one, str)]
+    values = (event.data.get(key) for event in rows for key in _SPECIALISTS.get(event.kind, ()))
+    named = [name for name in values if isinstance(name, str)]
     hidden = specialist_rows.hidden(connection, named, by)
-    names = task_rows.names_of(connection, {event.task_id for event in found if event.task_id is not None})
+    names = task_rows.names_of(connection, {event.task_id for event in rows if event.task_id is not None})
     return concealed(
-        connection, [_event_view(event, names, hidden) for event in without_hidden(connection, found, by)], by
+        connection, [_event_view(event, names, hidden) for event in without_hidden(connection, rows, by)], by
     )
 
 
@@ -50,15 +50,15 @@ def _event_view(event: Event, names: Mapping[str, str], hidden: Set[str]) -> Eve
 def _words(event: Event) -> dict[str, str]:
     """Return what was asked and answered, and why a task was not handed on, under the keys where earlier versions
     stored the words."""
-    told: dict[str, str] = {}
+    seen_names: dict[str, str] = {}
     if (asked := request_in_event(event.data)) is not None:
-        told["asks"] = asked.words
+        seen_names["asks"] = asked.words
     if (meant := event.data.get("meant")) is not None:
-        told["answer"] = meant
+        seen_names["answer"] = meant
     if (refused := event.data.get("refused_handoff")) is not None:
         why = readable(RefusedHandoff, refused)
-        told |= {} if why is None else {"detail": why.text}
-    return told
+        seen_names |= {} if why is None else {"detail": why.text}
+    return seen_names
 
 
 def _budget_words(event: Event) -> dict[str, str]:
@@ -119,9 +119,9 @@ class Events(Service):
         """Return events with ids above ``after``, oldest first, at most ``limit``."""
 
         def page(connection: Connection) -> EventPage:
-            found = events.following(connection, after, limit + 1, self._sought(wanted))
-            items = event_views(connection, found[:limit], self._by)
-            more = len(found) > limit
+            rows = events.following(connection, after, limit + 1, self._sought(wanted))
+            items = event_views(connection, rows[:limit], self._by)
+            more = len(rows) > limit
             upto = items[-1].id if more else max(after, events.last_id(connection))
             return EventPage(items, upto, more)
 
@@ -131,8 +131,8 @@ class Events(Service):
         """Return the newest events, oldest first, at most ``limit``."""
 
         def page(connection: Connection) -> EventPage:
-            found = events.newest(connection, limit, self._sought(wanted))
-            return EventPage(event_views(connection, found, self._by), events.last_id(connection), more=False)
+            rows = events.newest(connection, limit, self._sought(wanted))
+            return EventPage(event_views(connection, rows, self._by), events.last_id(connection), more=False)
 
         return self._read(page)
 

@@ -58,9 +58,9 @@ def notifications(
         dead = client.notifications(DeliveryState.DEAD, limit=_MAX_LISTED).items
         _write([client.retry_notification(delivery.id) for delivery in dead], output)
         return
-    found = client.notifications(state, limit=_MAX_LISTED)
-    _write(found.items, output)
-    if found.next_cursor is not None:
+    notices = client.notifications(state, limit=_MAX_LISTED)
+    _write(notices.items, output)
+    if notices.next_cursor is not None:
         note(f"Showing the newest {_MAX_LISTED}; the API has the rest.")
 
 

@@ -27,7 +27,7 @@ def router(access: Access) -> APIRouter:
     @routes.get("")
     def show(by: Asking, state: DeliveryState | None = None, cursor: Cursor = None) -> Response:
         page = access.as_(by)[Notices].deliveries(state, cursor, _PART)
-        states = [(one, one.value, f"/notices?state={one}") for one in DeliveryState]
+        states = [(state, state.value, f"/notices?state={state}") for state in DeliveryState]
         values = {
             "deliveries": page.items,
             "tones": _TONES,

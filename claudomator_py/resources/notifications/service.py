@@ -36,8 +36,8 @@ class Notices(Service):
         before = cursors.read_number(cursor, listed) if cursor is not None else None
 
         def read(connection: Connection) -> Page[DeliveryView]:
-            found = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
-            part, following = cursors.part(found, limit, lambda row: cursors.write_number(row.id or 0, listed))
+            rows = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
+            part, following = cursors.part(rows, limit, lambda row: cursors.write_number(row.id or 0, listed))
             return Page(items=tuple(map(_view, part)), next_cursor=following)
 
         return self._read(read)

@@ -91,68 +91,68 @@ def _ask(client: "Client", wanted: TaskFilter) -> StatusView | list[TaskView]:
     return list(client.all_tasks(wanted)) if wanted != TaskFilter() else client.status()
 
 
-def _text(found: StatusView | list[TaskView], output: Format) -> str:
-    return _list(found, output) if isinstance(found, list) else overview(found, wide=output is Format.WIDE)
+def _text(status: StatusView | list[TaskView], output: Format) -> str:
+    return _list(status, output) if isinstance(status, list) else overview(status, wide=output is Format.WIDE)
 
 
-def overview(found: StatusView, *, wide: bool = False) -> str:
+def overview(status: StatusView, *, wide: bool = False) -> str:
     """Return the whole status as text: counts in one line, then the sections that are not empty.
 
     wide: list every task rather than fold alike ones into a line, and cut no text.
     """
     now = now_ms()
     sections: list[tuple[str, str, ListName, Sequence[TaskView]]] = [
-        ("NEEDS YOU", "NEEDS_INPUT", "needs_you", found.needs_you),
-        ("PROBLEMS", "FAILED", "problems", found.problems),
-        ("RUNNING", "RUNNING", "running", found.running),
-        ("QUEUED", "", "queued", found.queued),
-        ("RECENT", "", "recent", found.recent if wide else found.recent[:_RECENT]),
+        ("NEEDS YOU", "NEEDS_INPUT", "needs_you", status.needs_you),
+        ("PROBLEMS", "FAILED", "problems", status.problems),
+        ("RUNNING", "RUNNING", "running", status.running),
+        ("QUEUED", "", "queued", status.queued),
+        ("RECENT", "", "recent", status.recent if wide else status.recent[:_RECENT]),
     ]
     ids = short_ids([task.id for _, _, _, tasks in sections for task in tasks])
-    parts = ["\n".join([_counts(found), *_standstill(found)])]
-    if found.trouble:
-        parts.append(f"{heading('DAEMON', 'FAILED')}\n{_trouble(found.trouble)}")
+    parts = ["\n".join([_counts(status), *_standstill(status)])]
+    if status.trouble:
+        parts.append(f"{heading('DAEMON', 'FAILED')}\n{_trouble(status.trouble)}")
     for title, state, name, tasks in sections:
         if tasks:
-            folds = [Fold((task,)) for task in tasks] if wide else folded_tasks(tasks, found.unlisted, now)
+            folds = [Fold((task,)) for task in tasks] if wide else folded_tasks(tasks, status.unlisted, now)
             alone = [task for fold in folds if fold.key is None for task in fold.rows]
             known = {task.state for task in tasks} == {state}
             lines = [tasks_table(alone, wide=wide, ids=ids, known_state=known)] if alone else []
             lines += folds_text((fold for fold in folds if fold.key is not None), now)
-            more = _more(found.total(name) - sum(fold.size for fold in folds))
+            more = _more(status.total(name) - sum(fold.size for fold in folds))
             parts.append("\n".join([heading(title, state), *lines, *more]))
-        if name == "problems" and found.inbox:
-            more = _more(found.total("inbox") - len(found.inbox))
-            parts.append("\n".join([heading("INBOX", "FAILED"), _inbox(found.inbox), *more]))
-    if not any(found.counts.values()):
+        if name == "problems" and status.inbox:
+            more = _more(status.total("inbox") - len(status.inbox))
+            parts.append("\n".join([heading("INBOX", "FAILED"), _inbox(status.inbox), *more]))
+    if not any(status.counts.values()):
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
-    if found.schedules:
-        parts.append(f"{heading('SCHEDULES')}\n{schedules_table(found.schedules, wide=wide, indent=_INDENT)}")
-    if found.agents:
-        parts.append(f"{heading('AGENTS')}\n{agents_table(found.agents, wide=wide, indent=_INDENT)}")
-        parts += hold_tables(found.agents, wide=wide, indent=_INDENT)
-    if found.hosts:
-        parts.append(f"{heading('HOSTS')}\n{table_text(HOSTS, found.hosts, wide=wide, indent=_INDENT)}")
+    if status.schedules:
+        parts.append(f"{heading('SCHEDULES')}\n{schedules_table(status.schedules, wide=wide, indent=_INDENT)}")
+    if status.agents:
+        parts.append(f"{heading('AGENTS')}\n{agents_table(status.agents, wide=wide, indent=_INDENT)}")
+        parts += hold_tables(status.agents, wide=wide, indent=_INDENT)
+    if status.hosts:
+        parts.append(f"{heading('HOSTS')}\n{table_text(HOSTS, status.hosts, wide=wide, indent=_INDENT)}")
     return "\n\n".join(parts)
 
 
-def _counts(found: StatusView) -> str:
+def _counts(status: StatusView) -> str:
     """Return the counts, and the cost of today: ``1 needs you, 3 running, 12 queued; today 4.20 USD, 14 runs``."""
-    needs, files, failed = found.total("needs_you"), found.total("inbox"), found.total("problems")
+    needs, files, failed = status.total("needs_you"), status.total("inbox"), status.total("problems")
     numbers = [
         (needs, "needs you" if needs == 1 else "need you"),
         (failed, "failed"),
         (files, "refused file" if files == 1 else "refused files"),
-        (found.total("running"), "running"),
-        (found.counts.get("QUEUED", 0), "queued"),
-        (found.total("queued") - found.counts.get("QUEUED", 0), "waiting"),
+        (status.total("running"), "running"),
+        (status.counts.get("QUEUED", 0), "queued"),
+        (status.total("queued") - status.counts.get("QUEUED", 0), "waiting"),
     ]
     words = [f"{number} {name}" for number, name in numbers if number > 0]
-    return f"{', '.join(words) or 'Nothing is running or waiting'}; today {_today(found)}"
+    return f"{', '.join(words) or 'Nothing is running or waiting'}; today {_today(status)}"
 
 
-def _today(found: StatusView) -> str:
-    spent, budget = found.spent_today, found.budget
+def _today(status: StatusView) -> str:
+    spent, budget = status.spent_today, status.budget
     if budget is not None:
         over = f", and nothing starts until {clock(budget.until, now_ms())}" if budget.reached is not None else ""
         return f"{budget.text}{over}"
@@ -162,9 +162,9 @@ def _today(found: StatusView) -> str:
     return f"{amount_text(Unit.USD, spent.usd)} USD, {runs}"
 
 
-def _standstill(found: StatusView) -> list[str]:
+def _standstill(status: StatusView) -> list[str]:
     """Return that all agents are limited, once instead of in every row."""
-    first = found.first_to_reset
+    first = status.first_to_reset
     if first is None:
         return []
     if first.limited_until is None:
@@ -194,9 +194,9 @@ def _trouble(checks: Sequence[CheckView]) -> str:
         # The PATH without any agent is left to `doctor`: it may be longer than everything else here.
         detail = check.detail.partition(":")[0] if check.name == "agents" else check.detail
         detail = localized(detail, now_ms())
-        said = one_line("; ".join(part for part in (f"{check.name}: {detail}", check.remedy) if part))
+        line = one_line("; ".join(part for part in (f"{check.name}: {detail}", check.remedy) if part))
         lines += wrap(
-            said,
+            line,
             NARROWEST,
             initial_indent=" " * _INDENT,
             subsequent_indent=" " * 2 * _INDENT,
@@ -255,8 +255,8 @@ def json_lines(client: "Client") -> None:
         out_json_line(event)
 
 
-def _words(*said: object) -> str:
-    return " ".join(one_line(str(part)) for part in said if part)
+def _words(*words: object) -> str:
+    return " ".join(one_line(str(part)) for part in words if part)
 
 
 def _task(client: "Client", task_id: str) -> TaskView | None:
@@ -269,5 +269,5 @@ def _task(client: "Client", task_id: str) -> TaskView | None:
 
 
 def _matches(task: TaskView, wanted: TaskFilter) -> bool:
-    said = ((wanted.agent, task.agent), (wanted.specialist, task.specialist), (wanted.creator, task.creator))
-    return (wanted.tag is None or wanted.tag in task.tags) and all(one in (None, is_so) for one, is_so in said)
+    pairs = ((wanted.agent, task.agent), (wanted.specialist, task.specialist), (wanted.creator, task.creator))
+    return (wanted.tag is None or wanted.tag in task.tags) and all(value in (None, is_so) for value, is_so in pairs)

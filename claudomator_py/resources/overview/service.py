@@ -101,8 +101,10 @@ class Overview(Service):
                 (who, since_ms, shown_of_each, "unlisted"),
                 lambda: alike_rows.unlisted(connection, lists, since_ms, self._by),
             )
-            views = iter(self.task_views.of(connection, [task for found in lists.values() for task in found.tasks]))
-            shown = {name: tuple(islice(views, len(found.tasks))) for name, found in lists.items()}
+            views = iter(
+                self.task_views.of(connection, [task for task_list in lists.values() for task in task_list.tasks])
+            )
+            shown = {name: tuple(islice(views, len(task_list.tasks))) for name, task_list in lists.items()}
             return StatusView(
                 needs_you=shown["needs_you"],
                 problems=shown["problems"],
@@ -118,13 +120,13 @@ class Overview(Service):
                 spent_today=spending_view(own.total),
                 budget=day_budget(budgets, today) if whole else None,
                 counts=dict(figures.counts),
-                totals={**{name: found.total for name, found in lists.items()}, "inbox": refused},
+                totals={**{name: task_list.total for name, task_list in lists.items()}, "inbox": refused},
             )
 
-        found = self._read(read)
+        result = self._read(read)
         if not self._by.sees_all:
-            return found  # the daemon's trouble may name what belongs to others
-        return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
+            return result  # the daemon's trouble may name what belongs to others
+        return result.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
     def _hosts(self, connection: Connection) -> Sequence[HostView]:
         hosts = self._host.hosts(ask=False)
@@ -137,8 +139,8 @@ class Overview(Service):
             return FileProblemPage(items=(), total=0)  # files of the inbox belong to no organisation
         listed = {"list": "inbox"}
         before = None if cursor is None else cursors.read_number(cursor, listed)
-        found = self._refusals.page(before, limit + 1)
-        part, following = cursors.part(found, limit, lambda one: cursors.write_number(one.number, listed))
+        refusals = self._refusals.page(before, limit + 1)
+        part, following = cursors.part(refusals, limit, lambda refusal: cursors.write_number(refusal.number, listed))
         return FileProblemPage(items=tuple(map(_refused_file, part)), next_cursor=following, total=len(self._refusals))
 
     def readiness(self) -> ReadinessView:

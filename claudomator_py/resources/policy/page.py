@@ -144,13 +144,13 @@ def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
     decided = counted(policy.decisions, "decision")
     summary = f"{decided} in {days}: {counted(policy.denied, 'task')} denied, {policy.held:,} held for approval."
     return PolicyPage(
-        spans=tuple((_days(one), f"/policy?days={one}", one == policy.days) for one in DAYS),
+        spans=tuple((_days(span), f"/policy?days={span}", span == policy.days) for span in DAYS),
         summary=summary if policy.decisions else f"No task was judged in {days}.",
         hash=policy.hash,
         since=policy.since,
         rules=(
-            *(_rule(one, built_in=False) for one in policy.rules),
-            *(_rule(one, built_in=True) for one in policy.built_in),
+            *(_rule(rule, built_in=False) for rule in policy.rules),
+            *(_rule(rule, built_in=True) for rule in policy.built_in),
         ),
         waiting=tuple(map(_waiting, approvals.waiting)),
         settled=tuple(map(_settled, approvals.settled)),
@@ -166,41 +166,41 @@ def verdict_of(verdict: VerdictView) -> VerdictShown:
     )
 
 
-def _rule(one: RuleView, *, built_in: bool) -> RuleShown:
+def _rule(rule: RuleView, *, built_in: bool) -> RuleShown:
     return RuleShown(
-        name=one.name,
+        name=rule.name,
         built_in=built_in,
-        when="judged by the text of the task" if built_in else one_line(one.when or "always"),
-        says=one_line(one.says) or ", ".join(one.effects),
-        applied=f"{one.applied:,}",
-        faults=f"{one.faults:,}" if one.faults else "",
-        last=one.last,
+        when="judged by the text of the task" if built_in else one_line(rule.when or "always"),
+        says=one_line(rule.says) or ", ".join(rule.effects),
+        applied=f"{rule.applied:,}",
+        faults=f"{rule.faults:,}" if rule.faults else "",
+        last=rule.last,
     )
 
 
-def _waiting(one: HeldTaskView) -> PendingApproval:
-    who = " and ".join(" or ".join(listed) for listed in one.approvers)
+def _waiting(task: HeldTaskView) -> PendingApproval:
+    who = " and ".join(" or ".join(listed) for listed in task.approvers)
     return PendingApproval(
-        name=one.task_name,
-        url=f"/tasks/{one.task_id}",
-        line=one_line(one.text),
+        name=task.task_name,
+        url=f"/tasks/{task.task_id}",
+        line=one_line(task.text),
         who=f"can be approved by {who}" if who else "can be approved by anyone with the role operate",
-        since=one.since,
-        until=one.until,
-        allowed=one.allowed,
+        since=task.since,
+        until=task.until,
+        allowed=task.allowed,
     )
 
 
-def _settled(one: SettledApprovalView) -> Settled:
+def _settled(approval: SettledApprovalView) -> Settled:
     return Settled(
-        name=one.task_name,
-        url=f"/tasks/{one.task_id}",
-        tone=_TONES[one.outcome],
-        outcome=one.outcome,
-        by="nobody" if one.outcome == "expired" else one.by or "operator",
-        why=one.why,
-        rules=", ".join(one.rules),
-        at=one.at,
+        name=approval.task_name,
+        url=f"/tasks/{approval.task_id}",
+        tone=_TONES[approval.outcome],
+        outcome=approval.outcome,
+        by="nobody" if approval.outcome == "expired" else approval.by or "operator",
+        why=approval.why,
+        rules=", ".join(approval.rules),
+        at=approval.at,
     )
 
 

@@ -66,12 +66,12 @@ def policy_view(
     """Return the rules, with what they said in the last days about the tasks that exist for the principal.
     reviews: whether the built-in ones apply.
     """
-    applied, faults, last, said = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
+    applied, faults, last, verdicts = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
     for decision in decision_log.newest_of_kind(connection, DecisionKind.POLICY, now_ms - days * DAY_MS, SAMPLE, by):
         record = readable(PolicyRecord, decision.data)
         if record is None:
             continue
-        said[record.verdict] += 1
+        verdicts[record.verdict] += 1
         for check in record.policy_checks:
             if check.matched:
                 applied[check.rule] += 1
@@ -80,7 +80,11 @@ def policy_view(
     known = remembered.find(connection, IN_FORCE)
     named: set[str | None] = set()
     for rule in policy.rules:
-        named |= {rule.specialist, *rule.exclude_specialists, *(one[1] for one in _LITERAL.findall(rule.when or ""))}
+        named |= {
+            rule.specialist,
+            *rule.exclude_specialists,
+            *(match[1] for match in _LITERAL.findall(rule.when or "")),
+        }
     hidden = specialist_rows.hidden(connection, named, by)
 
     def told(name: str) -> dict[str, Any]:
@@ -90,9 +94,9 @@ def policy_view(
         hash=policy.hash,
         since=known.get("at_ms") if known.get("hash") == policy.hash else None,
         days=days,
-        decisions=sum(said.values()) - said[PolicyVerdict.APPROVED],
-        denied=said[PolicyVerdict.DENIED],
-        held=said[PolicyVerdict.HELD],
+        decisions=sum(verdicts.values()) - verdicts[PolicyVerdict.APPROVED],
+        denied=verdicts[PolicyVerdict.DENIED],
+        held=verdicts[PolicyVerdict.HELD],
         rules=tuple(
             RuleView.of(rule, when=_condition(rule.when, hidden), says=_says(_without(rule, hidden)), **told(rule.name))
             for rule in policy.rules
@@ -111,15 +115,15 @@ def candidates(
     """Return the specialists the principal may give the task to, by id: those that may work for the task's creator and
     that no rule applying to it excludes, directly or by naming another."""
     open_, _ = specialists_for(connection, task, by)
-    said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
-    record = None if said is None else readable(PolicyRecord, said.data)
+    decision = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+    record = None if decision is None else readable(PolicyRecord, decision.data)
     checks = () if record is None else record.policy_checks
     applied = {check.rule for check in checks if check.matched}
     for rule in policy.rules:
         if rule.name in applied:
             open_ -= set(rule.exclude_specialists)
             open_ &= open_ if rule.specialist is None else {rule.specialist}
-    return tuple(view_of(one, by) for one in specialist_rows.seen(connection, by, ids=sorted(open_)[:limit]))
+    return tuple(view_of(row, by) for row in specialist_rows.seen(connection, by, ids=sorted(open_)[:limit]))
 
 
 def approvals_view(connection: Connection, by: Principal) -> ApprovalsView:
@@ -134,12 +138,12 @@ def _condition(when: str | None, hidden: Collection[str]) -> str | None:
     """Return the condition without the names of these specialists. Any string in it may be such a name."""
     if when is None or not hidden:
         return when
-    return _LITERAL.sub(lambda one: f"{one[1]}{SOMEBODY}{one[1]}" if one[2] in hidden else one[0], when)
+    return _LITERAL.sub(lambda match: f"{match[1]}{SOMEBODY}{match[1]}" if match[2] in hidden else match[0], when)
 
 
 def _without(rule: Rule, hidden: Collection[str]) -> Rule:
     """Return the rule with a placeholder for each of these specialists."""
-    names = tuple(SOMEBODY if one in hidden else one for one in rule.exclude_specialists)
+    names = tuple(SOMEBODY if name in hidden else name for name in rule.exclude_specialists)
     return rule.model_copy(
         update={
             "specialist": SOMEBODY if rule.specialist in hidden else rule.specialist,
@@ -150,13 +154,13 @@ def _without(rule: Rule, hidden: Collection[str]) -> Rule:
 
 def _says(rule: Rule) -> str:
     """Return what it demands, as written in the configuration."""
-    said = rule.model_dump(mode="json", exclude_defaults=True, exclude={"name", "when"})
-    return "; ".join(f"{name}: {_written(value)}" for name, value in said.items())
+    fields = rule.model_dump(mode="json", exclude_defaults=True, exclude={"name", "when"})
+    return "; ".join(f"{name}: {_written(value)}" for name, value in fields.items())
 
 
 def _written(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {_written(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{name}: {_written(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_written, value)) + "]"
     return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
@@ -181,15 +185,15 @@ def _held(task: Task, by: Principal) -> HeldTaskView | None:
 def _settled(connection: Connection, by: Principal) -> tuple[SettledApprovalView, ...]:
     return tuple(
         SettledApprovalView.of(
-            one,
-            outcome=_OUTCOMES[one.kind],
-            by=None if one.kind == "state" else one.by,
-            why=one.data.get(_WHY[one.kind]) if one.kind in _WHY else None,
-            rules=tuple(one.data.get("rules") or one.asks.get("rules") or ()),
-            at=one.at_ms,
+            approval,
+            outcome=_OUTCOMES[approval.kind],
+            by=None if approval.kind == "state" else approval.by,
+            why=approval.data.get(_WHY[approval.kind]) if approval.kind in _WHY else None,
+            rules=tuple(approval.data.get("rules") or approval.asks.get("rules") or ()),
+            at=approval.at_ms,
         )
-        for one in events.settled_inputs(connection, by, sample=_EVENTS, limit=_MAX_SETTLED)
-        if one.kind != "state" or one.asks.get("kind") == InputKind.APPROVAL.value
+        for approval in events.settled_inputs(connection, by, sample=_EVENTS, limit=_MAX_SETTLED)
+        if approval.kind != "state" or approval.asks.get("kind") == InputKind.APPROVAL.value
     )
 
 
@@ -247,7 +251,7 @@ class PolicyService(Service):
             )
             for spec in parsed.specs
         )
-        return tuple(verdict_view(one, visible) for one in verdicts)
+        return tuple(verdict_view(verdict, visible) for verdict in verdicts)
 
     def approvals(self) -> ApprovalsView:
         """Return pending and settled approvals."""

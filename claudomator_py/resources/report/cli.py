@@ -49,9 +49,9 @@ def report(
     """
     ends = {"since": since, "until": until}
     span = {name: datetime.fromtimestamp(at_ms / 1_000, UTC) for name, at_ms in ends.items() if at_ms is not None}
-    found = client.report(ReportSpan(**span))
+    report = client.report(ReportSpan(**span))
     if output is ReportFormat.JSON:
-        out_json(found)
+        out_json(report)
     else:
         now = now_ms()
-        out(escaped(markdown(found, lambda instant: clock(instant, now))))
+        out(escaped(markdown(report, lambda instant: clock(instant, now))))

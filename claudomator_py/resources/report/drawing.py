@@ -141,10 +141,10 @@ def drawn(night: Night, now_ms: int, names_of: Callable[[Collection[str]], Mappi
             bars += [_bar(night, span, top + place * ROW, now_ms, names) for span in spans]
         top += height + GAP
     starts = [Band(_x(night, at), 0, 0, top, f"daemon started at {_clock(night, at)}") for at in night.starts]
-    max_ended = max((one.done + one.failed for one in night.bins), default=0)
-    max_running = max((one.running for one in night.bins), default=0)
-    max_open = max((one.open for one in night.bins), default=0)
-    columns = [_column(night, one, max_ended, max_running, max_open) for one in night.bins]
+    max_ended = max((column.done + column.failed for column in night.bins), default=0)
+    max_running = max((column.running for column in night.bins), default=0)
+    max_open = max((column.open for column in night.bins), default=0)
+    columns = [_column(night, column, max_ended, max_running, max_open) for column in night.bins]
     return Picture(top, labels, bars, holds, starts, list(_ticks(night)), columns, max_ended, max_running, max_open)
 
 
@@ -287,18 +287,20 @@ def _ticks(night: Night) -> Iterator[Tick]:
         at += timedelta(milliseconds=step_ms)
 
 
-def _column(night: Night, one: Bin, max_ended: int, max_running: int, max_open: int) -> ChartColumn:
-    left = _x(night, one.begin_ms)
+def _column(night: Night, bin_: Bin, max_ended: int, max_running: int, max_open: int) -> ChartColumn:
+    left = _x(night, bin_.begin_ms)
     width = (WIDTH - LEFT) / max(1, len(night.bins))
     per_ended, per_running = CHART / max(1, max_ended), CHART / max(1, max_running)
-    words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, at most {one.running} at once, "
-    words += f"{counted(one.open, 'task')} open"
+    words = (
+        f"{_clock(night, bin_.begin_ms)}: {bin_.done} succeeded, {bin_.failed} failed, at most {bin_.running} at once, "
+    )
+    words += f"{counted(bin_.open, 'task')} open"
     return ChartColumn(
         left,
         round(width - 1, 1),
-        round(one.done * per_ended, 1),
-        round(one.failed * per_ended, 1),
-        round(one.running * per_running, 1),
-        round(one.open * CHART / max(1, max_open), 1),
+        round(bin_.done * per_ended, 1),
+        round(bin_.failed * per_ended, 1),
+        round(bin_.running * per_running, 1),
+        round(bin_.open * CHART / max(1, max_open), 1),
         words,
     )

@@ -148,7 +148,7 @@ class Nights(Service):
         # Whole minutes, so that the cached runs also serve a little later.
         begin_ms, end_ms = since_ms - since_ms % MINUTE_MS, until_ms - until_ms % -MINUTE_MS
         width_ms = max(1, ceil((until_ms - since_ms) / BINS))
-        found, holds, starts, has_earlier, open_tasks = self._read(
+        rows, holds, starts, has_earlier, open_tasks = self._read(
             lambda connection: (
                 self._unchanged.read(
                     connection,
@@ -162,9 +162,7 @@ class Nights(Service):
                 report_rows.open_tasks(connection, since_ms, width_ms, BINS, self._by),
             )
         )
-        runs = [
-            run for run in found if run.started_ms < until_ms and (run.ended_ms is None or run.ended_ms >= since_ms)
-        ]
+        runs = [run for run in rows if run.started_ms < until_ms and (run.ended_ms is None or run.ended_ms >= since_ms)]
         now_ms, zone = self._clock(), self._zone()
         by_agent: dict[str, dict[str, list[DrawnRun]]] = defaultdict(lambda: defaultdict(list))
         host_of = self._host_of
@@ -231,22 +229,22 @@ def _bins(
         edges.append((end_ms if end_ms > begin_ms else begin_ms + 1) * 2)
     edges.sort()
     running = list(accumulate([1 if edge & 1 else -1 for edge in edges], initial=0))
-    found = []
+    columns = []
     for place in range(BINS):
         begin = since_ms + place * width
         first, after = bisect_right(edges, 2 * begin + 1), bisect_left(edges, 2 * (begin + width))
         most = max(running[first : after + 1])
-        found.append(Bin(round(begin), most, done[place], failed[place], open_tasks[place]))
-    return found
+        columns.append(Bin(round(begin), most, done[place], failed[place], open_tasks[place]))
+    return columns
 
 
 def _days(runs: Sequence[DrawnRun], zone: ZoneInfo) -> Sequence[DayTotal]:
-    found: dict[tuple[date, str], list[float | None]] = defaultdict(list)
+    runs_by_day: dict[tuple[date, str], list[float | None]] = defaultdict(list)
     days = Days(zone)
     for run in runs:
-        found[days.of(run.started_ms), run.agent].append(run.cost_usd)
+        runs_by_day[days.of(run.started_ms), run.agent].append(run.cost_usd)
     totals = []
-    for (day, agent), of_day in sorted(found.items()):
+    for (day, agent), of_day in sorted(runs_by_day.items()):
         costs = [cost for cost in of_day if cost is not None]
         totals.append(DayTotal(day, agent, len(of_day), sum(costs) if costs else None))
     return totals

@@ -36,17 +36,17 @@ LANES = Table[Lane](
     Column("COST", lambda lane: _cost_of(lane), right=True),
 )
 PARTS = Table[Bin](
-    Column("FROM", lambda one: Time(format_instant(one.begin_ms), "at")),
-    Column("SUCCEEDED", lambda one: one.done, right=True),
-    Column("FAILED", lambda one: one.failed, right=True),
-    Column("AT A TIME", lambda one: one.running, right=True),
-    Column("OPEN TASKS", lambda one: one.open, right=True),
+    Column("FROM", lambda row: Time(format_instant(row.begin_ms), "at")),
+    Column("SUCCEEDED", lambda row: row.done, right=True),
+    Column("FAILED", lambda row: row.failed, right=True),
+    Column("AT A TIME", lambda row: row.running, right=True),
+    Column("OPEN TASKS", lambda row: row.open, right=True),
 )
 DAYS = Table[DayTotal](
-    Column("DAY", lambda one: f"{one.day:%Y-%m-%d}"),
-    Column("AGENT", lambda one: one.agent),
-    Column("RUNS", lambda one: one.runs, right=True),
-    Column("COST", lambda one: _cost(one.cost_usd), right=True),
+    Column("DAY", lambda row: f"{row.day:%Y-%m-%d}"),
+    Column("AGENT", lambda row: row.agent),
+    Column("RUNS", lambda row: row.runs, right=True),
+    Column("COST", lambda row: _cost(row.cost_usd), right=True),
 )
 
 
@@ -76,7 +76,7 @@ def router(access: Access) -> APIRouter:
             "each": format_duration(hours * HOUR_MS // BINS // SECOND_MS * SECOND_MS),
             "since": format_instant(since_ms),
             "until": format_instant(until_ms),
-            "spans": [(span_words(one), night_url(one, until), one == hours) for one in HOURS],
+            "spans": [(span_words(span), night_url(span, until), span == hours) for span in HOURS],
             "earlier": night_url(hours, (until_ms - half_ms) // SECOND_MS) if night.has_earlier else None,
             "later": _later(hours, until_ms + half_ms, now_ms) if until_ms < now_ms else None,
             "runs": sum(len(lane.runs) for lane in night.lanes),

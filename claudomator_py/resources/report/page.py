@@ -36,24 +36,24 @@ from claudomator_py.surface.table import Column, Table, ago
 from claudomator_py.values import regex
 
 REPOSITORIES = Table[RepositoryReport](
-    Column("REPOSITORY", lambda one: one.path),
-    Column("TASKS", lambda one: one.tasks, right=True),
-    Column("COMMITS", lambda one: one.commits, right=True),
-    Column("FILES", lambda one: one.files, right=True),
-    Column("+", lambda one: one.added, right=True),
-    Column("-", lambda one: one.removed, right=True),
-    Column("UNCOMMITTED", lambda one: one.uncommitted or None, right=True),
-    Column("COST", lambda one: cost_text(one.cost_usd), right=True),
-    Column("LAST RUN", lambda one: ago(one.last_at)),
-    Column("BRANCHES", lambda one: _branches(one)),
+    Column("REPOSITORY", lambda row: row.path),
+    Column("TASKS", lambda row: row.tasks, right=True),
+    Column("COMMITS", lambda row: row.commits, right=True),
+    Column("FILES", lambda row: row.files, right=True),
+    Column("+", lambda row: row.added, right=True),
+    Column("-", lambda row: row.removed, right=True),
+    Column("UNCOMMITTED", lambda row: row.uncommitted or None, right=True),
+    Column("COST", lambda row: cost_text(row.cost_usd), right=True),
+    Column("LAST RUN", lambda row: ago(row.last_at)),
+    Column("BRANCHES", lambda row: _branches(row)),
 )
 REPOSITORY_DAYS = Table[RepositoryDay](
-    Column("DAY", lambda one: f"{one.day:%Y-%m-%d}"),
-    Column("REPOSITORY", lambda one: one.report.path),
-    Column("RUNS", lambda one: one.report.runs, right=True),
-    Column("COMMITS", lambda one: one.report.commits, right=True),
-    Column("FILES", lambda one: one.report.files, right=True),
-    Column("COST", lambda one: cost_text(one.report.cost_usd), right=True),
+    Column("DAY", lambda row: f"{row.day:%Y-%m-%d}"),
+    Column("REPOSITORY", lambda row: row.report.path),
+    Column("RUNS", lambda row: row.report.runs, right=True),
+    Column("COMMITS", lambda row: row.report.commits, right=True),
+    Column("FILES", lambda row: row.report.files, right=True),
+    Column("COST", lambda row: cost_text(row.report.cost_usd), right=True),
 )
 _NAMED = 2
 _EVENING, _MORNING = 22, 8
@@ -86,25 +86,25 @@ def router(access: Access) -> APIRouter:
             ends = read_times(given, now_ms, zone)
             values["fields"] = {name: time_field(ends.get(name), zone) for name in given}
             instants = {name: datetime.fromtimestamp(at_ms / SECOND_MS, UTC) for name, at_ms in ends.items()}
-            found = granted[Reports].report(ReportSpan.model_validate(instants))
+            report = granted[Reports].report(ReportSpan.model_validate(instants))
         except Invalid as refusal:
             return render("report.html", values | {"refusal": refusal}, 422, by=by)
         last_ms, noted = _looked(looks, now_ms)
         values |= {
-            "report": found,
-            "needs_you": grouped([row_of(view) for view in found.needs_you], {}),
-            "cost": cost_text(found.cost_usd),
-            "night": _night_of(found),
-            "spans": [*_nights(found, now_ms, zone), *_spans(found, given)],
+            "report": report,
+            "needs_you": grouped([row_of(view) for view in report.needs_you], {}),
+            "cost": cost_text(report.cost_usd),
+            "night": _night_of(report),
+            "spans": [*_nights(report, now_ms, zone), *_spans(report, given)],
             "last_look": None if last_ms is None else format_instant(last_ms),
             "first": _FIRST,
             "contents": (
-                ("needs", "What needs you", found.needs_you_total),
-                ("failures", "What failed", found.failed),
-                ("doubtful", "What to doubt", found.doubtful),
-                ("changes", "What changed", len(found.repositories)),
-                ("waits", "What is waiting", found.waiting),
-                ("missed", "Missed scheduled times", len(found.missed)),
+                ("needs", "What needs you", report.needs_you_total),
+                ("failures", "What failed", report.failed),
+                ("doubtful", "What to doubt", report.doubtful),
+                ("changes", "What changed", len(report.repositories)),
+                ("waits", "What is waiting", report.waiting),
+                ("missed", "Missed scheduled times", len(report.missed)),
             ),
             "not_grouped": not_grouped,
             "max_starts": MAX_STARTS,
@@ -142,14 +142,14 @@ def _spans(report: ReportView, given: Mapping[str, str]) -> list[tuple[str, str,
     """Words and address of each span up to now, and whether it is the one that is shown."""
     lasts = datetime.fromisoformat(report.until) - datetime.fromisoformat(report.since)
     now_ms = parse_instant(report.until) // MINUTE_MS * MINUTE_MS
-    found = []
+    days = []
     for hours in _SPANS:
         url = "/report?" + urlencode({"since": format_instant(now_ms - hours * HOUR_MS)})
         shown = (
             not given["until"] and abs(lasts.total_seconds() - hours * HOUR_MS / SECOND_MS) < 2 * MINUTE_MS / SECOND_MS
         )
-        found.append((span_words(hours), "/report" if hours == _SPANS[0] else url, shown))
-    return found
+        days.append((span_words(hours), "/report" if hours == _SPANS[0] else url, shown))
+    return days
 
 
 def _night_of(report: ReportView) -> str:
@@ -158,11 +158,11 @@ def _night_of(report: ReportView) -> str:
     return night_url(min(MAX_HOURS, max(1, ceil((until - since) * SECOND_MS / HOUR_MS))), ceil(until))
 
 
-def _branches(one: RepositoryReport) -> str:
+def _branches(repository: RepositoryReport) -> str:
     """Two of them by name; of more, their number: the page of repositories has those that are left."""
-    number = len(one.branches) + one.more_branches
+    number = len(repository.branches) + repository.more_branches
     if number <= _NAMED:
-        return ", ".join(branch.words for branch in one.branches)
-    settled = sum(branch.since is not None for branch in one.branches)
-    known = settled and not one.more_branches
-    return f"{counted(number, 'branch')}, {settled} merged or discarded" if known else counted(number, "branch")
+        return ", ".join(branch.words for branch in repository.branches)
+    settled_count = sum(branch.since is not None for branch in repository.branches)
+    known = settled_count and not repository.more_branches
+    return f"{counted(number, 'branch')}, {settled_count} merged or discarded" if known else counted(number, "branch")

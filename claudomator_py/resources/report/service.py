@@ -90,15 +90,15 @@ class Reports(Service):
         if since_ms >= until_ms:
             message = f"is not before {format_instant(until_ms)}, where the report ends"
             raise Invalid.of([Problem(field="since", message=message, remedy="choose an earlier one")])
-        found = self._read(lambda connection: self._made(connection, since_ms, until_ms, now_ms))
+        report = self._read(lambda connection: self._made(connection, since_ms, until_ms, now_ms))
         failing = [check for check in self._health() if not check.ok] if self._by.sees_all else []
-        found = found.model_copy(
+        report = report.model_copy(
             update={
                 "trouble": tuple(check.detail for check in failing if check.blocking),
                 "warnings": tuple(check.detail for check in failing if not check.blocking),
             }
         )
-        return found.model_copy(update={"headline": headline_of(found)})
+        return report.model_copy(update={"headline": headline_of(report)})
 
     def repositories(self, days: int, zone: tzinfo) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
         """Return what runs did in each repository in that many days up to now, and on each day in that zone, the newest
@@ -111,7 +111,9 @@ class Reports(Service):
             days_of = Days(zone)
             for run in reversed(runs):
                 by_day[days_of.of(run.ended_ms)].append((run, run.changes))
-            daily = [RepositoryDay(day, one) for day, of_day in by_day.items() for one in _repositories(of_day, {})]
+            daily = [
+                RepositoryDay(day, report) for day, of_day in by_day.items() for report in _repositories(of_day, {})
+            ]
             return _repositories([(run, run.changes) for run in runs], self._settled(connection)), daily
 
         return self._read(read)
@@ -172,12 +174,12 @@ class Reports(Service):
 
     def _settled(self, connection: Connection) -> Mapping[str, str]:
         """Return what became of each branch that was merged or discarded, by name."""
-        found = settled_branches(connection, MAX_SETTLED, self._by)
+        settled = settled_branches(connection, MAX_SETTLED, self._by)
         return {
             str(event.data.get("branch")): f"merged into {event.data.get('into')}"
             if event.kind == "merged"
             else event.kind
-            for event in found
+            for event in settled
         }
 
     def _starts(self, connection: Connection, since_ms: int, until_ms: int) -> Sequence[int]:
@@ -203,7 +205,7 @@ class Reports(Service):
 
 def _unchanged(completed: frozenset[str], changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> list[str]:
     last = {run.task_id: made for run, made in changes if run.task_id in completed}
-    return [one for one, made in last.items() if made is not None and made.is_repository and made.is_empty]
+    return [task_id for task_id, made in last.items() if made is not None and made.is_repository and made.is_empty]
 
 
 def _failure(task: Task, outcome: Outcome | None) -> Hashable:
@@ -214,8 +216,8 @@ def _failure(task: Task, outcome: Outcome | None) -> Hashable:
 
 
 def _tasks(connection: Connection, ids: Sequence[str]) -> list[Task]:
-    found = (task_rows.find(connection, one) for one in ids)
-    return [task for task in found if task is not None]
+    tasks = (task_rows.find(connection, task_id) for task_id in ids)
+    return [task for task in tasks if task is not None]
 
 
 def _ref(view: TaskView) -> TaskRef:
@@ -224,11 +226,11 @@ def _ref(view: TaskView) -> TaskRef:
 
 def _last_starts(runs: Iterable[FinishedRun]) -> Mapping[str, Mapping[str, int]]:
     """Return when the last run of each task on each agent started."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
     for run in runs:
-        known = found[run.task_id]
+        known = counts[run.task_id]
         known[run.agent] = max(run.started_ms, known.get(run.agent, 0))
-    return found
+    return counts
 
 
 def _went_elsewhere(limited: FinishedRun, starts: Mapping[str, Mapping[str, int]]) -> bool:
@@ -273,19 +275,19 @@ def _without_times(view: TaskView) -> str:
 
 
 def _repositories(
-    changes: Iterable[tuple[FinishedRun, RunChanges | None]], settled: Mapping[str, str]
+    changes: Iterable[tuple[FinishedRun, RunChanges | None]], settled_branches: Mapping[str, str]
 ) -> tuple[RepositoryReport, ...]:
-    """settled: what has become of branches, by name."""
+    """settled_branches: what has become of branches, by name."""
     by_place: dict[str, list[tuple[FinishedRun, RunChanges]]] = defaultdict(list)
     for run, made in changes:
         if made is not None and (made.is_repository or not made.is_empty):
             by_place[(made.repository or made.place) if run.dir_key else SCRATCH].append((run, made))
-    found = [_repository(place, runs, settled) for place, runs in by_place.items()]
-    return tuple(sorted(found, key=lambda one: (-one.commits, -one.files, one.path)))
+    repositories = [_repository(place, runs, settled_branches) for place, runs in by_place.items()]
+    return tuple(sorted(repositories, key=lambda repository: (-repository.commits, -repository.files, repository.path)))
 
 
 def _repository(
-    path: str, runs: Sequence[tuple[FinishedRun, RunChanges]], settled: Mapping[str, str]
+    path: str, runs: Sequence[tuple[FinishedRun, RunChanges]], settled_branches: Mapping[str, str]
 ) -> RepositoryReport:
     commits = {commit.id for _, made in runs for commit in made.commits}
     unnamed = sum(made.commit_count - len(made.commits) for _, made in runs)
@@ -294,7 +296,7 @@ def _repository(
     last = {run.task_id: made for run, made in runs}
     priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
-        BranchChange(name=(name := ref.name.removeprefix(_BRANCH)), change=ref.word, since=settled.get(name))
+        BranchChange(name=(name := ref.name.removeprefix(_BRANCH)), change=ref.word, since=settled_branches.get(name))
         for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(_BRANCH))
     ]
     return RepositoryReport(

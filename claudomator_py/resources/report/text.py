@@ -36,8 +36,8 @@ def headline_of(report: ReportView) -> str:
 
 
 def _figures(report: ReportView) -> Iterator[str]:
-    commits = sum(one.commits for one in report.repositories)
-    with_commits = [one for one in report.repositories if one.commits]
+    commits = sum(repository.commits for repository in report.repositories)
+    with_commits = [repository for repository in report.repositories if repository.commits]
     if commits:
         yield f"{counted(commits, 'commit')} in {counted(len(with_commits), 'repository')}"
     elif report.repositories:
@@ -58,16 +58,16 @@ def markdown(report: ReportView, at: Instants) -> str:
         more = f" and {len(report.starts) - MAX_STARTS} more times" if report.starts[MAX_STARTS:] else ""
         parts[-1] += f" The daemon started at {', '.join(map(at, report.starts[:MAX_STARTS]))}{more}."
     sections = (
-        ("What is wrong with the daemon", [f"- {one}" for one in report.trouble]),
-        ("What else to look at", [f"- {one}" for one in report.warnings]),
+        ("What is wrong with the daemon", [f"- {problem}" for problem in report.trouble]),
+        ("What else to look at", [f"- {warning}" for warning in report.warnings]),
         ("What needs you", list(_needs_you(report))),
         ("What failed", list(_groups(report.failures, report.failed, at))),
         ("What to doubt", list(_doubtful(report))),
-        ("What changed", [line for one in report.repositories for line in _repository(one)]),
+        ("What changed", [line for repository in report.repositories for line in _repository(repository)]),
         ("What is waiting", list(_groups(report.waits, report.waiting, at))),
         (
             "Missed scheduled times",
-            [f"- {one.schedule}, due {at(one.due_at)}: {one.why}" for one in report.missed],
+            [f"- {task.schedule}, due {at(task.due_at)}: {task.why}" for task in report.missed],
         ),
     )
     parts += [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections if lines]
@@ -100,14 +100,14 @@ def _needs_you(report: ReportView) -> Iterator[str]:
 
 
 def _groups(groups: Sequence[TaskGroup], total: int, at: Instants) -> Iterator[str]:
-    yield from (_group(one, at) for one in groups)
+    yield from (_group(group, at) for group in groups)
     if beyond := not_grouped(groups, total):
         yield f"- and {beyond} more"
 
 
 def not_grouped(groups: Iterable[TaskGroup], total: int) -> int:
     """Return how many of ``total`` tasks are in none of ``groups``, as only so many are grouped."""
-    return max(0, total - sum(one.count for one in groups))
+    return max(0, total - sum(group.count for group in groups))
 
 
 def _group(group: TaskGroup, at: Instants) -> str:
@@ -120,19 +120,19 @@ def _group(group: TaskGroup, at: Instants) -> str:
     return f"- {group.count} x {words or 'no reason given'}{until}: {names}{more}"
 
 
-def _repository(one: RepositoryReport) -> Iterator[str]:
-    changed = [counted(one.commits, "commit")] if one.commits or one.path != SCRATCH else []
+def _repository(repository: RepositoryReport) -> Iterator[str]:
+    changed = [counted(repository.commits, "commit")] if repository.commits or repository.path != SCRATCH else []
     # Outside of repositories, lines are not counted.
-    lines = f" (+{one.added} -{one.removed})" if one.added or one.removed else ""
-    changed.append(f"{counted(one.files, 'file')}{lines}")
-    changed += [f"{one.uncommitted} uncommitted"] if one.uncommitted else []
-    yield f"- {one.path}: {', '.join(changed)}, by {counted(one.tasks, 'task')}"
-    for branch in one.branches[:SHOWN_BRANCHES]:
+    lines = f" (+{repository.added} -{repository.removed})" if repository.added or repository.removed else ""
+    changed.append(f"{counted(repository.files, 'file')}{lines}")
+    changed += [f"{repository.uncommitted} uncommitted"] if repository.uncommitted else []
+    yield f"- {repository.path}: {', '.join(changed)}, by {counted(repository.tasks, 'task')}"
+    for branch in repository.branches[:SHOWN_BRANCHES]:
         yield f"  - {branch.words}"
-    if more := more_branches(one):
+    if more := more_branches(repository):
         yield f"  - and {counted(more, 'more branch')}"
 
 
-def more_branches(one: RepositoryReport) -> int:
+def more_branches(repository: RepositoryReport) -> int:
     """Return how many branches of the repository are not shown."""
-    return len(one.branches[SHOWN_BRANCHES:]) + one.more_branches
+    return len(repository.branches[SHOWN_BRANCHES:]) + repository.more_branches

@@ -126,15 +126,15 @@ def route(
     if len(instructions) > MAX_INSTRUCTIONS_LENGTH:
         raise typer.BadParameter(f"it is longer than {MAX_INSTRUCTIONS_LENGTH:,} characters")
     wanted = {"instructions": instructions, "name": name, "tags": tag, "requires": requires}
-    found = client.route(checked(RouteRequest, wanted))
+    route = client.route(checked(RouteRequest, wanted))
     if output is Format.JSON:
-        out_json(found)
+        out_json(route)
         return
-    for sentence in found.sentences:
+    for sentence in route.sentences:
         out(plain(sentence))
-    if found.candidates:
-        out("\n" + table_text(_CANDIDATES, found.candidates, wide=output is Format.WIDE))
-    elif not found.sentences:
+    if route.candidates:
+        out("\n" + table_text(_CANDIDATES, route.candidates, wide=output is Format.WIDE))
+    elif not route.sentences:
         note("There are no specialists. Register one: claudomator specialists add FILE")
 
 
@@ -156,29 +156,29 @@ def stats(
     of each signal of the score: DECIDED counts the tasks that would have gone to another specialist without it. FEES
     are what cards with a price charged, by creator.
     """
-    found = client.routing_stats(days=days)
+    stats = client.routing_stats(days=days)
     if output is Format.JSON:
-        out_json(found)
+        out_json(stats)
         return
-    if not found.total.decisions and not found.fees:
-        note(f"Nothing was routed in {found.days} days.")
+    if not stats.total.decisions and not stats.fees:
+        note(f"Nothing was routed in {stats.days} days.")
         return
     wide = output is Format.WIDE
     everybody = Table[RoutingFiguresView](
         Column(
             "SPECIALIST",
-            lambda figures: "all" if figures is found.total else figures.specialist or NOBODY,
+            lambda figures: "all" if figures is stats.total else figures.specialist or NOBODY,
             flexible=True,
         ),
         *_FIGURES,
         Column("PERFORMANCE", lambda figures: _share(figures.performance), right=True),
     )
     parts = [
-        table_text(everybody, [*found.specialists, found.total], wide=wide),
-        *_section("TOPICS", _TOPICS, found.topics, wide=wide),
-        *_section("POORLY COVERED", _GAPS, found.gaps, wide=wide),
-        *_section("SIGNALS", _SIGNALS, found.signals, wide=wide),
-        *_section("FEES", _FEES, found.fees, wide=wide),
+        table_text(everybody, [*stats.specialists, stats.total], wide=wide),
+        *_section("TOPICS", _TOPICS, stats.topics, wide=wide),
+        *_section("POORLY COVERED", _GAPS, stats.gaps, wide=wide),
+        *_section("SIGNALS", _SIGNALS, stats.signals, wide=wide),
+        *_section("FEES", _FEES, stats.fees, wide=wide),
     ]
     out("\n\n".join(parts))
 
@@ -199,10 +199,10 @@ def labels(
     These are the tasks that operators gave to another specialist, and those that were completed where they were
     routed. `claudomator eval` and `claudomator calibrate` read them.
     """
-    found = client.labels(limit=limit)
-    for one in found.items:
-        out_json_line(one)
-    if not found.items:
+    labels = client.labels(limit=limit)
+    for label in labels.items:
+        out_json_line(label)
+    if not labels.items:
         note("There are no labelled tasks yet.")
 
 
@@ -246,15 +246,15 @@ def group() -> typer.Typer:
     return app
 
 
-def _print(found: LearnedView, output: Format) -> None:
+def _print(learned: LearnedView, output: Format) -> None:
     if output is Format.JSON:
-        out_json(found)
+        out_json(learned)
         return
     wide = output is Format.WIDE
-    state = "no" if found.frozen_at is None else f"yes, {ago(found.frozen_at, now_ms())}"
-    parts = [fields([("frozen", state), ("outcomes to learn", str(found.waiting))])]
-    parts += _section("SPECIALISTS", _STANDINGS, found.standings, wide=wide)
-    parts += _section("CORRECTED BY OPERATORS", _CORRECTIONS, found.corrections, wide=wide)
+    state = "no" if learned.frozen_at is None else f"yes, {ago(learned.frozen_at, now_ms())}"
+    parts = [fields([("frozen", state), ("outcomes to learn", str(learned.waiting))])]
+    parts += _section("SPECIALISTS", _STANDINGS, learned.standings, wide=wide)
+    parts += _section("CORRECTED BY OPERATORS", _CORRECTIONS, learned.corrections, wide=wide)
     out("\n\n".join(parts))
 
 

@@ -66,26 +66,26 @@ def route_of(route: RouteView) -> RouteShown:
     """Return the route for display."""
     return RouteShown(
         sentences=route.sentences,
-        candidates=tuple(candidate_of(one) for one in route.candidates),
+        candidates=tuple(candidate_of(candidate) for candidate in route.candidates),
         threshold=None if route.threshold is None else f"{route.threshold:.3f}",
     )
 
 
-def candidate_of(one: RouteCandidateView) -> RouteCandidate:
+def candidate_of(candidate: RouteCandidateView) -> RouteCandidate:
     """Return the candidate for display."""
-    parts = [(name.replace("_", " "), f"{value:.3f}") for name, value in one.parts.items()]
-    if one.tie_break:
-        parts.append(("tie break", f"+ {one.tie_break:.3f}"))
+    parts = [(name.replace("_", " "), f"{value:.3f}") for name, value in candidate.parts.items()]
+    if candidate.tie_break:
+        parts.append(("tie break", f"+ {candidate.tie_break:.3f}"))
     return RouteCandidate(
-        specialist=one.specialist,
-        url=url_of(one.specialist),
-        skill=one.skill,
-        score=f"{one.score:.3f}",
-        share=f"{min(1.0, max(0.0, one.score)):.3f}",
+        specialist=candidate.specialist,
+        url=url_of(candidate.specialist),
+        skill=candidate.skill,
+        score=f"{candidate.score:.3f}",
+        share=f"{min(1.0, max(0.0, candidate.score)):.3f}",
         parts=tuple(parts),
-        needs=None if one.needs is None else f"{one.needs:.3f}",
-        verdict="chosen" if one.rejected is None else one.rejected,
-        picked=one.rejected is None,
+        needs=None if candidate.needs is None else f"{candidate.needs:.3f}",
+        verdict="chosen" if candidate.rejected is None else candidate.rejected,
+        picked=candidate.rejected is None,
     )
 
 
@@ -268,10 +268,10 @@ def figures_of(stats: RoutingStatsView) -> RoutingFigures:
         spans=tuple((_days(days), f"/routing?days={days}#figures", days == stats.days) for days in DAYS),
         summary=f"{', '.join(parts)}." if total.decisions else f"Nothing was routed in {_days(stats.days)}.",
         total=_row(total, None),
-        specialists=tuple(_row(one, _who(one.specialist)) for one in stats.specialists),
-        topics=tuple(_row(one, None) for one in stats.topics),
-        gaps=tuple(_gap(one) for one in stats.gaps),
-        signals=tuple(_signal(one) for one in stats.signals),
+        specialists=tuple(_row(specialist, _who(specialist.specialist)) for specialist in stats.specialists),
+        topics=tuple(_row(topic, None) for topic in stats.topics),
+        gaps=tuple(_gap(gap) for gap in stats.gaps),
+        signals=tuple(_signal(signal) for signal in stats.signals),
         fees=stats.fees,
         sampled=_decisions(stats.sampled),
     )
@@ -279,50 +279,58 @@ def figures_of(stats: RoutingStatsView) -> RoutingFigures:
 
 def standings_of(learned: LearnedView, specialist_id: str) -> tuple[StandingEntry, ...]:
     """Return what was learned about the specialist, its overall performance first."""
-    own = [one for one in learned.standings if one.specialist == specialist_id]
-    return tuple(_standing(one) for one in sorted(own, key=lambda one: one.topic or ""))
+    own = [standing for standing in learned.standings if standing.specialist == specialist_id]
+    return tuple(_standing(standing) for standing in sorted(own, key=lambda standing: standing.topic or ""))
 
 
 def corrections_of(corrections: Sequence[CorrectionView], specialist_id: str | None = None) -> tuple[Correction, ...]:
     """Return operators' corrections. specialist_id: only those from or to this specialist."""
     return tuple(
-        Correction(_who(one.specialist), _who(one.wanted), one.topic or "", one.tasks, one.last_at)
-        for one in corrections
-        if specialist_id in (None, one.specialist, one.wanted)
+        Correction(
+            _who(correction.specialist),
+            _who(correction.wanted),
+            correction.topic or "",
+            correction.tasks,
+            correction.last_at,
+        )
+        for correction in corrections
+        if specialist_id in (None, correction.specialist, correction.wanted)
     )
 
 
-def _row(one: RoutingFiguresView, who: Who | None) -> FiguresRow:
+def _row(figures: RoutingFiguresView, who: Who | None) -> FiguresRow:
     return FiguresRow(
         who=who,
-        topic=one.topic or "",
-        decisions=f"{one.decisions:,}",
-        confidence=_share(one.confidence),
-        overridden=_per_cent(one.overridden),
-        failed=_per_cent(one.failed),
-        answer="" if one.answer_chars is None else f"{one.answer_chars:,.0f}",
-        performance=_share(one.performance),
+        topic=figures.topic or "",
+        decisions=f"{figures.decisions:,}",
+        confidence=_share(figures.confidence),
+        overridden=_per_cent(figures.overridden),
+        failed=_per_cent(figures.failed),
+        answer="" if figures.answer_chars is None else f"{figures.answer_chars:,.0f}",
+        performance=_share(figures.performance),
     )
 
 
-def _gap(one: RoutingGapView) -> Gap:
+def _gap(gap: RoutingGapView) -> Gap:
     return Gap(
-        who=_who(one.specialist),
-        topic=one.topic or "",
-        decisions=f"{one.decisions:,}",
-        confidence=_share(one.confidence),
-        tasks=", ".join(one.tasks),
+        who=_who(gap.specialist),
+        topic=gap.topic or "",
+        decisions=f"{gap.decisions:,}",
+        confidence=_share(gap.confidence),
+        tasks=", ".join(gap.tasks),
     )
 
 
-def _signal(one: RoutingSignalView) -> Signal:
-    counts = (f"{count:,}" for count in (one.decisions, one.decided, one.right, one.wrong))
-    return Signal(one.signal.replace("_", " "), *counts)
+def _signal(signal: RoutingSignalView) -> Signal:
+    counts = (f"{count:,}" for count in (signal.decisions, signal.decided, signal.right, signal.wrong))
+    return Signal(signal.signal.replace("_", " "), *counts)
 
 
-def _standing(one: StandingView) -> StandingEntry:
-    topic = one.topic or "all"
-    return StandingEntry(topic, _share(one.performance), one.positive, one.negative, one.last_success_at)
+def _standing(standing: StandingView) -> StandingEntry:
+    topic = standing.topic or "all"
+    return StandingEntry(
+        topic, _share(standing.performance), standing.positive, standing.negative, standing.last_success_at
+    )
 
 
 def _who(specialist_id: str | None) -> Who:

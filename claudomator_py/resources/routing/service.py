@@ -59,11 +59,11 @@ def known_to(connection: Connection, decisions: Iterable[Decision], by: Principa
     """Return the specialists that the principal can see, and those named in the decisions that do not exist: naming
     them reveals nothing."""
     named: set[str] = set()
-    for one in decisions:
-        record = record_of(one.kind, one.data)
+    for decision in decisions:
+        record = record_of(decision.kind, decision.data)
         named |= record.reason.named
-        if one.specialist is not None:
-            named.add(one.specialist)
+        if decision.specialist is not None:
+            named.add(decision.specialist)
         if isinstance(record, HandoffRecord):
             named.add(record.asked.to)
     seen = specialist_rows.ids_seen(connection, by)
@@ -83,18 +83,26 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     hidden = SOMEBODY if record.specialist is not None else "no specialist"
     target = whom.get(record.route) or to or hidden
     sentences = [ended(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
-    open_ = [one for one in record.specialist_candidates if one.specialist in seen and not one.barred]
+    open_ = [
+        candidate for candidate in record.specialist_candidates if candidate.specialist in seen and not candidate.barred
+    ]
     best = open_[0] if open_ and record.threshold is not None else None
     if best is not None and record.threshold is not None:
         compared = " (comparing words only, as the encoder failed)" if record.degraded else ""
         score, threshold = apart(best.score, record.threshold)
         sentences.append(f"{best.specialist} scored {score}, with a threshold of {threshold}{compared}.")
         if record.unheeded:
-            pieces = "; ".join(f"\u201c{one}\u201d" for one in record.unheeded)
+            pieces = "; ".join(f"\u201c{part}\u201d" for part in record.unheeded)
             sentences.append(f"Parts of its text that name who should do it, or how, were not compared: {pieces}")
-    rejected = [one for one in record.specialist_candidates if one.specialist in seen and one.rejected is not None]
-    others = [one for one in rejected if one is not best][:_NAMED_CANDIDATES]
-    listed = "; ".join(f"{one.specialist} {one.score:.2f}, {one.rejected.text}" for one in others if one.rejected)
+    rejected = [
+        candidate
+        for candidate in record.specialist_candidates
+        if candidate.specialist in seen and candidate.rejected is not None
+    ]
+    others = [candidate for candidate in rejected if candidate is not best][:_NAMED_CANDIDATES]
+    listed = "; ".join(
+        f"{other.specialist} {other.score:.2f}, {other.rejected.text}" for other in others if other.rejected
+    )
     if listed:
         sentences.append(f"Others: {listed}." if best is not None else f"Left out: {listed}.")
     if best is None or record.threshold is None:
@@ -128,7 +136,7 @@ def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
     """Return the reason without the names of hidden specialists, except one that the task itself names."""
     if reason.code in SAID_BY_THE_TASK:
         return reason
-    return reason.naming(lambda one: one if one in seen or one in LABELS else SOMEBODY)
+    return reason.naming(lambda name: name if name in seen or name in LABELS else SOMEBODY)
 
 
 def reason_of(record: Record, seen: Set[str]) -> Rationale:
@@ -163,16 +171,16 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
         intent=record.intent,
         topic=record.topic if all_seen else None,
         required_capabilities=record.required_capabilities,
-        policy_checks=tuple(PolicyCheckView.of(one) for one in record.policy_checks),
+        policy_checks=tuple(PolicyCheckView.of(check) for check in record.policy_checks),
     )
 
 
 def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> RouteView | None:
     """Return the latest decision on the route of the task in its current generation, by specialist or policy; None if
     there is none. decisions: all on the task, oldest first."""
-    own = [one for one in decisions if one.generation == task.generation]
-    choice = next((one for one in reversed(own) if one.kind == DecisionKind.SPECIALIST), None)
-    rules = next((one for one in reversed(own) if one.kind == DecisionKind.POLICY), None)
+    own = [decision for decision in decisions if decision.generation == task.generation]
+    choice = next((decision for decision in reversed(own) if decision.kind == DecisionKind.SPECIALIST), None)
+    rules = next((decision for decision in reversed(own) if decision.kind == DecisionKind.POLICY), None)
     policy = None
     if rules is not None and (choice is None or choice.at_ms <= rules.at_ms):
         policy = readable(PolicyRecord, rules.data)
@@ -183,7 +191,7 @@ def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> Rou
             reason=policy.reason.text,
             rationale=policy.reason,
             sentences=tuple(_applied(policy)),
-            policy_checks=tuple(PolicyCheckView.of(one) for one in policy.policy_checks),
+            policy_checks=tuple(PolicyCheckView.of(check) for check in policy.policy_checks),
         )
     if choice is None:
         return None
@@ -199,32 +207,36 @@ def routed_before(placement: Decision, decisions: Sequence[Decision], seen: Set[
     for ``routing_of``."""
     same = (placement.generation, placement.specialist)
     kinds = (DecisionKind.SPECIALIST, DecisionKind.HANDOFF)
-    found = [
-        one
-        for one in decisions
-        if one.kind in kinds and (one.generation, one.specialist) == same and one.at_ms <= placement.at_ms
+    own = [
+        decision
+        for decision in decisions
+        if decision.kind in kinds
+        and (decision.generation, decision.specialist) == same
+        and decision.at_ms <= placement.at_ms
     ]
-    if not found:
+    if not own:
         return {}
-    record = record_of(found[-1].kind, found[-1].data)
+    record = record_of(own[-1].kind, own[-1].data)
     return {
         "route": record.route.value if isinstance(record, SpecialistRecord | HandoffRecord) else None,
         "risk": record.risk,
         "intent": record.intent,
-        "topic": record.topic if all(one.specialist in seen for one in record.specialist_candidates) else None,
+        "topic": record.topic
+        if all(candidate.specialist in seen for candidate in record.specialist_candidates)
+        else None,
         "required_capabilities": record.required_capabilities if isinstance(record, SpecialistRecord) else (),
-        "policy_checks": tuple(PolicyCheckView.of(one) for one in record.policy_checks),
+        "policy_checks": tuple(PolicyCheckView.of(check) for check in record.policy_checks),
     }
 
 
 def _applied(record: Record) -> list[str]:
     """Return sentences on the rules that applied, and on the risk unless it is low."""
-    applied = [one for one in record.policy_checks if one.matched is not False]
+    applied = [check for check in record.policy_checks if check.matched is not False]
     rules = ", ".join(
-        one.rule
-        + (f" ({one.effect})" if one.effect else "")
-        + (f": {one.detail}" if one.matched is None or one.rule in (MODEL_RISK, NOT_READ) else "")
-        for one in applied
+        check.rule
+        + (f" ({check.effect})" if check.effect else "")
+        + (f": {check.detail}" if check.matched is None or check.rule in (MODEL_RISK, NOT_READ) else "")
+        for check in applied
     )
     sentences = [f"Rules of the policy that applied: {rules}."] if rules else []
     return [*sentences, f"Its risk is {record.risk}."] if record.risk not in (None, Risk.LOW) else sentences
@@ -241,7 +253,7 @@ def tried_view(name: str, record: SpecialistRecord, verdict: VerdictView | None,
 def verdict_view(verdict: VerdictView, seen: Set[str]) -> VerdictView:
     """Return the verdict without hidden specialists. seen: those visible to the caller."""
     specialist = verdict.specialist if verdict.specialist in seen else None
-    excluded = tuple(one for one in verdict.excluded_specialists if one in seen)
+    excluded = tuple(specialist for specialist in verdict.excluded_specialists if specialist in seen)
     return verdict.model_copy(update={"specialist": specialist, "excluded_specialists": excluded})
 
 
@@ -254,29 +266,29 @@ def _verdict_sentences(verdict: VerdictView | None) -> list[str]:
 
 def candidate_views(record: Record, seen: Set[str]) -> tuple[RouteCandidateView, ...]:
     """Return the visible candidates, best first."""
-    candidates = [one for one in record.specialist_candidates if one.specialist in seen]
+    candidates = [candidate for candidate in record.specialist_candidates if candidate.specialist in seen]
     to_beat = _to_beat(record, candidates)
-    return tuple(_candidate_view(one, to_beat) for one in candidates)
+    return tuple(_candidate_view(candidate, to_beat) for candidate in candidates)
 
 
 def _to_beat(record: Record, candidates: list[SpecialistCandidate]) -> float | None:
     """Return the score that would have equalled the best candidate and reached the threshold."""
     if record.threshold is None:
         return None
-    return max((record.threshold, *(one.score for one in candidates if not one.barred)))
+    return max((record.threshold, *(candidate.score for candidate in candidates if not candidate.barred)))
 
 
-def _candidate_view(one: SpecialistCandidate, to_beat: float | None) -> RouteCandidateView:
-    helps = one.rejected is not None and to_beat is not None and not one.barred
+def _candidate_view(candidate: SpecialistCandidate, to_beat: float | None) -> RouteCandidateView:
+    helps = candidate.rejected is not None and to_beat is not None and not candidate.barred
     return RouteCandidateView(
-        specialist=one.specialist,
-        skill=one.skill,
-        score=one.score,
-        parts=one.parts,
-        tie_break=one.tie_break,
-        rejected=None if one.rejected is None else one.rejected.text,
-        rationale=one.rejected,
-        needs=round(to_beat - one.score, 6) if helps and to_beat is not None else None,
+        specialist=candidate.specialist,
+        skill=candidate.skill,
+        score=candidate.score,
+        parts=candidate.parts,
+        tie_break=candidate.tie_break,
+        rejected=None if candidate.rejected is None else candidate.rejected.text,
+        rationale=candidate.rejected,
+        needs=round(to_beat - candidate.score, 6) if helps and to_beat is not None else None,
     )
 
 

@@ -46,26 +46,26 @@ def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> Rout
     since_ms = now_ms - days * DAY_MS
     seen = frozenset(specialist_rows.ids_seen(connection, by))
     skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
-    found = learning_rows.figures(connection, since_ms, by.organisation)
+    figures = learning_rows.figures(connection, since_ms, by.organisation)
     known = _performance(connection, by)
     by_specialist, by_topic = (
         defaultdict[str | None, list[SpecialistFigures]](list),
         defaultdict[str, list[SpecialistFigures]](list),
     )
-    for one in found:
-        by_specialist[one.specialist if one.specialist in seen else None].append(one)
-        if one.topic is not None and (skills is None or one.topic in skills):
-            by_topic[one.topic].append(one)
+    for row in figures:
+        by_specialist[row.specialist if row.specialist in seen else None].append(row)
+        if row.topic is not None and (skills is None or row.topic in skills):
+            by_topic[row.topic].append(row)
     specialists = [_figures(rows, specialist=name, performance=known.get(name)) for name, rows in by_specialist.items()]
     topics = [_figures(rows, topic=topic) for topic, rows in by_topic.items()]
     sample = learning_rows.compared(connection, since_ms, by.organisation, SAMPLE)
-    found_in = [(readable(SpecialistRecord, one.data), one) for one in sample]
-    records = [(record, one) for record, one in found_in if record is not None]
+    found_in = [(readable(SpecialistRecord, row.data), row) for row in sample]
+    records = [(record, row) for record, row in found_in if record is not None]
     return RoutingStatsView(
         days=days,
-        total=_figures(found),
-        specialists=tuple(sorted(specialists, key=lambda one: (-one.decisions, one.specialist or ""))),
-        topics=tuple(sorted(topics, key=lambda one: (-one.decisions, one.topic or ""))),
+        total=_figures(figures),
+        specialists=tuple(sorted(specialists, key=lambda row: (-row.decisions, row.specialist or ""))),
+        topics=tuple(sorted(topics, key=lambda row: (-row.decisions, row.topic or ""))),
         sampled=len(sample),
         gaps=tuple(_gaps(records, seen, skills)),
         signals=tuple(_signals(records)),
@@ -74,9 +74,9 @@ def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> Rout
 
 
 def _fees(connection: Connection, since_ms: int, by: Principal) -> list[CreatorFeesView]:
-    found = spending_rows.fees(connection, since_ms, by)
-    views = [CreatorFeesView(creator=name, runs=runs, usd=round(usd, 6)) for name, (runs, usd) in found.items()]
-    return sorted(views, key=lambda one: (-one.usd, one.creator))
+    fees = spending_rows.fees(connection, since_ms, by)
+    views = [CreatorFeesView(creator=name, runs=runs, usd=round(usd, 6)) for name, (runs, usd) in fees.items()]
+    return sorted(views, key=lambda view: (-view.usd, view.creator))
 
 
 def learned(connection: Connection, by: Principal) -> LearnedView:
@@ -88,18 +88,18 @@ def learned(connection: Connection, by: Principal) -> LearnedView:
         frozen_at=None if frozen is None else format_instant(frozen.since_ms),
         waiting=learning_rows.waiting(connection, by.organisation),
         standings=tuple(
-            StandingView.of(one, topic=one.topic or None, organisation=one.organisation or None)
-            for one in learning_rows.standings(connection, by.organisation)
-            if one.specialist in seen
+            StandingView.of(standing, topic=standing.topic or None, organisation=standing.organisation or None)
+            for standing in learning_rows.standings(connection, by.organisation)
+            if standing.specialist in seen
         ),
         corrections=tuple(
             CorrectionView.of(
-                one,
-                specialist=one.specialist if one.specialist in seen else None,
-                topic=one.topic if skills is None or one.topic in skills else None,
+                correction,
+                specialist=correction.specialist if correction.specialist in seen else None,
+                topic=correction.topic if skills is None or correction.topic in skills else None,
             )
-            for one in learning_rows.corrections(connection, by.organisation)
-            if one.wanted in seen
+            for correction in learning_rows.corrections(connection, by.organisation)
+            if correction.wanted in seen
         ),
     )
 
@@ -110,26 +110,26 @@ def labelled(connection: Connection, by: Principal, limit: int, default: str | N
     default: the default specialist, if there is one.
     """
     seen = frozenset(specialist_rows.ids_seen(connection, by))
-    found = learning_rows.telling(connection, by.organisation, limit)
-    specs = learning_rows.specs(connection, found)
+    row = learning_rows.telling(connection, by.organisation, limit)
+    specs = learning_rows.specs(connection, row)
     items: dict[str, LabelledTaskView] = {}
-    for one in found:
-        right = one.wanted or one.specialist
-        if right not in seen or right is None or one.decision_id not in specs:
+    for entry in row:
+        right = entry.wanted or entry.specialist
+        if right not in seen or right is None or entry.decision_id not in specs:
             continue
-        spec = readable(TaskSpec, specs[one.decision_id])
+        spec = readable(TaskSpec, specs[entry.decision_id])
         if spec is None:
             continue
         # The newest label of a task counts.
         items.setdefault(
-            one.task_id,
+            entry.task_id,
             LabelledTaskView(
-                id=one.task_id,
+                id=entry.task_id,
                 name=spec.name,
                 instructions=spec.instructions,
                 tags=spec.tags,
                 expected=ExpectedView(route=Route.DEFAULT) if right == default else ExpectedView(specialist=right),
-                by=one.rule,
+                by=entry.rule,
             ),
         )
     return LabelledTasksView(items=tuple(items.values()))
@@ -139,7 +139,7 @@ def _performance(connection: Connection, by: Principal) -> Mapping[str | None, f
     """Return the overall performance by specialist. For a principal without an organisation, it comes from tasks
     without one."""
     rows = learning_rows.standings(connection, by.organisation or learning_rows.NO_ORGANISATION)
-    return {one.specialist: round(one.performance, _DIGITS) for one in rows if not one.topic}
+    return {row.specialist: round(row.performance, _DIGITS) for row in rows if not row.topic}
 
 
 def _figures(
@@ -149,15 +149,15 @@ def _figures(
     topic: str | None = None,
     performance: float | None = None,
 ) -> RoutingFiguresView:
-    decisions = sum(one.decisions for one in rows)
+    decisions = sum(row.decisions for row in rows)
     return RoutingFiguresView(
         specialist=specialist,
         topic=topic,
         decisions=decisions,
-        confidence=_share(sum(one.confidence for one in rows), sum(one.compared for one in rows)),
-        overridden=_share(sum(one.overridden for one in rows), decisions),
-        failed=_share(sum(one.failed for one in rows), sum(one.ended for one in rows)),
-        answer_chars=_share(sum(one.answer_chars for one in rows), sum(one.answers for one in rows)),
+        confidence=_share(sum(row.confidence for row in rows), sum(row.compared for row in rows)),
+        overridden=_share(sum(row.overridden for row in rows), decisions),
+        failed=_share(sum(row.failed for row in rows), sum(row.ended for row in rows)),
+        answer_chars=_share(sum(row.answer_chars for row in rows), sum(row.answers for row in rows)),
         performance=performance,
     )
 
@@ -178,19 +178,19 @@ def _gaps(
 ) -> list[RoutingGapView]:
     """Return where the best specialist was below the threshold or several were equally good, most frequent first.
     skills: the topics that may be named; None for all."""
-    found: dict[tuple[str | None, str | None], _Gap] = defaultdict(_Gap)
+    gaps: dict[tuple[str | None, str | None], _Gap] = defaultdict(_Gap)
     for record, labelled in records:
         if record.route is Route.SPECIALIST or record.confidence is None:
             continue
-        best = next((one for one in record.specialist_candidates if not one.barred), None)
+        best = next((candidate for candidate in record.specialist_candidates if not candidate.barred), None)
         known = best is not None and best.specialist in seen
         topic = record.topic if skills is None or record.topic in skills else None
-        gap = found[(best.specialist, topic) if best is not None and known else (None, None)]
+        gap = gaps[(best.specialist, topic) if best is not None and known else (None, None)]
         gap.decisions += 1
         gap.confidence += record.confidence
         if labelled.task and len(gap.tasks) < MAX_NAMED and labelled.task not in gap.tasks:
             gap.tasks.append(labelled.task)
-    most = sorted(found.items(), key=lambda one: (-one[1].decisions, one[0][0] or "", one[0][1] or ""))[:MAX_GAPS]
+    most = sorted(gaps.items(), key=lambda gap: (-gap[1].decisions, gap[0][0] or "", gap[0][1] or ""))[:MAX_GAPS]
     return [
         RoutingGapView(
             specialist=specialist,
@@ -207,7 +207,7 @@ def _signals(records: Iterable[tuple[SpecialistRecord, Labelled]]) -> list[Routi
     """Return the effect of each signal: what the decisions would have been without it."""
     had, decided, right, wrong = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for record, labelled in records:
-        open_ = [one for one in record.specialist_candidates if not one.barred]
+        open_ = [candidate for candidate in record.specialist_candidates if not candidate.barred]
         if record.route is not Route.SPECIALIST or not open_:
             continue
         for signal in _having_a_part(open_):
@@ -227,12 +227,12 @@ def _signals(records: Iterable[tuple[SpecialistRecord, Labelled]]) -> list[Routi
 
 
 def _having_a_part(open_: Sequence[SpecialistCandidate]) -> list[str]:
-    parts = {name for one in open_ for name, value in one.parts.items() if value}
-    return sorted(parts | ({TIE_BREAK} if any(one.tie_break for one in open_) else set()))
+    parts = {name for candidate in open_ for name, value in candidate.parts.items() if value}
+    return sorted(parts | ({TIE_BREAK} if any(candidate.tie_break for candidate in open_) else set()))
 
 
 def _without(signal: str, open_: Sequence[SpecialistCandidate], threshold: float) -> str | None:
     """Return the specialist with the best score without the signal; None if that is below the threshold."""
-    scores = {one.specialist: one.score - one.parts.get(signal, 0.0) for one in open_}
+    scores = {candidate.specialist: candidate.score - candidate.parts.get(signal, 0.0) for candidate in open_}
     best = min(scores, key=lambda name: (-round(scores[name], 6), name))
     return best if scores[best] >= threshold else None

@@ -237,10 +237,10 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
     """Return the last run that was checked; with ``follow``, also a live run that may still be checked."""
     if follow and runs[-1].state not in ("ended", "revoked"):
         return runs[-1]
-    found = next((run for run in reversed(runs) if run.check is not None), None)
-    if found is None:
+    checked = next((run for run in reversed(runs) if run.check is not None), None)
+    if checked is None:
         fail(f"{named} has not been checked.", "A check runs after the agent's success, if the task has a `check`.")
-    return found
+    return checked
 
 
 def check_took(check: RunCheckView) -> str:
@@ -270,30 +270,30 @@ def _cost(run: RunView) -> str | None:
 _Numbered = tuple[int, RunView]
 """A run with its number within the task."""
 _RUNS = Table[_Numbered](
-    Column("RUN", lambda one: one[1].id, wide=True),
-    Column("ATTEMPT", lambda one: one[0], right=True),
-    Column("RESTARTS", lambda one: one[1].generation - 1, wide=True, right=True),
-    Column("AGENT", lambda one: one[1].agent),
-    Column("MODEL", lambda one: one[1].model),
-    Column("HOST", lambda one: None if one[1].host == LOCAL else one[1].host),
-    Column("TIER", lambda one: one[1].tier, wide=True),
-    Column("STATE", lambda one: one[1].state if one[1].outcome is None else one[1].outcome.status),
-    Column("REASON", lambda one: None if one[1].outcome is None else one[1].outcome.reason, flexible=True),
-    Column("EXIT", lambda one: one[1].exit_code, right=True),
-    Column("CHECK", lambda one: None if one[1].check is None else one[1].check.status),
-    Column("STARTED", lambda one: table.ago(one[1].started_at)),
-    Column("TOOK", lambda one: _took(one[1]), right=True),
+    Column("RUN", lambda row: row[1].id, wide=True),
+    Column("ATTEMPT", lambda row: row[0], right=True),
+    Column("RESTARTS", lambda row: row[1].generation - 1, wide=True, right=True),
+    Column("AGENT", lambda row: row[1].agent),
+    Column("MODEL", lambda row: row[1].model),
+    Column("HOST", lambda row: None if row[1].host == LOCAL else row[1].host),
+    Column("TIER", lambda row: row[1].tier, wide=True),
+    Column("STATE", lambda row: row[1].state if row[1].outcome is None else row[1].outcome.status),
+    Column("REASON", lambda row: None if row[1].outcome is None else row[1].outcome.reason, flexible=True),
+    Column("EXIT", lambda row: row[1].exit_code, right=True),
+    Column("CHECK", lambda row: None if row[1].check is None else row[1].check.status),
+    Column("STARTED", lambda row: table.ago(row[1].started_at)),
+    Column("TOOK", lambda row: _took(row[1]), right=True),
     Column(
         "TOKENS",
-        lambda one: None if one[1].outcome is None else one[1].outcome.tokens.output,
+        lambda row: None if row[1].outcome is None else row[1].outcome.tokens.output,
         wide=True,
         right=True,
     ),
-    Column("USD", lambda one: _cost(one[1]), wide=True, right=True),
+    Column("USD", lambda row: _cost(row[1]), wide=True, right=True),
 )
 _RESUMED = Table[_Numbered](
-    Column("ID", lambda one: short_id(one[1].id)),
-    Column("RESUMES", lambda one: short_id(one[1].resumes or "")),
+    Column("ID", lambda row: short_id(row[1].id)),
+    Column("RESUMES", lambda row: short_id(row[1].resumes or "")),
 )
 
 

@@ -190,7 +190,7 @@ def _readable(view: AnyView | None) -> LogView:
 def _position(text: str | None, offset: int) -> LogPosition:
     if text is None:
         return LogPosition(offset)
-    found = _POSITION.fullmatch(text)
-    if found is None:
+    match = _POSITION.fullmatch(text)
+    if match is None:
         raise BadCursor("This position was not issued by this service.", remedy="Start again without it.")
-    return LogPosition(int(found[1]), int(found[2] or 0))
+    return LogPosition(int(match[1]), int(match[2] or 0))

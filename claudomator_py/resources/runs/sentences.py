@@ -102,8 +102,8 @@ def _end_of(run: Run) -> tuple[str, ...]:
     if outcome is None:
         return (run.state, run.id)
     # Messages on limits differ from run to run, because they contain a time.
-    said = "" if outcome.status is OutcomeStatus.LIMITED else clause(outcome.error or "")
-    return (outcome.status.value, str(outcome.reason), said)
+    error = "" if outcome.status is OutcomeStatus.LIMITED else clause(outcome.error or "")
+    return (outcome.status.value, str(outcome.reason), error)
 
 
 def _how(run: Run) -> str:
@@ -114,8 +114,8 @@ def _how(run: Run) -> str:
         return "ended"
     if outcome.status is OutcomeStatus.LIMITED:
         return "met the limit"
-    said = clause(outcome.error or "")
-    reason = f" ({outcome.reason}{f': {said}' if said else ''})" if outcome.reason is not None else ""
+    error = clause(outcome.error or "")
+    reason = f" ({outcome.reason}{f': {error}' if error else ''})" if outcome.reason is not None else ""
     how = ENDED_HOW[outcome.status]
     return f"{how.replace('was ', 'were ', 1)}{reason}"
 
@@ -150,9 +150,9 @@ def _cause(event: Event) -> str:
     return f"{who} restarted it{with_these}{resumed}{why}"
 
 
-def with_error(said: str, error: str | None) -> str:
+def with_error(text: str, error: str | None) -> str:
     """Return the sentence with the error after a colon. The error may be any text of an agent."""
-    return f"{said.removesuffix('.')}: {ended(_short(error))}" if error else said
+    return f"{text.removesuffix('.')}: {ended(_short(error))}" if error else text
 
 
 def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
@@ -198,7 +198,7 @@ def _early(run: Run, outcome: Outcome) -> str:
 def _fenced(outcome: Outcome) -> str:
     """Return a sentence on tool calls denied for going beyond its reach, with a leading space; empty if there are
     none."""
-    beyond = [one for one in outcome.denied if one.beyond is not None]
+    beyond = [call for call in outcome.denied if call.beyond is not None]
     return f" Beyond its reach, and denied: {named(beyond)}." if beyond else ""
 
 

@@ -43,11 +43,11 @@ def preview(
     except BadCron as bad:
         raise typer.BadParameter(f"{bad}; {bad.remedy}") from None
     now = now_ms()
-    found = fires(recurrence, now if begin is None else _instant(begin), count)
+    times = fires(recurrence, now if begin is None else _instant(begin), count)
     if output is Format.JSON:
-        out(json_text({"fires": [format_instant(at) for at in found]}))
+        out(json_text({"fires": [format_instant(at) for at in times]}))
         return
-    if not found:
+    if not times:
         note("It never fires again.")
         return
     table = Table[int](
@@ -55,7 +55,7 @@ def preview(
         Column("UTC", format_instant),
         Column("", lambda at_ms: until(format_instant(at_ms)) if at_ms >= now else None),
     )
-    out(table_text(table, found))
+    out(table_text(table, times))
 
 
 def next_fires(spec: TaskSpec) -> list[int]:
@@ -73,12 +73,12 @@ def zone_of(spec: TaskSpec) -> ZoneInfo:
 
 def fires(recurrence: Recurrence, begin_ms: int, count: int) -> list[int]:
     """Return so many times from that one on, itself included; fewer if there are no more. All in epoch milliseconds."""
-    found: list[int] = []
+    times: list[int] = []
     at = recurrence.next_after(begin_ms - 1)
-    while at is not None and len(found) < count:
-        found.append(at)
+    while at is not None and len(times) < count:
+        times.append(at)
         at = recurrence.next_after(at)
-    return found
+    return times
 
 
 def local_time(at_ms: int, zone: ZoneInfo) -> str:

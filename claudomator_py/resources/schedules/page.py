@@ -25,10 +25,11 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("")
     def show(by: Asking) -> Response:
-        found = sorted(
-            access.as_(by)[Schedules].all(), key=lambda one: (one.next_at is None, one.next_at or "", one.name)
+        schedules = sorted(
+            access.as_(by)[Schedules].all(),
+            key=lambda schedule: (schedule.next_at is None, schedule.next_at or "", schedule.name),
         )
-        return render("schedules.html", {"schedules": cards_of(found), "place": "/schedules"}, by=by)
+        return render("schedules.html", {"schedules": cards_of(schedules), "place": "/schedules"}, by=by)
 
     @routes.post("/{name}/pause")
     def pause(by: Asking, name: Name) -> Response:
@@ -66,7 +67,7 @@ class ScheduleCard:
 
 def cards_of(schedules: Sequence[ScheduleView]) -> tuple[ScheduleCard, ...]:
     """Return the cards, in this order."""
-    return tuple(_card(one) for one in schedules)
+    return tuple(_card(schedule) for schedule in schedules)
 
 
 def _card(schedule: ScheduleView) -> ScheduleCard:

@@ -37,25 +37,25 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 _SPECIALISTS = Table[SpecialistView](
-    Column("ID", lambda one: one.id, flexible=True),
-    Column("SKILLS", lambda one: len(one.content.skills), right=True),
-    Column("VISIBILITY", lambda one: one.visibility.value),
-    Column("CREATOR", lambda one: one.creator, flexible=True),
-    Column("ORGANISATION", lambda one: one.organisation, flexible=True),
-    Column("SOURCE", lambda one: one.source),
-    Column("CHANGED", lambda one: ago(one.updated_at)),
-    Column("DESCRIPTION", lambda one: one.description, flexible=True),
-    Column("VERSION", lambda one: one.version, wide=True, right=True),
-    Column("URL", lambda one: one.content.url, wide=True),
-    Column("FILE", lambda one: one.file_path, wide=True),
+    Column("ID", lambda row: row.id, flexible=True),
+    Column("SKILLS", lambda row: len(row.content.skills), right=True),
+    Column("VISIBILITY", lambda row: row.visibility.value),
+    Column("CREATOR", lambda row: row.creator, flexible=True),
+    Column("ORGANISATION", lambda row: row.organisation, flexible=True),
+    Column("SOURCE", lambda row: row.source),
+    Column("CHANGED", lambda row: ago(row.updated_at)),
+    Column("DESCRIPTION", lambda row: row.description, flexible=True),
+    Column("VERSION", lambda row: row.version, wide=True, right=True),
+    Column("URL", lambda row: row.content.url, wide=True),
+    Column("FILE", lambda row: row.file_path, wide=True),
 )
 _FOUND = Table[FoundSpecialistView](
-    Column("SCORE", lambda one: f"{one.score:.2f}", right=True),
-    Column("SPECIALIST", lambda one: one.specialist.id, flexible=True),
-    Column("SKILL", lambda one: one.best_skill_id, flexible=True),
-    Column("MEANING", lambda one: _share(one.skills[0].semantic if one.skills else None), wide=True, right=True),
-    Column("WORDS", lambda one: _share(one.skills[0].text if one.skills else None), wide=True, right=True),
-    Column("DESCRIPTION", lambda one: one.specialist.description, flexible=True),
+    Column("SCORE", lambda row: f"{row.score:.2f}", right=True),
+    Column("SPECIALIST", lambda row: row.specialist.id, flexible=True),
+    Column("SKILL", lambda row: row.best_skill_id, flexible=True),
+    Column("MEANING", lambda row: _share(row.skills[0].semantic if row.skills else None), wide=True, right=True),
+    Column("WORDS", lambda row: _share(row.skills[0].text if row.skills else None), wide=True, right=True),
+    Column("DESCRIPTION", lambda row: row.specialist.description, flexible=True),
 )
 _SKILLS = Table[Skill](
     Column("SKILL", lambda skill: skill.id, flexible=True),
@@ -87,24 +87,24 @@ def list_specialists(client: "Client", output: FormatOption = Format.TABLE) -> N
 
     These are the public ones, the shared ones of your organisation or with a grant, and your own.
     """
-    found = list(client.all_specialists())
-    if not found and output is not Format.JSON:
+    cards = list(client.all_specialists())
+    if not cards and output is not Format.JSON:
         note("There are no specialists. Register one: claudomator specialists add FILE")
     else:
-        _write(found, output)
+        _write(cards, output)
 
 
 @connected
 def show(client: "Client", specialist: IdArgument, output: FormatOption = Format.TABLE) -> None:
     """Show one specialist with its card."""
-    found = client.specialist(specialist)
+    view = client.specialist(specialist)
     if output is Format.JSON:
-        out_json(found)
+        out_json(view)
         return
-    card = found.content
-    parts = [_summary(found, card)]
-    if found.warnings:
-        parts.append(f"{heading('WARNINGS')}\n" + "\n".join(plain(odd.text) for odd in found.warnings))
+    card = view.content
+    parts = [_summary(view, card)]
+    if view.warnings:
+        parts.append(f"{heading('WARNINGS')}\n" + "\n".join(plain(odd.text) for odd in view.warnings))
     if card.skills:
         shown = table_text(_SKILLS, card.skills, wide=output is Format.WIDE)
         parts.append(f"{heading('SKILLS')}\n{shown}")
@@ -150,14 +150,14 @@ def import_(
     registered. A card from a URL was written by somebody else: until an administrator admits it, it does only work of
     your own side, and its permissions add nothing to a task's.
     """
-    found = [one for source in sources for one in read_any(source, secret)]
-    named = [one for one in found if one.is_named]
+    cards = [item for source in sources for item in read_any(source, secret)]
+    named = [item for item in cards if item.is_named]
     registered = _registered(client, named)
-    fetched = {one.card.id for one in named if one.is_fetched}
-    for one in found:
-        if not one.is_named:
-            registered.append(_registered_from_elsewhere(client, one))
-            fetched |= {registered[-1].id} if one.is_fetched else set()
+    fetched = {item.card.id for item in named if item.is_fetched}
+    for item in cards:
+        if not item.is_named:
+            registered.append(_registered_from_elsewhere(client, item))
+            fetched |= {registered[-1].id} if item.is_fetched else set()
     if admits:
         registered = [client.admit_specialist(view.id) for view in registered]
     _write(registered, output)
@@ -231,13 +231,13 @@ def admit(
     Admits the current version of its card, with its prompt and permissions. Once its creator changes it, it has to be
     admitted again. Cards of this daemon's own administrators are admitted automatically.
     """
-    found = client.dismiss_specialist(specialist) if revoke else client.admit_specialist(specialist)
+    view = client.dismiss_specialist(specialist) if revoke else client.admit_specialist(specialist)
     if output is Format.JSON:
-        out_json(found)
+        out_json(view)
     elif revoke:
-        note(f"{found.id} does only work of {found.organisation or found.creator}.")
+        note(f"{view.id} does only work of {view.organisation or view.creator}.")
     else:
-        note(f"{found.id} may do everybody's work, with its current card.")
+        note(f"{view.id} may do everybody's work, with its current card.")
 
 
 @connected
@@ -261,18 +261,18 @@ def export(
     With `-o json`, as a list. A single A2A card is printed as an object, several as a list.
     """
     if specialists:
-        found = [client.specialist(one) for one in specialists]
+        views = [client.specialist(specialist_id) for specialist_id in specialists]
     else:
-        found = list(client.all_specialists())
-    if a2a is not None and found:
+        views = list(client.all_specialists())
+    if a2a is not None and views:
         from claudomator_py.schema.a2a_card import write_a2a
 
-        written = [write_a2a(one.content, a2a.value, f"{client.base_url}/a2a") for one in found]
+        written = [write_a2a(view.content, a2a.value, f"{client.base_url}/a2a") for view in views]
         out(json_text(written[0] if len(written) == 1 else written))
     elif output is Format.JSON:
-        out(json_text([one.card for one in found]))
-    elif found:
-        out("---\n".join(card_text(one.card) for one in found))
+        out(json_text([view.card for view in views]))
+    elif views:
+        out("---\n".join(card_text(view.card) for view in views))
     else:
         note("There are no specialists.")
 
@@ -285,17 +285,17 @@ def search(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Search specialists, by meaning and by words."""
-    found = client.search_specialists(query, limit=limit)
+    matches = client.search_specialists(query, limit=limit)
     if output is Format.JSON:
-        out_json(found)
+        out_json(matches)
         return
-    if found.degraded:
+    if matches.degraded:
         note("Comparing words only: no encoder is configured, or it does not answer.")
-    if not found.items:
+    if not matches.items:
         note("No specialist matches.")
         return
-    out(table_text(_FOUND, found.items, wide=output is Format.WIDE))
-    if (hidden := found.total - len(found.items)) > 0:
+    out(table_text(_FOUND, matches.items, wide=output is Format.WIDE))
+    if (hidden := matches.total - len(matches.items)) > 0:
         note(f"{hidden} more; show them with --limit.")
 
 
@@ -309,9 +309,9 @@ def group() -> typer.Typer:
     return app
 
 
-def _registered(client: "Client", found: Sequence[ReadCard]) -> list[SpecialistView]:
-    fetched = {one.card.id for one in found if one.is_fetched}
-    return [_register(client, card, is_fetched=card.id in fetched) for card in in_order([one.card for one in found])]
+def _registered(client: "Client", items: Sequence[ReadCard]) -> list[SpecialistView]:
+    fetched = {item.card.id for item in items if item.is_fetched}
+    return [_register(client, card, is_fetched=card.id in fetched) for card in in_order([item.card for item in items])]
 
 
 def _register(client: "Client", card: Card, *, is_fetched: bool) -> SpecialistView:
@@ -324,25 +324,25 @@ def _registered_from_elsewhere(client: "Client", given: ReadCard) -> SpecialistV
     with another URL."""
     card = given.card
     ids = _ids_for(card)
-    taken = {one: _found(client, one) for one in ids}
-    again = [one for one in ids if (before := taken[one]) is not None and before.content.url == card.url]
+    taken = {id_: _found(client, id_) for id_ in ids}
+    again = [id_ for id_ in ids if (before := taken[id_]) is not None and before.content.url == card.url]
     # An earlier version dropped the signs of C# and C++ from ids.
     plain = name_from(card.name or "") or card.id
     if not again and plain not in taken and (before := _found(client, plain)) is not None:
         again = [plain] if (before.content.url, before.content.name) == (card.url, card.name) else []
-    wanted = again[:1] or [one for one in ids if taken[one] is None] or ids[-1:]
+    wanted = again[:1] or [id_ for id_ in ids if taken[id_] is None] or ids[-1:]
     while True:
         specialist_id = wanted.pop(0)
         try:
             renamed = card.model_copy(update={"id": specialist_id})
-            found = _register(client, renamed, is_fetched=given.is_fetched)
+            registered = _register(client, renamed, is_fetched=given.is_fetched)
         except ServiceProblem as problem:
             if problem.code != "conflict" or not wanted:
                 raise
             continue  # the id belongs to a hidden card
         if specialist_id != card.id:
             note(f"There is another {card.id}, so this one is {specialist_id}.")
-        return found
+        return registered
 
 
 def _ids_for(card: Card) -> list[str]:
@@ -370,11 +370,11 @@ def _edited(before: SpecialistView) -> Card | None:
         if changed == text:
             return None
         text = changed
-        found = parse_card_file(text.encode(), "card.yaml")
-        if not found.problems:
-            card = _only(found.cards)
+        parsed = parse_card_file(text.encode(), "card.yaml")
+        if not parsed.problems:
+            card = _only(parsed.cards)
             return None if card == before.content else card
-        for problem in found.problems:
+        for problem in parsed.problems:
             note(str(problem))
         typer.confirm("Edit it again?", default=True, abort=True, err=True)
 
@@ -385,20 +385,20 @@ def _only(cards: Sequence[Card]) -> Card:
     return cards[0]
 
 
-def _summary(found: SpecialistView, card: Card) -> str:
+def _summary(view: SpecialistView, card: Card) -> str:
     permissions = card.permissions
     only = None if permissions is None else permissions.tools
     return fields(
         [
-            ("id", found.id),
-            ("name", found.name if found.name != found.id else ""),
-            ("version", f"{card.version} (change {found.version}, {times.ago(found.updated_at, times.now_ms())})"),
-            ("visibility", found.visibility.value),
-            ("shared with", ", ".join(found.grants)),
-            ("creator", found.creator),
-            ("organisation", found.organisation or ""),
-            ("works for", "everybody" if found.admitted_by is not None else _own_side(found)),
-            ("source", found.file_path or found.source),
+            ("id", view.id),
+            ("name", view.name if view.name != view.id else ""),
+            ("version", f"{card.version} (change {view.version}, {times.ago(view.updated_at, times.now_ms())})"),
+            ("visibility", view.visibility.value),
+            ("shared with", ", ".join(view.grants)),
+            ("creator", view.creator),
+            ("organisation", view.organisation or ""),
+            ("works for", "everybody" if view.admitted_by is not None else _own_side(view)),
+            ("source", view.file_path or view.source),
             ("reached by", card.url or "agents of this daemon"),
             ("keywords", ", ".join(card.keywords)),
             ("capabilities", ", ".join(card.capabilities)),
@@ -412,9 +412,9 @@ def _summary(found: SpecialistView, card: Card) -> str:
     )
 
 
-def _own_side(found: SpecialistView) -> str:
+def _own_side(view: SpecialistView) -> str:
     """Return whose work it does while it is not admitted."""
-    whose = found.creator if found.visibility is Visibility.PRIVATE else found.organisation or "this daemon's own side"
+    whose = view.creator if view.visibility is Visibility.PRIVATE else view.organisation or "this daemon's own side"
     return f"{whose}; not admitted to the work of others"
 
 
@@ -422,19 +422,19 @@ def _share(value: float | None) -> str | None:
     return None if value is None else f"{value:.2f}"
 
 
-def _note_grants(found: SpecialistView, output: Format) -> None:
+def _note_grants(view: SpecialistView, output: Format) -> None:
     if output is Format.JSON:
-        out_json(found)
+        out_json(view)
         return
-    own = "its creator" if found.organisation is None else found.organisation
-    note(f"{found.id} can be used by {', '.join((own, *found.grants))}.")
+    own = "its creator" if view.organisation is None else view.organisation
+    note(f"{view.id} can be used by {', '.join((own, *view.grants))}.")
 
 
-def _write(found: Sequence[SpecialistView], output: Format) -> None:
+def _write(views: Sequence[SpecialistView], output: Format) -> None:
     if output is Format.JSON:
-        out_json(found)
+        out_json(views)
         return
-    out(table_text(_SPECIALISTS, found, wide=output is Format.WIDE))
-    for one in found:
-        for odd in one.warnings:
-            note(f"{one.id}: {plain(odd.text)}.")
+    out(table_text(_SPECIALISTS, views, wide=output is Format.WIDE))
+    for view in views:
+        for odd in view.warnings:
+            note(f"{view.id}: {plain(odd.text)}.")

@@ -53,12 +53,12 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
         granted = access.as_(by)
         values: dict[str, object] = {"query": q, "degraded": False, "more": 0, "next_cursor": None}
         if q.strip():
-            found = granted[Specialists].search(q, _MAX_FOUND)
-            rows = [search_row(one) for one in found.items]
-            values |= {"rows": rows, "more": found.total - len(rows), "degraded": found.degraded}
+            matches = granted[Specialists].search(q, _MAX_FOUND)
+            rows = [search_row(item) for item in matches.items]
+            values |= {"rows": rows, "more": matches.total - len(rows), "degraded": matches.degraded}
         else:
             part = granted[Specialists].page(cursor, _PART)
-            values |= {"rows": [row_of(one) for one in part.items], "next_cursor": part.next_cursor}
+            values |= {"rows": [row_of(item) for item in part.items], "next_cursor": part.next_cursor}
         return render("specialists.html", values, by=by)
 
     @routes.post("")
@@ -75,8 +75,8 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
 
     @routes.get("/{specialist_id}/edit")
     def ask_to_edit(by: Asking, specialist_id: SpecialistId) -> Response:
-        found = access.as_(by)[Specialists].one(specialist_id)
-        return _card_form(found, by, None, None)
+        specialist = access.as_(by)[Specialists].one(specialist_id)
+        return _card_form(specialist, by, None, None)
 
     @routes.post("/{specialist_id}/edit")
     def edit(by: Asking, specialist_id: SpecialistId, version: Version, text: CardText = "") -> Response:
@@ -141,15 +141,15 @@ def _to(specialist: SpecialistView, place: str = "") -> Response:
 def _only_card(text: str) -> Card:
     """Return the only card in the text. Raises Invalid."""
     # Forms send CRLF line ends.
-    found = parse_card_file(text.replace("\r\n", "\n").encode(), _FILE)
-    problems = list(found.problems)
-    if len(found.cards) > 1:
+    parsed = parse_card_file(text.replace("\r\n", "\n").encode(), _FILE)
+    problems = list(parsed.problems)
+    if len(parsed.cards) > 1:
         remedy = "send them one by one, or as a file: claudomator specialists add FILE"
-        message = f"it contains {len(found.cards)} cards, but exactly one is expected"
+        message = f"it contains {len(parsed.cards)} cards, but exactly one is expected"
         problems = [Problem(message=message, remedy=remedy)]
     if problems:
         raise Invalid.of(problems)
-    return found.cards[0]
+    return parsed.cards[0]
 
 
 def _card_of(specialist_id: str, text: str) -> Card:

@@ -102,15 +102,15 @@ def row_of(specialist: SpecialistView) -> SpecialistRow:
     return _row(specialist, None, None)
 
 
-def search_row(found: FoundSpecialistView) -> SpecialistRow:
+def search_row(match: FoundSpecialistView) -> SpecialistRow:
     """Return a line of search results."""
-    skill = next((one.name for one in found.skills if one.id == found.best_skill_id), None)
-    return _row(found.specialist, f"{found.score:.2f}", skill)
+    skill = next((item.name for item in match.skills if item.id == match.best_skill_id), None)
+    return _row(match.specialist, f"{match.score:.2f}", skill)
 
 
 def choices_of(specialists: Sequence[SpecialistView]) -> tuple[tuple[str, str], ...]:
     """Return id and name of each, as suggestions for a field."""
-    return tuple((one.id, one.name) for one in specialists)
+    return tuple((specialist.id, specialist.name) for specialist in specialists)
 
 
 def page_of(specialist: SpecialistView) -> SpecialistPage:
@@ -131,15 +131,15 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
         facts=_facts(specialist, card),
         skills=tuple(
             SkillShown(
-                id=one.id,
-                name=one.name,
-                description=one.description,
-                tags=one.tags,
-                examples=one.examples,
-                creator=one.creator,
-                price=(one.pricing.text or None) if one.pricing is not None else None,
+                id=skill.id,
+                name=skill.name,
+                description=skill.description,
+                tags=skill.tags,
+                examples=skill.examples,
+                creator=skill.creator,
+                price=(skill.pricing.text or None) if skill.pricing is not None else None,
             )
-            for one in card.skills
+            for skill in card.skills
         ),
         keywords=card.keywords,
         changed=specialist.updated_at,
@@ -183,7 +183,7 @@ def _row(specialist: SpecialistView, score: str | None, skill: str | None) -> Sp
         line=short_line(specialist.description),
         score=score,
         skill=skill,
-        meta=tuple(one for one in meta if one),
+        meta=tuple(line for line in meta if line),
         changed=specialist.updated_at,
     )
 
@@ -202,7 +202,7 @@ def _exists_for(specialist: SpecialistView) -> str:
 
 def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...]:
     allowed = card.permissions
-    found = [
+    rows = [
         ("Version", f"{card.version} (change {specialist.version})"),
         ("Agents", _listed(card.allowed_agents) or "all"),
         ("Tier", card.default_tier.value if card.default_tier is not None else None),
@@ -224,7 +224,7 @@ def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...
         ("Organisation", specialist.organisation),
         ("Source", specialist.file_path or _SOURCES[specialist.source]),
     ]
-    return tuple((name, value) for name, value in found if value)
+    return tuple((name, value) for name, value in rows if value)
 
 
 def _listed(words: Sequence[str]) -> str | None:

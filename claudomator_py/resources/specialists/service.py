@@ -59,29 +59,31 @@ MAX_SKILLS: Final = 10
 _LIST: Final = {"list": "specialists"}
 
 
-def view(found: Registration, by: Principal) -> SpecialistView:
+def view(registration: Registration, by: Principal) -> SpecialistView:
     """Return the view of a specialist that the principal can see."""
-    changeable = may_change(found, by)
+    changeable = may_change(registration, by)
     return SpecialistView.of(
-        found,
-        id=found.card.id,
-        name=found.card.title,
-        description=found.card.description,
-        visibility=found.card.visibility,
-        transport=found.card.transport,
+        registration,
+        id=registration.card.id,
+        name=registration.card.title,
+        description=registration.card.description,
+        visibility=registration.card.visibility,
+        transport=registration.card.transport,
         changeable=changeable,
-        file_path=found.file_path if changeable else None,
-        grants=found.grants if changeable else (),
-        card=found.card.document,
+        file_path=registration.file_path if changeable else None,
+        grants=registration.grants if changeable else (),
+        card=registration.card.document,
     )
 
 
 def page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[SpecialistView]:
     """Return a page of the specialists that the principal can see, by id. Raises BadCursor."""
     after = None if cursor is None else cursors.read_text(cursor, _LIST)
-    found = specialist_rows.seen(connection, by, after=after, limit=limit + 1)
-    part, following = cursors.part(found, limit, lambda one: cursors.write_text(one.card.id, _LIST))
-    return Page[SpecialistView](items=tuple(view(one, by) for one in part), next_cursor=following)
+    registrations = specialist_rows.seen(connection, by, after=after, limit=limit + 1)
+    part, following = cursors.part(
+        registrations, limit, lambda registration: cursors.write_text(registration.card.id, _LIST)
+    )
+    return Page[SpecialistView](items=tuple(view(registration, by) for registration in part), next_cursor=following)
 
 
 def search(
@@ -97,10 +99,12 @@ def search(
         score = _Score.of(text.get(place, 0.0), None if semantic is None else semantic.get(place, 0.0))
         if place[0] in there and score.whole > 0:
             scores[place[0]][place[1]] = score
-    best = sorted(scores, key=lambda one: (-max(score.whole for score in scores[one].values()), one))[:limit]
-    cards = {one.card.id: one for one in specialist_rows.seen(connection, by, ids=best)}
-    found = tuple(_found(cards[one], scores[one], by) for one in best)
-    return SearchView(items=found, total=len(scores), degraded=semantic is None)
+    best = sorted(
+        scores, key=lambda specialist_id: (-max(score.whole for score in scores[specialist_id].values()), specialist_id)
+    )[:limit]
+    cards = {registration.card.id: registration for registration in specialist_rows.seen(connection, by, ids=best)}
+    matches = tuple(_found(cards[specialist_id], scores[specialist_id], by) for specialist_id in best)
+    return SearchView(items=matches, total=len(scores), degraded=semantic is None)
 
 
 def text_scores(words: Sequence[str], hits: Mapping[Found, Collection[str]], texts: int) -> Mapping[Found, float]:
@@ -138,7 +142,7 @@ def _found(card: Registration, scores: Mapping[str | None, _Score], by: Principa
         for skill in card.card.skills
         if (score := scores.get(skill.id)) is not None
     ]
-    skills.sort(key=lambda one: (-one.score, one.id))
+    skills.sort(key=lambda skill: (-skill.score, skill.id))
     return FoundSpecialistView(
         score=max(score.whole for score in scores.values()),
         best_skill_id=skills[0].id if skills else None,
@@ -192,18 +196,20 @@ class Specialists(Service):
 
     def public_cards(self) -> list[Card]:
         """Return the public cards, by id."""
-        found = self._read(specialist_rows.seen)
-        return [one.card for one in found if one.card.visibility is Visibility.PUBLIC]
+        registrations = self._read(specialist_rows.seen)
+        return [
+            registration.card for registration in registrations if registration.card.visibility is Visibility.PUBLIC
+        ]
 
     @answers(SpecialistCalls.specialist)
     def one(self, specialist_id: str) -> SpecialistView:
         """Return the specialist with that id."""
 
         def find(connection: Connection) -> SpecialistView:
-            found = specialist_rows.find(connection, specialist_id, self._by)
-            if found is None:
+            registration = specialist_rows.find(connection, specialist_id, self._by)
+            if registration is None:
                 raise changes.unknown(connection, specialist_id, self._by)
-            return view(found, self._by)
+            return view(registration, self._by)
 
         return self._warned(self._read(find))
 
@@ -305,22 +311,22 @@ class Specialists(Service):
         odd = [*self._odd(view.content, self._cards())]
         if view.content.transport is Transport.HTTP and view.creator != OPERATOR.id:
             odd.append(card_warning(CardWarningCode.NOT_REACHED))
-        shown = tuple(CardWarningView(text=one.text, warning=one) for one in odd)
+        shown = tuple(CardWarningView(text=warning.text, warning=warning) for warning in odd)
         return view.model_copy(update={"warnings": shown})
 
     def _cards(self) -> Mapping[str, Card]:
         """Return all cards that the principal can see, by id."""
-        found = self._read(lambda connection: specialist_rows.seen(connection, self._by))
-        return {one.card.id: one.card for one in found}
+        registrations = self._read(lambda connection: specialist_rows.seen(connection, self._by))
+        return {registration.card.id: registration.card for registration in registrations}
 
     def _odd(self, card: Card, cards: Mapping[str, Card]) -> Sequence[CardWarning]:
         """Return the card's oddities compared with these. If the encoder fails, only words are compared."""
-        found = oddities(card, cards)
+        odd_keys = oddities(card, cards)
         try:
-            found += duplicates(self._twins(card.id), cards)
+            odd_keys += duplicates(self._twins(card.id), cards)
         except (EncoderFault, StoreUnavailable) as fault:
             log.warning("skills of %s are not compared: %s", card.id, fault)
-        return found
+        return odd_keys
 
     def _changed(self, change: Callable[[Connection, int], Registration]) -> SpecialistView:
         return self._write(lambda connection: view(change(connection, self._clock()), self._by))

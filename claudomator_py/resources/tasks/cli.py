@@ -83,16 +83,16 @@ def tasks(
     if unknown := [field for field in wanted if field not in TaskView.model_fields]:
         raise typer.BadParameter(f"a task has no {', '.join(unknown)}; it has {', '.join(TaskView.model_fields)}")
     listed = _listed(client, TaskFilter(state=state, tag=tag, agent=agent), repo, since)
-    found = list(islice(listed, limit))
+    views = list(islice(listed, limit))
     if wanted:
-        out(json_text([view.model_dump(mode="json", include=set(wanted)) for view in found]))
+        out(json_text([view.model_dump(mode="json", include=set(wanted)) for view in views]))
     elif output is Format.JSON:
-        out_json(found)
-    elif found:
-        out(list_text(found, wide=output is Format.WIDE))
+        out_json(views)
+    elif views:
+        out(list_text(views, wide=output is Format.WIDE))
     else:
         note("No task matches.")
-    if found and next(listed, None) is not None:
+    if views and next(listed, None) is not None:
         note(f"There are more than {limit}: narrow the list, or ask for more with --limit.")
 
 
@@ -112,7 +112,7 @@ def _is_below(folder: Path, place: Path) -> bool:
         return False
 
 
-def list_text(found: Sequence[TaskView], *, wide: bool = False) -> str:
+def list_text(views: Sequence[TaskView], *, wide: bool = False) -> str:
     """Return one line per task. wide: show its changes in a separate column."""
     now = now_ms()
     columns = Table[TaskView](
@@ -127,16 +127,16 @@ def list_text(found: Sequence[TaskView], *, wide: bool = False) -> str:
         Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True, spare=3),
         Column("DETAIL", lambda view: _detail(view, now, with_changes=not wide), flexible=True, least=44),
     )
-    return table_text(columns, found, wide=wide)
+    return table_text(columns, views, wide=wide)
 
 
 def _detail(view: TaskView, now: int, *, with_changes: bool) -> str:
     """The changes of a completed task; otherwise the reason for its state."""
-    said = _why(view, now, whole=False)
+    detail = _why(view, now, whole=False)
     if with_changes and view.state == "COMPLETED" and view.changes is not None:
-        return f"{view.changes}: {said}" if said else view.changes
+        return f"{view.changes}: {detail}" if detail else view.changes
     waits = view.waiting_until if view.state in ("WAITING", "QUEUED") else None
-    return said if waits is None else f"{said} until {clock(waits, now)}"
+    return detail if waits is None else f"{detail} until {clock(waits, now)}"
 
 
 def _folder(view: TaskView) -> str | None:
@@ -146,47 +146,47 @@ def _folder(view: TaskView) -> str | None:
 @connected
 def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
     """Show one task and its runs."""
-    found = client.task(task)
+    view = client.task(task)
     if output is Format.JSON:
-        out_json(found)
+        out_json(view)
         return
-    runs = client.runs(found.id)
-    parts = [_summary(found, runs)]
-    if found.asks is not None:
-        parts.append(f"{heading('ASKS', found.state)}\n{_asks(found, found.asks)}")
+    runs = client.runs(view.id)
+    parts = [_summary(view, runs)]
+    if view.asks is not None:
+        parts.append(f"{heading('ASKS', view.state)}\n{_asks(view, view.asks)}")
     if runs:
         parts.append(f"{heading('RUNS')}\n{runs_table(runs, wide=output is Format.WIDE)}")
     if (check := next((run.check for run in reversed(runs) if run.check is not None), None)) is not None:
         parts.append(check_section(check) + (f"\n\n{plain(check.output).rstrip()}" if check.output else ""))
-    instructions = (found.spec or {}).get("instructions")
+    instructions = (view.spec or {}).get("instructions")
     if isinstance(instructions, str):
         parts.append(f"{heading('INSTRUCTIONS')}\n{plain(instructions).rstrip()}")
-    if found.result_text:
-        parts.append(f"{heading('RESULT')}\n{plain(found.result_text).rstrip()}")
+    if view.result_text:
+        parts.append(f"{heading('RESULT')}\n{plain(view.result_text).rstrip()}")
     out("\n\n".join(parts))
 
 
 @connected
 def result(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
     """Print the result of a task. Exits with 1 unless it completed."""
-    found = client.task(task)
+    view = client.task(task)
     if output is Format.JSON:
-        out_json(found)
-    elif found.result_text:
-        out(plain(found.result_text))
-    if found.worktree is not None and output is not Format.JSON:
-        note(f"On branch {found.branch}: {tree_text(found.worktree)}.")
-    if found.working_dir is None and output is not Format.JSON:
-        scratch = scratch_folder(client.runs(found.id))
+        out_json(view)
+    elif view.result_text:
+        out(plain(view.result_text))
+    if view.worktree is not None and output is not Format.JSON:
+        note(f"On branch {view.branch}: {tree_text(view.worktree)}.")
+    if view.working_dir is None and output is not Format.JSON:
+        scratch = scratch_folder(client.runs(view.id))
         if scratch is not None and not _is_empty(Path(scratch)):
             note(f"Its files: {scratch}")
-    if found.state not in ENDED:
-        fail(f"{found.name} has not ended; it is {found.state}.", f"See `claudomator why {found.name}`.")
-    if found.state == "FAILED":
-        meaning = f" {found.reason_text}" if found.reason_text else ""
-        fail(f"{found.name} failed: {found.reason}.{meaning}", f"See `claudomator logs {found.name}`.")
-    if found.state == "CANCELLED":
-        fail(f"{found.name} was cancelled.", f"Run it again with `claudomator restart {found.name}`.")
+    if view.state not in ENDED:
+        fail(f"{view.name} has not ended; it is {view.state}.", f"See `claudomator why {view.name}`.")
+    if view.state == "FAILED":
+        meaning = f" {view.reason_text}" if view.reason_text else ""
+        fail(f"{view.name} failed: {view.reason}.{meaning}", f"See `claudomator logs {view.name}`.")
+    if view.state == "CANCELLED":
+        fail(f"{view.name} was cancelled.", f"Run it again with `claudomator restart {view.name}`.")
 
 
 def _is_empty(folder: Path) -> bool:
@@ -313,19 +313,19 @@ def _runs(number: int) -> str:
 @connected
 def why(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
     """Explain why a task is where it is."""
-    found = client.why(task)
+    explanation = client.why(task)
     if output is Format.JSON:
-        out_json(found)
+        out_json(explanation)
         return
     wide = output is Format.WIDE
     now = now_ms()
-    parts = ["\n".join(localized(plain(sentence), now) for sentence in found.sentences)]
-    for decision in found.decisions if wide else found.decisions[:1]:
+    parts = ["\n".join(localized(plain(sentence), now) for sentence in explanation.sentences)]
+    for decision in explanation.decisions if wide else explanation.decisions[:1]:
         if decision.agents:
             title = f"AGENTS AT THE DECISION, {ago(decision.at, now)}"
             parts.append(f"{heading(title)}\n{table_text(_candidates(decision), decision.agents, wide=wide)}")
-    if wide and found.events:
-        parts.append(f"{heading('EVENTS')}\n{events_of_task(found.events)}")
+    if wide and explanation.events:
+        parts.append(f"{heading('EVENTS')}\n{events_of_task(explanation.events)}")
     out("\n\n".join(parts))
 
 
@@ -381,9 +381,9 @@ def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:
         first = fold.rows[0]
         named = [task.name for task in fold.rows[:_NAMED]]
         names = f"{', '.join(named)} and {fold.size - len(named):,} more"
-        said = one_line(f"{fold.size:,} {said_together(first)}: {_reason(first, now)}: {names}")
+        line = one_line(f"{fold.size:,} {said_together(first)}: {_reason(first, now)}: {names}")
         lines += wrap(
-            said,
+            line,
             width() or NARROWEST,
             initial_indent=" " * _INDENT,
             subsequent_indent=" " * 2 * _INDENT,
@@ -399,7 +399,7 @@ def folded_tasks(tasks: Sequence[TaskView], unlisted: Mapping[str, int], now: in
 
     def key(task: TaskView) -> tuple[str, str] | None:
         verb = said_together(task)
-        return (verb, said) if verb and (said := _reason(task, now)) else None
+        return (verb, reason) if verb and (reason := _reason(task, now)) else None
 
     return folded(tasks, key, lambda task: task.id, unlisted)
 
@@ -407,8 +407,8 @@ def folded_tasks(tasks: Sequence[TaskView], unlisted: Mapping[str, int], now: in
 def _reason(task: TaskView, now: int) -> str:
     """Why it is in its state, if no column shows until when."""
     if task.blocked is not None:
-        said = brief_of(task.blocked, None) or sentence(task.blocked)
-        return worded(said, lambda instant: clock(instant, now))
+        text = brief_of(task.blocked, None) or sentence(task.blocked)
+        return worded(text, lambda instant: clock(instant, now))
     return _why(task, now, whole=False)
 
 

@@ -114,7 +114,7 @@ def task_view(
         attempts=task.attempt,
         available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
         depends_on=needs,
-        continues=next((one for one in needs if one.name == spec.continues), None),
+        continues=next((dependency for dependency in needs if dependency.name == spec.continues), None),
         spec=shown_document(spec) if with_spec else None,
         warnings=tuple(warnings),
         **_of_runs(runs, outcome, spec),

@@ -72,8 +72,8 @@ def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[
     """Return why the task failed as a clause, for lists: the beginning of the error message, or the meaning of the
     code."""
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
-    said = subject_line(detail or "") if reason == Reason.CHECK_FAILED else clause(detail or "")
-    return said or failure_text(reason, None, dependencies)
+    detail_text = subject_line(detail or "") if reason == Reason.CHECK_FAILED else clause(detail or "")
+    return detail_text or failure_text(reason, None, dependencies)
 
 
 def thread_sentences(view: TaskView) -> list[str]:
@@ -169,9 +169,9 @@ def _refs(states: Iterable[DependencyState]) -> tuple[TaskRef, ...]:
 def schedule_sentences(connection: Connection, task: Task) -> list[str]:
     """Return sentences on the schedule that created the task, or that it waits for by mistake."""
     sentences = []
-    found = schedule_rows.fire_of(connection, task.id)
-    if found is not None:
-        fire, schedule = found
+    due = schedule_rows.fire_of(connection, task.id)
+    if due is not None:
+        fire, schedule = due
         when = (
             "at an operator's request" if fire.by == "operator" else f"due {instant_text(format_instant(fire.due_ms))}"
         )
@@ -255,7 +255,7 @@ def _remedies(task: Task, asked: InputRequest, *, specialists: bool) -> list[str
         case InputKind.APPROVAL if asked.run_id is None:
             lets = "lets it start" if asked.specialist is None else f"lets {asked.specialist} start it"
             if asked.commands:
-                lets += f" and run {', '.join(f'`{one}`' for one in asked.commands)} in its directory"
+                lets += f" and run {', '.join(f'`{command}`' for command in asked.commands)} in its directory"
             if specialists and task.specialist is None:
                 also = "also says who does it" if asked.specialist is None else "gives it to somebody else"
                 lets += f", `--specialist ID` {also}"
@@ -264,8 +264,8 @@ def _remedies(task: Task, asked: InputRequest, *, specialists: bool) -> list[str
             instead = f'`claudomator answer {name} "..."` also says how'
             return [f"`claudomator approve {name}` has {asked.agent} continue it; {instead}; {reject}"]
         case InputKind.APPROVAL:
-            rules = list(dict.fromkeys(_allowing(one) for one in asked.tools if one.rule is not None))
-            without = next((one.tool for one in asked.tools if one.rule is None), None)
+            rules = list(dict.fromkeys(_allowing(tool) for tool in asked.tools if tool.rule is not None))
+            without = next((tool.tool for tool in asked.tools if tool.rule is None), None)
             allows = f"`claudomator approve {name}` allows {', '.join(rules)}"
             if without is not None:
                 allows = (

@@ -131,8 +131,8 @@ class Tasks(Service):
         before = cursors.read(cursor, wanted) if cursor is not None else None
 
         def read(connection: Connection) -> Page[TaskView]:
-            found = reads.page(connection, wanted, before, limit + 1, self._by)
-            part, following = cursors.part(found, limit, lambda one: cursors.write((one.created_ms, one.id), wanted))
+            tasks = reads.page(connection, wanted, before, limit + 1, self._by)
+            part, following = cursors.part(tasks, limit, lambda task: cursors.write((task.created_ms, task.id), wanted))
             return Page(items=tuple(self._views.of(connection, part)), next_cursor=following)
 
         return self._read(read)
@@ -148,11 +148,11 @@ class Tasks(Service):
         before = cursors.read_time(cursor, listed) if cursor is not None else None
 
         def read(connection: Connection) -> tuple[Page[TaskView], int]:
-            found = reads.latest(connection, wanted, before, limit + 1, self._by)
+            tasks = reads.latest(connection, wanted, before, limit + 1, self._by)
             part, following = cursors.part(
-                found.tasks, limit, lambda one: cursors.write_time(one.updated_ms, one.id, listed)
+                tasks.tasks, limit, lambda task: cursors.write_time(task.updated_ms, task.id, listed)
             )
-            return Page(items=tuple(self._views.of(connection, part)), next_cursor=following), found.total
+            return Page(items=tuple(self._views.of(connection, part)), next_cursor=following), tasks.total
 
         return self._read(read)
 
@@ -368,7 +368,7 @@ def why_view(
     runs = without_hidden(connection, run_rows.of_task(connection, task.id), by)
     history = without_hidden(connection, events.of_task(connection, task.id), by)
     specialists = observer.routes and bool(specialist_rows.ids_seen(connection, by))
-    by_run = {str(one.run_id): one for one in decided if one.kind == DecisionKind.PLACEMENT}
+    by_run = {str(decision.run_id): decision for decision in decided if decision.kind == DecisionKind.PLACEMENT}
     sentences = [
         _headline(view),
         *(f"Warning: {warning}" for warning in view.warnings),

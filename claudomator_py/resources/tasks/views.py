@@ -195,8 +195,8 @@ class TaskViews(Service):
             return Wait() if planned is None else self._queued(connection, task, planned)
         if task.state == "RUNNING":
             last = runs.last
-            said = self._obstacle(last.id) if last is not None and last.live else None
-            return Wait() if said is None else Wait(Why.HOST, said, said)
+            obstacle = self._obstacle(last.id) if last is not None and last.live else None
+            return Wait() if obstacle is None else Wait(Why.HOST, obstacle, obstacle)
         if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
             return _blocked(used_up(connection, task, spec), now_ms)
         if task.state == "WAITING":
@@ -204,19 +204,19 @@ class TaskViews(Service):
         if task.state == "FAILED" and task.reason is not None:
             states = dependency_rows.states(connection, task.id)
             failed = failure_text(task.reason, outcome, states)
-            said = rejection(task) if task.reason == Reason.REJECTED else None
+            obstacle = rejection(task) if task.reason == Reason.REJECTED else None
             if task.reason == Reason.EXPIRED and (expired := expiry(task, now_ms)) is not None:
                 return Wait(task.reason, expired, expired)
             if task.reason == Reason.BUDGET:
                 has_figures = outcome is not None and outcome.reason is Reason.BUDGET
                 failed = failed_by_budget(connection, task, spec, failed, has_figures=has_figures)
-            short = said or failure_clause(task.reason, outcome, states)
+            short = obstacle or failure_clause(task.reason, outcome, states)
             # The message shows whether a rule or a person rejected it.
-            return Wait(task.reason, f"Rejected. {said[:1].upper()}{said[1:]}" if said else failed, short)
+            return Wait(task.reason, f"Rejected. {obstacle[:1].upper()}{obstacle[1:]}" if obstacle else failed, short)
         if task.state == "COMPLETED":
             done = _success(runs.shown, outcome)
-            said = None if done is None else done_text(done, checked=bool(spec.check))
-            return Wait(None, said, said)
+            obstacle = None if done is None else done_text(done, checked=bool(spec.check))
+            return Wait(None, obstacle, obstacle)
         if task.state == "NEEDS_INPUT":
             asked = input_view(task, now_ms)
             question = asked.text if asked is not None else None
@@ -247,10 +247,12 @@ class TaskViews(Service):
                 verdict = verdict.having(tasks=_visible(connection, verdict.params.tasks, self._by))
             case BlockCode.CONVERSATION:
                 verdict = verdict.having(tasks=_in_turn(connection, head))
-        found = [_hold_of(one, holds) for one in verdict.params.agents]
-        whole = [one if view is None else view.blocked for one, view in zip(verdict.params.agents, found, strict=True)]
-        verdict = verdict.having(agents=tuple(one for one in whole if one is not None))
-        return _blocked(verdict, present.now, tuple(view for view in found if view is not None))
+        views = [_hold_of(agent, holds) for agent in verdict.params.agents]
+        whole = [
+            item if view is None else view.blocked for item, view in zip(verdict.params.agents, views, strict=True)
+        ]
+        verdict = verdict.having(agents=tuple(item for item in whole if item is not None))
+        return _blocked(verdict, present.now, tuple(view for view in views if view is not None))
 
 
 def _runs(connection: Connection, tasks: Sequence[Task]) -> Mapping[str, TaskRuns]:

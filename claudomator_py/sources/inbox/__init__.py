@@ -254,22 +254,22 @@ class InboxWatcher:
 
     def _watch(self, *, again: bool) -> Iterable[str]:
         """Set watches on the folders that exist; returns those with a new watch. again: retry after a failure."""
-        found = {}
+        entries = {}
         for path in self._paths:
             try:
                 stat = Path(path).stat()
             except OSError:
                 continue
-            found[path] = (stat.st_dev, stat.st_ino)
+            entries[path] = (stat.st_dev, stat.st_ino)
         with self._wake:
             anew, self._watch_anew = self._watch_anew, False
-        failed = bool(found) and (self._watcher is None or not self._watcher.alive)
-        if found == self._watched and not anew and not (failed and again):
+        failed = bool(entries) and (self._watcher is None or not self._watcher.alive)
+        if entries == self._watched and not anew and not (failed and again):
             return ()
-        former, self._watcher, self._watched = self._watcher, None, found
+        former, self._watcher, self._watched = self._watcher, None, entries
         try:
-            if found:
-                self._watcher = Watcher(found, self._on_names, self._on_lost)
+            if entries:
+                self._watcher = Watcher(entries, self._on_names, self._on_lost)
         except FileNotFoundError:
             self._watched = {}
         except Exception as error:

@@ -54,11 +54,11 @@ def archived_names(folder: Folder, stamps: dict[str, FileStamp]) -> set[str]:
     try:
         with os.scandir(fd) as entries:
             # Archiving a link moves the link itself, whose inode differs from that of its target.
-            found = [(entry.name, None if entry.is_symlink() else entry.inode()) for entry in entries]
+            stored = [(entry.name, None if entry.is_symlink() else entry.inode()) for entry in entries]
     finally:
         os.close(fd)
-    links = [archived for archived, inode in found if inode is None]
-    files = {inode: archived for archived, inode in found if inode is not None}
+    links = [archived for archived, inode in stored if inode is None]
+    files = {inode: archived for archived, inode in stored if inode is not None}
     return {
         name
         for name, stamp in stamps.items()
@@ -81,5 +81,5 @@ def _free_name(fd: int, name: str, now_ns: int) -> str:
 
 
 def _is(fd: int, name: str, entry: InboxEntry) -> bool:
-    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    return stat.S_ISLNK(found.st_mode) if entry.target is not None else FileStamp.of(found) == entry.stamp
+    status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    return stat.S_ISLNK(status.st_mode) if entry.target is not None else FileStamp.of(status) == entry.stamp

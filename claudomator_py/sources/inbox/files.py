@@ -99,8 +99,8 @@ class Folder:
 
     def entries(self, wanted: Callable[[str], bool]) -> Iterator[InboxEntry]:
         """Yield every entry with a wanted name."""
-        with os.scandir(self.fd) as found:
-            for item in found:
+        with os.scandir(self.fd) as listing:
+            for item in listing:
                 if wanted(item.name):
                     with contextlib.suppress(FileNotFoundError):
                         yield self._entry(item.name, item.stat(follow_symlinks=False))
@@ -112,24 +112,24 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def _entry(self, name: str, found: os.stat_result) -> InboxEntry:
+    def _entry(self, name: str, status: os.stat_result) -> InboxEntry:
         target = problem = None
-        stamp = FileStamp.of(found)
+        stamp = FileStamp.of(status)
         path = self._within + name
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             target = os.path.realpath(path)
             if not self._inside(target):
                 return InboxEntry(name, stamp, target, _LEAVES)
             try:
-                problem = self._guard.file(path, found) or self._guard.place_for(target)
-                found = os.stat(target, follow_symlinks=False)
+                problem = self._guard.file(path, status) or self._guard.place_for(target)
+                status = os.stat(target, follow_symlinks=False)
             except OSError as error:
                 return InboxEntry(name, stamp, target, _dangling(error))
-            if stat.S_ISLNK(found.st_mode):
+            if stat.S_ISLNK(status.st_mode):
                 return InboxEntry(name, stamp, target, _dangling(OSError(errno.ELOOP, "")))
-            stamp = FileStamp.of(found)
+            stamp = FileStamp.of(status)
             path = target
-        return InboxEntry(name, stamp, target, problem or _unfit(name, found) or self._guard.file(path, found))
+        return InboxEntry(name, stamp, target, problem or _unfit(name, status) or self._guard.file(path, status))
 
     def _inside(self, path: str) -> bool:
         return path.startswith(self._within)
@@ -165,9 +165,9 @@ class Folder:
             return True  # without /proc the earlier lookup must suffice
 
     def _read_open(self, entry: InboxEntry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
-        found = os.fstat(fd)
+        status = os.fstat(fd)
         path = entry.target or self._within + entry.name
-        problem = _unfit(entry.name, found) or self._guard.file(path, found, fd)
+        problem = _unfit(entry.name, status) or self._guard.file(path, status, fd)
         if problem is not None:
             return problem
         with read_lease(fd) as writers:
@@ -207,19 +207,19 @@ _LEAVES = Problem(
 )
 
 
-def _unfit(name: str, found: os.stat_result) -> Problem | None:
+def _unfit(name: str, status: os.stat_result) -> Problem | None:
     """Why a file of this type, size or name cannot be a task file."""
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file")
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "not a regular file")
         return Problem(
             message=f"it is {kind}, not a regular file",
             remedy="subfolders are not searched: move the files up, or give the folder another name"
-            if stat.S_ISDIR(found.st_mode)
+            if stat.S_ISDIR(status.st_mode)
             else "put a regular file here, or give this another name",
         )
-    if found.st_size > MAX_FILE_BYTES:
+    if status.st_size > MAX_FILE_BYTES:
         return Problem(
-            message=f"it has {found.st_size} bytes; a task file has at most {MAX_FILE_BYTES}",
+            message=f"it has {status.st_size} bytes; a task file has at most {MAX_FILE_BYTES}",
             remedy="split it, or have the instructions name a file that the agent can read",
         )
     try:

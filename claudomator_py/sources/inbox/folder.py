@@ -187,38 +187,38 @@ class FolderScan:
 
     def _survey(self, folder: Folder, *, offer_all: bool) -> None:
         try:
-            found = list(self._until_stopped(folder.entries(is_wanted)))
+            entries = list(self._until_stopped(folder.entries(is_wanted)))
         except OSError as error:
             self._problem = _lost(error)
             return
         if self._stopped() or not self._in_place(folder):
             return
-        present = {entry.name: entry for entry in found}
+        present = {entry.name: entry for entry in entries}
         self._absences(folder, present, self._ledger.names())
         self._first = False
         now = time.monotonic()
         # In order of arrival, so that a start with a full inbox preserves it. Refused ones last: new files may be what
         # they were waiting for.
-        found.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name))
-        self.read_later(entry.name for entry in found if self._needs_a_look(entry, now))
+        entries.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name))
+        self.read_later(entry.name for entry in entries if self._needs_a_look(entry, now))
         offered = (name for name in self._ledger.offerable if name in present)
         self.read_later(islice(offered, None if offer_all else _OFFERED_BY_RESCAN))
         self._sweep(folder)
 
     def _scan(self, folder: Folder, names: Collection[str], *, newest: bool = False) -> None:
         try:
-            found = [entry for name in names if is_wanted(name) and (entry := folder.entry(name))]
+            entries = [entry for name in names if is_wanted(name) and (entry := folder.entry(name))]
         except OSError as error:
             self._problem = _lost(error)
             return
         if not self._in_place(folder):
             return
-        self._absences(folder, {entry.name: entry for entry in found}, set(names))
+        self._absences(folder, {entry.name: entry for entry in entries}, set(names))
         for name in names:
             self._unread.pop(name, None)
-        found.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name), reverse=newest)
+        entries.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name), reverse=newest)
         offered = self._ledger.offerable
-        later = self._arrivals.take(folder, sorted(found, key=lambda entry: entry.name in offered))
+        later = self._arrivals.take(folder, sorted(entries, key=lambda entry: entry.name in offered))
         self._unread = self._unread | dict.fromkeys(reversed(later)) if newest else dict.fromkeys(later) | self._unread
         self._sweep(folder)
 

@@ -49,7 +49,7 @@ class StoreIntake:
 
     def take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.ledger.Intake``."""
-        found: list[list[Problem] | FileTransaction] = []
+        results: list[list[Problem] | FileTransaction] = []
         place = 0
         for reading in readings:
             problems = [
@@ -57,13 +57,13 @@ class StoreIntake:
                 for spec in reading.parsed.specs
                 for problem in (*placement_problems(spec, self._registry, self._workdirs()), *zone_problems(spec))
             ]
-            found.append(problems or FileTransaction(reading, self._clock(), place))
+            results.append(problems or FileTransaction(reading, self._clock(), place))
             place += len(reading.parsed.specs)
         # In one transaction, so that no tick sees only the first file and gives it the slot of a more urgent one.
-        changes = FileBatch([one for one in found if isinstance(one, FileTransaction)]).changes()
+        changes = FileBatch([result for result in results if isinstance(result, FileTransaction)]).changes()
         # The inbox reports them, once it is known whether more have arrived.
-        taking = iter(self._database.submit_together([caused_by(INBOX.id, one) for one in changes], planned=True))
-        verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
+        taking = iter(self._database.submit_together([caused_by(INBOX.id, change) for change in changes], planned=True))
+        verdicts = [result if isinstance(result, list) else _verdict(next(taking)) for result in results]
         for reading, refused in zip(readings, verdicts, strict=True):
             if not refused:
                 self._warn(reading)

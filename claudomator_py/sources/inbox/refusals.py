@@ -89,10 +89,10 @@ def write_error_file(folder: Folder, name: str, text: str) -> None:
 def _readers(folder: Folder, name: str) -> int:
     """Read permissions of group and others, as in the task file's mode."""
     try:
-        found = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
     except OSError:
         return 0
-    return found.st_mode & _OTHER_READERS if stat.S_ISREG(found.st_mode) else 0
+    return status.st_mode & _OTHER_READERS if stat.S_ISREG(status.st_mode) else 0
 
 
 def remove_error_file(folder: Folder, name: str) -> None:
@@ -171,8 +171,10 @@ class Refusals:
     def page(self, before: int | None = None, limit: int | None = None) -> list[Refusal]:
         """Return refused files, latest first. before: the number to continue after; limit: maximum number of files."""
         with self._lock:
-            found = (one for one in reversed(self._refused.values()) if before is None or one.number < before)
-            return list(islice(found, limit))
+            refusals = (
+                refusal for refusal in reversed(self._refused.values()) if before is None or refusal.number < before
+            )
+            return list(islice(refusals, limit))
 
 
 def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -184,11 +184,11 @@ class _ScanProgress:
 
 def merged(reports: Iterable[ScanReport]) -> ScanReport:
     """Return the combined result of several scans. A file refused and then accepted counts as accepted."""
-    found = list(reports)
-    accepted = dict.fromkeys(chain.from_iterable(report.accepted for report in found))
-    refused = dict.fromkeys(chain.from_iterable(report.refused for report in found))
+    reported = list(reports)
+    accepted = dict.fromkeys(chain.from_iterable(report.accepted for report in reported))
+    refused = dict.fromkeys(chain.from_iterable(report.refused for report in reported))
     return ScanReport(
         accepted=tuple(accepted),
         refused=tuple(path for path in refused if path not in accepted),
-        gone=tuple(chain.from_iterable(report.gone for report in found)),
+        gone=tuple(chain.from_iterable(report.gone for report in reported)),
     )

@@ -37,7 +37,7 @@ def revise(message: str, *, replace: bool = False) -> Path:
     if replace and newest is not None and newest > FROZEN:
         Path(script.get_revision(newest).path).unlink()
         script = ScriptDirectory.from_config(config)
-    number = 1 + max((int(one.revision[:4]) for one in script.walk_revisions()), default=0)
+    number = 1 + max((int(revision.revision[:4]) for revision in script.walk_revisions()), default=0)
     name = f"{number:04}_{re.sub(r'[^a-z0-9]+', '_', message.lower()).strip('_')}"
     with tempfile.TemporaryDirectory() as folder, Database.open("sqlite", state_dir=Path(folder)) as database:
         if number > 1:

@@ -50,7 +50,7 @@ class Row(SQLModel):
             column.name = column.key = name
         arguments = getattr(cls, "__table_args__", ())
         options = arguments[-1] if arguments and isinstance(arguments[-1], dict) else {}
-        constraints = [one for one in arguments if one is not options]
+        constraints = [argument for argument in arguments if argument is not options]
         cls.table = Table(cls.__tablename__, SQLModel.metadata, *columns.values(), *constraints, **options)
         cls._names = frozenset(fields)
         cls._defaults = {name: field.default for name, field in fields.items() if not field.is_required()}
