@@ -166,7 +166,7 @@ def mcp_server() -> Callable[..., None]:
             except mcp_tools.ToolRefused as refused:
                 raise ToolFailed(str(refused)) from refused
 
-        server.serve_here(server.Server(mcp_tools.INSTRUCTIONS, mcp_tools.descriptions(), call))
+        server.serve_here(server.Server(mcp_tools.INSTRUCTIONS, mcp_tools.DESCRIPTIONS, call))
 
     return mcp
 

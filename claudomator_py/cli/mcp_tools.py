@@ -1,21 +1,21 @@
 """The tools of ``claudomator mcp``, with which any agent submits tasks and asks about them, as far as its token allows.
 
-Each call finds the daemon anew, as every command does, so the server outlives restarts of the daemon.
+What the model reads of them is in ``mcp_tools.json``. Each call finds the daemon anew, as every command does, so the
+server outlives restarts of the daemon.
 """
 
 import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from claudomator_py.cli.connect import connect
 from claudomator_py.client import ClientError, ServiceProblem
 from claudomator_py.client.http import Client
-from claudomator_py.domain.kind import TIERS
-from claudomator_py.domain.lifecycle import ENDED, StateName
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import plain
 from claudomator_py.resources.tasks import TaskView
@@ -43,27 +43,16 @@ _SHOWN: Final = (
     "started_at", "updated_at", "warnings", "available_actions",
 )  # fmt: skip
 _LISTED: Final = ("id", "name", "state", "reason", "reason_short", "agent", "changes", "cost_usd", "updated_at")
-_REF: Final = {"type": "string", "description": "A task's name, its id, or the beginning of its id."}
-_OFFSET: Final = {"type": "integer", "minimum": 0, "description": "Where to begin in a long text, in characters."}
+DESCRIPTIONS: Final[Mapping[str, dict[str, Any]]] = {
+    tool["name"]: tool for tool in json.loads(Path(__file__).with_name("mcp_tools.json").read_text(encoding="utf-8"))
+}
+"""The tools by name, in the form of ``tools/list``."""
 
 Arguments = Mapping[str, Any]
 
 
 class ToolRefused(Exception):
     """The call failed; the message is for the model."""
-
-
-class _Tool(NamedTuple):
-    """A tool, and the function that a call executes."""
-
-    title: str
-    description: str
-    properties: Mapping[str, Any]
-    required: tuple[str, ...]
-    call: Callable[["DeskTools", Arguments], str]
-    reads: bool = True
-    more: bool = False
-    """Whether it takes further arguments, which are not described."""
 
 
 class DeskTools:
@@ -74,15 +63,15 @@ class DeskTools:
 
     def call(self, name: str, arguments: Arguments) -> str:
         """Return the text of the tool of that name. Raises ToolRefused, with place and remedy."""
-        tool = _TOOLS[name]
-        known = arguments if tool.more else {key: arguments[key] for key in tool.properties if key in arguments}
-        if len(known) < len(arguments):
-            strange = ", ".join(sorted(set(arguments) - set(known)))
-            raise ToolRefused(f"{name} takes no {plain(strange)}; it takes {', '.join(tool.properties)}.")
-        if missing := [key for key in tool.required if key not in arguments]:
+        schema = DESCRIPTIONS[name]["inputSchema"]
+        strange = set() if schema["additionalProperties"] else arguments.keys() - schema["properties"].keys()
+        if strange:
+            named, taken = ", ".join(sorted(strange)), ", ".join(schema["properties"])
+            raise ToolRefused(f"{name} takes no {plain(named)}; it takes {taken}.")
+        if missing := [key for key in schema["required"] if key not in arguments]:
             raise ToolRefused(f"{', '.join(missing)} is missing.")
         try:
-            return tool.call(self, arguments)
+            return _CALLS[name](self, arguments)
         except ClientError as error:
             raise ToolRefused(_said(error)) from error
         except ValidationError as error:
@@ -196,103 +185,10 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False)
 
 
-def _string(description: str, **more: object) -> dict[str, Any]:
-    return {"type": "string", "description": description, **more}
-
-
-_TOOLS: Final[Mapping[str, _Tool]] = {
-    "submit_task": _Tool(
-        "Submit a task",
-        "Hand a task over to an agent that runs by itself, now or when limits allow. Answers with its name and state; "
-        "from then on the task is durable. All other fields of a task file are accepted as well.",
-        {
-            "instructions": _string("What to do, for somebody who knows nothing about this conversation."),
-            "name": _string("Lower-case letters, digits, `-`, `_` and `.`. Default: the first words."),
-            "working_dir": _string("The directory to work in. Default: the git repository you are in, else a new one."),
-            "isolation": _string("`worktree`: on a branch and in a work tree of its own.", enum=["none", "worktree"]),
-            "depends_on": {"type": "array", "items": _REF, "description": "Tasks that must be completed first."},
-            "agent": {
-                "type": "object",
-                "properties": {
-                    "type": _string("Agent or kind to prefer, such as `codex`."),
-                    "tier": _string("How strong a model it needs.", enum=list(TIERS)),
-                },
-            },
-            "specialist": _string("The id of the specialist that does it. Leave it out if you do not know."),
-            "priority": _string("How urgent it is.", enum=["low", "normal", "high", "urgent"]),
-            "check": {"type": "array", "items": _string("A command."), "description": "What must succeed afterwards."},
-            "tags": {"type": "array", "items": _string("A word."), "description": "Tags to find it by."},
-        },
-        ("instructions",),
-        DeskTools._submit,
-        reads=False,
-        more=True,
-    ),
-    "task_status": _Tool(
-        "Ask how a task stands",
-        "State, reason and what it waits for, who does it, what it changed and what it cost.",
-        {
-            "task": _REF,
-            "wait_s": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": MAX_WAIT_S,
-                "description": "Seconds to wait, before the answer, for it to end or to need a person.",
-            },
-        },
-        ("task",),
-        DeskTools._status,
-    ),
-    "list_tasks": _Tool(
-        "List tasks",
-        "The newest first. All conditions must hold.",
-        {
-            "state": _string("Only tasks in this state.", enum=get_args(StateName)),
-            "text": _string("Only tasks whose name contains this."),
-            "tag": _string("Only tasks with this tag."),
-            "agent": _string("Only tasks whose last run was on this agent."),
-            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "description": "How many. Default: 20."},
-        },
-        (),
-        DeskTools._list,
-    ),
-    "read_result": _Tool(
-        "Read a result", "What a task handed back.", {"task": _REF, "offset": _OFFSET}, ("task",), DeskTools._result
-    ),
-    "read_changes": _Tool(
-        "Read changes",
-        "What the runs of a task changed: commits, branches and files, as recorded before and after each run.",
-        {
-            "task": _REF,
-            "run": {"type": "integer", "minimum": 1, "description": "Only the task's n-th run."},
-            "patch": {"type": "boolean", "description": "Show the lines, as a patch."},
-            "offset": _OFFSET,
-        },
-        ("task",),
-        DeskTools._changes,
-    ),
+_CALLS: Final[Mapping[str, Callable[[DeskTools, Arguments], str]]] = {
+    "submit_task": DeskTools._submit,
+    "task_status": DeskTools._status,
+    "list_tasks": DeskTools._list,
+    "read_result": DeskTools._result,
+    "read_changes": DeskTools._changes,
 }
-
-
-def descriptions() -> dict[str, dict[str, Any]]:
-    """Return the tools by name, in the form of ``tools/list``."""
-    return {
-        name: {
-            "name": name,
-            "title": tool.title,
-            "description": tool.description,
-            "inputSchema": {
-                "type": "object",
-                "properties": dict(tool.properties),
-                "required": list(tool.required),
-                "additionalProperties": tool.more,
-            },
-            "annotations": {
-                "title": tool.title,
-                "readOnlyHint": tool.reads,
-                "destructiveHint": False,
-                "openWorldHint": False,
-            },
-        }
-        for name, tool in _TOOLS.items()
-    }

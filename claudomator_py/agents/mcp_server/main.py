@@ -97,7 +97,7 @@ def server_for(words: Sequence[str], variables: Mapping[str, str]) -> Server | N
 
 def run_server(answer: Answer) -> Server:
     """Return a server with the tools of a run."""
-    tools = {name: tool.described() for name, tool in TOOLS.items()}
+    tools = {name: tool.described for name, tool in TOOLS.items()}
     return Server(INSTRUCTIONS, tools, lambda name, arguments: answer(TOOLS[name], arguments))
 
 

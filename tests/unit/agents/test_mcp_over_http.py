@@ -22,7 +22,7 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 def answers(tool: Tool, arguments: Mapping[str, Any]) -> str:
     if arguments.get("question") == "fail":
         raise ToolFailed("Not now.")
-    return f"{tool.name} was called"
+    return f"{tool.described['name']} was called"
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def test_the_tools_say_what_the_daemon_takes() -> None:
 
 
 def test_only_words_are_recorded_where_the_model_may_change_nothing() -> None:
-    harmless = {tool.name for tool in TOOLS.values() if tool.described()["annotations"]["readOnlyHint"]}
+    harmless = {name for name, tool in TOOLS.items() if tool.described["annotations"]["readOnlyHint"]}
     assert harmless == {"ask_operator", "report_progress", "read_handoff"}
 
 
