@@ -166,6 +166,10 @@ class RunHost(Protocol):
     def obstacle(self, run_id: str) -> str | None:
         """Return why a spawned run has not started, in plain words; None if no reason is known."""
 
+    def closed(self) -> Mapping[str, str]:
+        """Return the hosts that can take no new runs at present, and why, as clauses that follow the name. Returns
+        immediately."""
+
     # --- what runs say ---
 
     def watch(self, live: Iterable[tuple[str, int]]) -> None:

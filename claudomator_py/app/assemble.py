@@ -167,7 +167,7 @@ def _engine(around: Surroundings) -> Engine:
         around.faults,
         Budgets(lambda: current().settings.budget, lambda: current().settings.balancing.reserve),
     )
-    observer = Observer(registry, lambda: current().rules, around.clock, around.disk_low, budgets, faults)
+    observer = Observer(registry, lambda: current().rules, around.clock, around.disk_low, budgets, faults, host.closed)
     worktrees = WorktreeManager(around.trees, around.branches)
     applier = ReportApplier(database, registry, lambda: current().launch, budgets, worktrees, around.secrets)
     collector = Collector(database, registry, host, lambda: current().launch, applier, budgets)

@@ -144,7 +144,7 @@ class Observer:
     """Reads the current state and plans.
 
     rules: returns those in force. disk_low: returns whether the disk is too full to start anything. budgets: None for
-    no limits. faults: of starts; None for none.
+    no limits. faults: of starts; None for none. closed_hosts: see ``RunHost.closed``.
     """
 
     def __init__(
@@ -155,8 +155,10 @@ class Observer:
         disk_low: Callable[[], bool],
         budgets: Budgets | None = None,
         faults: Faults | None = None,
+        closed_hosts: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._registry = registry
+        self._closed_hosts = closed_hosts
         self._rules = rules
         self._clock = clock
         self._disk_low = disk_low
@@ -408,7 +410,11 @@ class Observer:
         now_ms = self._clock()
         live = run_rows.live(connection)
         if any(agent.hosts != (LOCAL,) for agent in self._registry.configured):
-            self._registry.drained_hosts = frozenset(hold_rows.drained_hosts(connection))
+            drained = {
+                name: f"takes no new runs until `claudomator undrain --host {name}`"
+                for name in hold_rows.drained_hosts(connection)
+            }
+            self._registry.closed_hosts = {**self._closed_hosts(), **drained}
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
         (in_force, over), rules = hold_rows.in_force_and_over(connection, now_ms), self._rules()
         if rules.routing and not rules.policed and not specialist_rows.exist(connection):

@@ -57,8 +57,8 @@ class AgentRegistry:
         self.is_present: Callable[[str], bool] = lambda _: True
         """Returns whether the agent with that id is connected to the hub, or may reconnect in a moment. Set by the
         hub's owner."""
-        self.drained_hosts: frozenset[str] = frozenset()
-        """Hosts that take no new runs. Set by the planning code."""
+        self.closed_hosts: Mapping[str, str] = {}
+        """Hosts that take no new runs, and why, as clauses that follow the name. Set by the planning code."""
 
     def refresh(self, also: Sequence[AgentSpec] = ()) -> None:
         """Check the programs of all agents again, in parallel. also: agents to add, unless their names are taken."""
@@ -148,19 +148,17 @@ class AgentRegistry:
     def unable(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
         """Return the same as ``lacking``, plus agents whose hosts take no new runs at present."""
         reason = self.lacking(spec, rules)
-        for agent in self._all().values() if self.drained_hosts else ():
+        for agent in self._all().values() if self.closed_hosts else ():
             places = rules.open_hosts(self._places(spec, agent))
-            if agent.name not in reason and places and self.drained_hosts.issuperset(places):
-                undrained = " or ".join(f"`claudomator undrain --host {name}`" for name in places)
-                take = "takes" if len(places) == 1 else "take"
-                reason[agent.name] = f"{' and '.join(places)} {take} no new runs until {undrained}"
+            if agent.name not in reason and places and self.closed_hosts.keys() >= set(places):
+                reason[agent.name] = "; ".join(f"{name} {self.closed_hosts[name]}" for name in places)
         return reason
 
     def hosts(self, spec: TaskSpec, agent: AgentSpec, rules: Constraints = OPEN) -> tuple[str, ...]:
-        """Return the hosts for a run of the task that starts now; includes drained hosts only if there are no
+        """Return the hosts for a run of the task that starts now; includes closed hosts only if there are no
         others."""
         places = rules.open_hosts(self._places(spec, agent))
-        return tuple(host for host in places if host not in self.drained_hosts) or places
+        return tuple(host for host in places if host not in self.closed_hosts) or places
 
     def _places(self, spec: TaskSpec, agent: AgentSpec) -> tuple[str, ...]:
         """The task's candidate hosts. This machine cannot guarantee a task's ``needs``."""

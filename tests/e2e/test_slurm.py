@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -119,6 +120,34 @@ def kept_and_shown(cluster: Cluster) -> bytes:
 def parent_of(process: Path) -> str:
     """Return the id of its parent."""
     return (process / "stat").read_text().rpartition(")")[2].split()[1]
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_a_host_whose_nodes_keep_no_locks_gets_no_run(site: Site) -> None:
+    """Nodes on one machine keep them, so the node's Python is one that takes none."""
+    python = site.root / "python"
+    python.write_text(
+        f"#!/bin/sh\nshift 2\nexec {sys.executable} -c "
+        "'import fcntl, runpy, sys; fcntl.flock = lambda *_: None; sys.argv = sys.argv[1:];"
+        ' runpy.run_path(sys.argv[0], run_name="__main__")\' "$@"\n'
+    )
+    python.chmod(0o755)
+    on_cluster(site, "cluster", "local", is_tried=False, host={"python": str(python)})
+    daemon = start(site)
+    site.drop("anywhere.yaml", document(None, "do: true"))
+    site.drop("there.yaml", document(None, "do: true", host="cluster"))
+    assert ended(daemon, "anywhere").state == "COMPLETED"
+    assert last_run(daemon, "anywhere").host == "local"
+    wait_until(lambda: "can hold the same lock at once" in (daemon.client.task("there").reason_text or ""))
+    assert "NFS" in (daemon.client.hosts()[1].problem or "")
+    assert daemon.client.runs("there") == []
+    # Nodes with a proper one: the configuration has changed, so the host is tried again, and has passed.
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    assert daemon.stop() == 0
+    daemon = start(site)
+    assert ended(daemon, "there").state == "COMPLETED"
+    assert last_run(daemon, "there").host == "cluster"
+    assert (site.root / "shared" / ".tried-cluster").exists()
 
 
 @pytest.mark.usefixtures("slurm_cluster")

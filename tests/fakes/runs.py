@@ -123,6 +123,9 @@ class MemoryRunHost(ReportingHost):
         del run_id, hosts
         return None
 
+    def closed(self) -> Mapping[str, str]:
+        return {}
+
     def host_of(self, run_id: str) -> str:
         return self.hosts_of_runs.get(run_id, LOCAL)
 

@@ -68,6 +68,14 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
     yield warn(name, "found neither a login nor a key", remedy)
 
 
+def login_files(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the files of the agent's login that exist here; none if it gets a key."""
+    how, own = agent.info.login, dict(environ) | agent.env
+    if how is None or any(name in agent.env or name in agent.pass_env for name in how.variables):
+        return
+    yield from (path for known in how.files if not known.setting and (path := _path(known, own)).is_file())
+
+
 def _there(name: str, path: Path, caveat: LoginCaveat | None, environ: Mapping[str, str]) -> Finding:
     detail = f"{path} exists; {NOT_VERIFIED}"
     if caveat is None or environ.get(caveat.settled_by):

@@ -50,7 +50,7 @@ def doctor(
         from claudomator_py.cli.doctor.host_probe import probe_findings  # few have a cluster
 
         for name, host in settings.hosts.items():
-            findings += probe_findings(name, host)
+            findings += probe_findings(name, host, [*settings.agents.values()], os.environ)
     write_table(_FINDINGS, findings, output, "")
     if output is not Format.JSON:
         for finding in findings:

@@ -6,15 +6,11 @@ id to another one.
 
 import json
 import logging
-import os
 import shlex
-import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +19,7 @@ from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.hosts.local.launcher import interpreter
 from claudomator_py.hosts.shim import spec
 from claudomator_py.hosts.slurm.archive import supervisor_in
+from claudomator_py.hosts.slurm.commands import EngineSilent, ask, refusal, submission, words_of
 from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)
@@ -32,16 +29,9 @@ PREFIX: Final = "cl-"
 WAITING: Final = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
 
 _LOG: Final = "slurm.log"
-_ANSWER_S: Final = 30.0
 _LOOK_EVERY_S: Final = 1.0
 _THREADS: Final = 4
 _REFUSAL_S: Final = 300.0
-# SBATCH_*, SQUEUE_* and the like would change what is asked for, and secrets have no business in any of them.
-_PASSED: Final = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
-
-
-class EngineSilent(OSError):
-    """Slurm gave no usable answer; whether it did what was asked is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +51,9 @@ class Job:
     @property
     def why(self) -> str:
         """Why it has no node, in plain words followed by Slurm's: ``no node has room (Resources)``."""
-        code = max((code for code in _reasons() if self.reason.startswith(code)), key=len, default=None)
-        return self.reason if code is None else f"{_reasons()[code]} ({self.reason})"
+        reasons = words_of("reasons")
+        code = max((code for code in reasons if self.reason.startswith(code)), key=len, default=None)
+        return self.reason if code is None else f"{reasons[code]} ({self.reason})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +111,7 @@ class Slurm:
     def list(self) -> JobList:
         """Return our jobs as Slurm lists them now. Raises EngineSilent."""
         asked_at = time.monotonic()
-        text = self._ask("squeue", "--me", "--noheader", "--states=all", "--format=%j|%T|%r|%N")
+        text = ask("squeue", "--me", "--noheader", "--states=all", "--format=%j|%T|%r|%N")
         jobs = {}
         for line in text.splitlines():
             name, _, rest = line.partition("|")
@@ -135,12 +126,12 @@ class Slurm:
         """Return the nodes that our jobs may get. Raises EngineSilent."""
         chosen = [] if self._host.partition is None else [f"--partition={self._host.partition}"]
         listed, cpus = {}, {}
-        for line in self._ask("sinfo", "--Node", "--noheader", "--format=%N|%T|%C|%E", *chosen).splitlines():
+        for line in ask("sinfo", "--Node", "--noheader", "--format=%N|%T|%C|%E", *chosen).splitlines():
             name, state, counts, reason = line.split("|", 3)
             # A node is listed once per partition. Slurm appends a star to the state of a node that does not respond.
             listed[name] = NodeView(name=name, state=state, reason=None if reason in ("", "none") else reason)
             cpus[name] = [int(number) for number in counts.split("/")]  # allocated, idle, other, total
-        version = self._ask("sinfo", "--version").strip()
+        version = ask("sinfo", "--version").strip()
         used, *_, whole = (sum(of_kind) for of_kind in zip(*cpus.values(), strict=True)) if cpus else (0, 0)
         return NodeList(version, [*listed.values()], whole, used)
 
@@ -153,6 +144,14 @@ class Slurm:
             return self._refusal[1]
         return None
 
+    @property
+    def refusal(self) -> str | None:
+        """Why Slurm has taken no job with the host's settings within the last minutes, as a clause; None if it may take
+        one."""
+        problem = self.problem
+        plain = None if problem is None else refusal(problem)
+        return None if plain is None else f"refuses runs: {plain} ({problem})"
+
     def interrupt(self, key: str) -> "Future[None]":
         """Ask the supervisor of that job to end its run, or cancel the job if it still waits, on a thread."""
         return self._pool.submit(self._interrupt, key)
@@ -162,26 +161,14 @@ class Slurm:
         return self._pool.submit(self._try, "scancel", "--me", f"--name={key}")
 
     def _submit(self, key: str, path: str, first: Callable[[], None] | None) -> None:
-        options = [
-            "--parsable",
-            "--no-requeue",
-            f"--job-name={key}",
-            f"--comment={key}",
-            "--open-mode=append",
-            f"--output={path.replace('%', '%%')}/{_LOG}",
-            "--chdir=/",
-            # Slurm stores the variables that it is given; without this option it would be given all of this process's.
-            "--export-file=/dev/null",
-            *(f"--{name}={value}" for name in _OPTIONS if (value := getattr(self._host, name)) is not None),
-        ]
         try:
             if first is not None:
                 first()
             python, archive = self._host.python or sys.executable, supervisor_in(self._host.root)
             command = interpreter(self._begin, "main", "main_with_file", path, python=python, library=archive)
             script = f"#!/bin/sh\nexec {shlex.join(command)}\n"
-            options += self._asked(json.loads((Path(path) / spec.FILE).read_bytes()))
-            self._ask("sbatch", *options, text=script)
+            wanted = self._asked(json.loads((Path(path) / spec.FILE).read_bytes()))
+            ask(*submission(self._host, key, f"{path}/{_LOG}"), f"--comment={key}", *wanted, text=script)
             self._refusal = None
         except (OSError, ValueError, LookupError) as problem:
             self._refusal = time.monotonic(), str(problem)
@@ -226,34 +213,11 @@ class Slurm:
 
     def _try(self, *command: str) -> None:
         try:
-            self._ask(*command)
+            ask(*command)
         except EngineSilent as problem:
             log.warning("%s", problem)
 
-    def _ask(self, *command: str, text: str = "") -> str:
-        environ = {name: os.environ[name] for name in _PASSED if name in os.environ}
-        try:
-            done = subprocess.run(
-                command,
-                input=text,
-                env=environ,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=_ANSWER_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as late:
-            raise EngineSilent(f"{command[0]} has not answered within {_ANSWER_S:.0f} seconds") from late
-        except OSError as problem:
-            raise EngineSilent(f"{command[0]} cannot be started: {problem.strerror}") from problem
-        if done.returncode != 0:
-            message = " ".join(done.stderr.split()).removeprefix(f"{command[0]}: ")
-            raise EngineSilent(f"{command[0]}: {message or f'exit {done.returncode}'}")
-        return done.stdout
 
-
-_OPTIONS: Final = ("partition", "constraint", "account", "qos")
 _OVER: Final = (
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",
     "TIMEOUT",
@@ -263,12 +227,6 @@ _OVER: Final = (
 def run_of(key: str) -> str:
     """Return the id of the run whose job has that name."""
     return key.removeprefix(PREFIX).rpartition("-")[0]
-
-
-@cache
-def _reasons() -> Mapping[str, str]:
-    reasons: dict[str, str] = tomllib.loads((Path(__file__).parent / "reasons.toml").read_text())
-    return reasons
 
 
 def _is_over(state: str) -> bool:

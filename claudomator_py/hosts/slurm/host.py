@@ -38,8 +38,10 @@ from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
 from claudomator_py.hosts.slurm.clones import Clones, with_fault
-from claudomator_py.hosts.slurm.engine import PREFIX, EngineSilent, Slurm, run_of
+from claudomator_py.hosts.slurm.commands import EngineSilent
+from claudomator_py.hosts.slurm.engine import PREFIX, Slurm, run_of
 from claudomator_py.hosts.slurm.fate import ABSENT_S, FORCE_S, OVER, SUBMITTED, ClockSkew, Fates
+from claudomator_py.hosts.slurm.first_use import FirstUse
 from claudomator_py.ports import AgentKind, Clock
 
 log = logging.getLogger(__name__)
@@ -96,10 +98,13 @@ class ClusterRunHost(LocalRunHost):
         self._young_until = 0.0
         self._fates = Fates(absent_s)
         self._skews = {name: ClockSkew(clock) for name in hosts}
+        self._first_uses = {name: FirstUse(name, host, lambda: self.news()) for name, host in hosts.items()}
 
     def close(self) -> None:
         """Stop reading, watching and querying."""
         super().close()
+        for first_use in self._first_uses.values():
+            first_use.close()
         if self._poll is not None:
             self._poll.cancel()
         for engine in self._engines.values():
@@ -320,13 +325,20 @@ class ClusterRunHost(LocalRunHost):
             return f"waits for {name}, which has not accepted it: {problem}"
         return None
 
+    def closed(self) -> Mapping[str, str]:
+        """See ``RunHost``. A host is tried before its first run, and one that refuses a run takes none for some
+        minutes."""
+        reasons = {name: self._first_uses[name].obstacle() or engine.refusal for name, engine in self._engines.items()}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
     def _view(self, name: str, engine: Slurm, *, ask: bool) -> HostView:
         skew = self._skews[name].seconds
         about = HostView(name=name, kind=HostType.SLURM, live=self._active[name], clock_skew=skew)
+        untried = self._first_uses[name].words
         if not ask:
             known = engine.listed()
             waits = Counter(job.why for job in known.jobs.values() if job.waits) if known is not None else {}
-            return about.model_copy(update={"waits": waits, "problem": engine.problem})
+            return about.model_copy(update={"waits": waits, "problem": engine.problem or untried})
         try:
             waits = Counter(job.why for job in engine.list().jobs.values() if job.waits)
             listed = engine.nodes()
@@ -340,7 +352,7 @@ class ClusterRunHost(LocalRunHost):
             cpus_used=listed.cpus_used,
             unusable=tuple(node for node in listed.nodes if node.state not in _USABLE)[:_MAX_NODES],
             version=listed.version,
-            problem=engine.problem,
+            problem=engine.problem or untried,
         )
 
     def _choose(self, order: RunSpec) -> str:

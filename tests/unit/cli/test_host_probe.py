@@ -1,55 +1,39 @@
 """A job that tries what a host keeps, by programs that stand in for Slurm's; `make slurm` asks a real cluster."""
 
 import os
-import sys
+import re
 import time
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.doctor import Finding, host_probe
+from claudomator_py.cli.doctor import Finding
 from claudomator_py.cli.doctor.host_probe import probe_findings
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.host import HostSpec, HostType
+from claudomator_py.hosts.slurm import trial
+from claudomator_py.hosts.slurm.trial import Untried, tried
+from tests.fakes.slurm_commands import APART, STARTS, fake_commands, program
 from tests.patience import PATIENCE_S
-
-# What is handed in is started, as Slurm does, and its id is said.
-STARTS = """#!/bin/sh
-cat > "$0.script"
-for option; do case $option in --output=*) log=${option#--output=};; esac; done
-sh "$0.script" > "$log" 2>&1 &
-echo "7;cluster"
-"""
-# A node whose files are its own for a while, whose clock is late, and whose user is another one.
-APART = f"""#!{sys.executable}
-import json, os, sys, time
-folder = next(one for one in sys.argv if one.startswith("--output=")).partition("=")[2].rpartition("/")[0]
-json.dump({{"uid": 1, "node": "n9", "python": "3.9.1", "time": time.time() - 100}}, open(folder + "/held", "w"))
-json.dump({{"exclusive": False, "renamed": False}}, open(folder + "/found", "w"))
-print(8)
-"""
 
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    program(folder / "scancel", "#!/bin/sh\nexit 0\n")
-    program(folder / "squeue", "#!/bin/sh\necho 'RUNNING (None)'\n")
-    return folder
+    return fake_commands(tmp_path / "bin", monkeypatch)
 
 
-def program(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
-
-
-def found(tmp_path: Path) -> list[Finding]:
-    """What is found of a host, which leaves nothing behind."""
+def host(tmp_path: Path) -> HostSpec:
     root = tmp_path / "shared"
     root.mkdir()
-    findings = [*probe_findings("lab", HostSpec(kind=HostType.SLURM, root=str(root), partition="night"))]
-    assert [*root.iterdir()] == []
+    return HostSpec(kind=HostType.SLURM, root=str(root), partition="night")
+
+
+def found(tmp_path: Path, *agents: AgentSpec) -> list[Finding]:
+    """What is found of a host, which leaves nothing behind."""
+    lab = host(tmp_path)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    findings = [*probe_findings("lab", lab, agents, environ)]
+    assert [*Path(lab.root).iterdir()] == []
     return findings
 
 
@@ -65,19 +49,47 @@ def test_what_a_node_does_not_share_is_said(programs: Path, tmp_path: Path) -> N
     details = [one.detail for one in found(tmp_path)]
     assert details[0] == f"n9 (Python 3.9.1) runs jobs as user 1, not {os.getuid()}"
     assert "the same lock at once" in details[1]
-    assert "does not see at once" in details[2]
-    assert "differs by about 100 s" in details[3]
+    assert "can both create the same file exclusively" in details[2]
+    assert "does not see at once what was renamed here" in details[3]
+    assert "differs by about 100 s" in details[4]
+
+
+def test_programs_and_logins_that_a_node_lacks_are_named(programs: Path, tmp_path: Path) -> None:
+    program(programs / "sbatch", STARTS)
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / ".credentials.json").touch()
+    agents = [
+        AgentSpec(name="claude", kind="claude", command=("sh",), hosts=("lab",)),
+        AgentSpec(name="new", kind="command", command=("not-there",), hosts=("lab",)),
+        AgentSpec(name="home", kind="command", command=("not-needed",)),
+    ]
+    _, about = found(tmp_path, *agents)
+    assert (about.name, about.verdict) == ("host lab: agents", "warn")
+    assert about.detail.endswith(" lacks not-there")
+
+
+def test_a_login_that_only_this_machine_has_is_named(programs: Path, tmp_path: Path) -> None:
+    login = tmp_path / ".claude" / ".credentials.json"
+    login.parent.mkdir()
+    login.touch()
+    # The node has a home directory of its own.
+    program(programs / "sbatch", STARTS.replace("cat >", f"rm {login}; cat >"))
+    (_, about) = found(tmp_path, AgentSpec(name="claude", kind="claude", command=("sh",), hosts=("lab",)))
+    assert about.detail.endswith(f" lacks {login}")
 
 
 def test_a_job_that_is_refused_says_why(programs: Path, tmp_path: Path) -> None:
-    program(programs / "sbatch", "#!/bin/sh\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")
+    program(programs / "sbatch", "#!/bin/sh\necho 'sbatch: error: Invalid partition name specified' >&2\nexit 1\n")
     (one,) = found(tmp_path)
-    assert (one.verdict, one.detail) == ("problem", "sbatch: error: invalid partition")
+    assert (one.verdict, one.detail) == (
+        "problem",
+        "the cluster has no such `partition` (sbatch: error: Invalid partition name specified)",
+    )
 
 
 def test_a_job_that_is_gone_is_not_waited_for(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_probe, "_ASK_EVERY_S", 0.1)
-    monkeypatch.setattr(host_probe, "_GONE_S", 0.1)
+    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.1)
+    monkeypatch.setattr(trial, "_GONE_S", 0.1)
     program(programs / "sbatch", "#!/bin/sh\necho 7\n")
     program(programs / "squeue", "#!/bin/sh\nexit 0\n")
     began = time.monotonic()
@@ -93,10 +105,9 @@ def test_a_job_that_is_gone_is_not_waited_for(programs: Path, tmp_path: Path, mo
 def test_a_job_that_may_be_there_is_waited_for(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squeue: str, words: str
 ) -> None:
-    monkeypatch.setattr(host_probe, "_ASK_EVERY_S", 0.1)
-    monkeypatch.setattr(host_probe, "_GONE_S", 0.1)
-    monkeypatch.setattr(host_probe, "_START_S", 1.0)
+    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.1)
+    monkeypatch.setattr(trial, "_GONE_S", 0.1)
     program(programs / "sbatch", "#!/bin/sh\necho 7\n")
     program(programs / "squeue", f"#!/bin/sh\n{squeue}\n")
-    (one,) = found(tmp_path)
-    assert one.detail == f"no node has answered within 1 s, and its job is {words}"
+    with pytest.raises(Untried, match=rf"no node has answered within 1 s, and its job is {re.escape(words)}"):
+        tried(host(tmp_path), start_s=1)

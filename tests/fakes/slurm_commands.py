@@ -1,0 +1,39 @@
+"""Programs that stand in for Slurm's, on one machine."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+STARTS = """#!/bin/sh
+cat > "$0.script"
+for option; do case $option in --output=*) log=${option#--output=};; esac; done
+sh "$0.script" > "$log" 2>&1 &
+echo "7;cluster"
+"""
+"""Starts what is handed in, as Slurm does, and says its id."""
+APART = f"""#!{sys.executable}
+import json, os, sys, time
+folder = next(one for one in sys.argv if one.startswith("--output=")).partition("=")[2].rpartition("/")[0]
+json.dump({{"uid": 1, "node": "n9", "python": "3.9.1", "time": time.time() - 100}}, open(folder + "/held", "w"))
+found = {{"exclusive": False, "renamed": False, "locked": False, "absent": []}}
+json.dump(found, open(folder + "/found", "w"))
+print(8)
+"""
+"""Is a node whose files are its own for a while, whose clock is late, and whose user is another one."""
+
+
+def fake_commands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put the folder on PATH, with a queue in which each job runs."""
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    program(folder / "scancel", "#!/bin/sh\nexit 0\n")
+    program(folder / "squeue", "#!/bin/sh\necho 'RUNNING (None)'\n")
+    return folder
+
+
+def program(path: Path, text: str) -> None:
+    """Write an executable file."""
+    path.write_text(text)
+    path.chmod(0o755)
