@@ -238,6 +238,7 @@ def application() -> "typer.Typer":
 def main() -> None:
     """Run the command line."""
     os.environ.setdefault(*NO_PLUGINS)
+    _open_closed_streams()
     try:
         if not shown(sys.argv[1:]):
             from claudomator_py.cli.app import run
@@ -246,6 +247,25 @@ def main() -> None:
     finally:
         # The system takes it all back at once; the interpreter's last collections would take a quarter of a start.
         gc.freeze()
+        _flush()
+
+
+def _open_closed_streams() -> None:
+    """Open /dev/null in place of standard streams that are closed, before a file or socket takes their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
+
+
+def _flush() -> None:
+    """Write what is left in the buffer, such as the help, while a failure can still be reported."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        from claudomator_py.cli.output import leaving_if_unwritten
+
+        with leaving_if_unwritten():
+            raise
 
 
 if __name__ == "__main__":

@@ -1,6 +1,11 @@
 """The command line: one module per group of commands. Data goes to stdout, messages to stderr."""
 
+import os
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -15,3 +20,9 @@ class ExitCode(IntEnum):
     TIMED_OUT = 124
     INTERRUPTED = 130
     BROKEN_PIPE = 141
+
+
+def exists(path: "Path") -> bool:
+    """Return whether this user can reach something there. Path.exists raises for what lies in a closed folder, and for
+    a name that is too long."""
+    return os.path.exists(path)  # noqa: PTH110

@@ -297,6 +297,14 @@ def run(app: typer.Typer) -> None:
     except ClientError as error:
         _tell(error)
         sys.exit(_code(error))
+    except OSError as failure:
+        # A file or folder that the command was pointed at; anything else is a fault of ours, and keeps its traceback.
+        if failure.filename is None:
+            raise
+        from claudomator_py.cli import output
+
+        output.error(f"{failure.filename}: {failure.strerror}.", "Name another place, or fix its permissions.")
+        sys.exit(ExitCode.FAILURE)
 
 
 def _tell(error: ClientError) -> None:

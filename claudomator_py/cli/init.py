@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from claudomator_py.cli import exists
 from claudomator_py.cli.host_sample import HostKind, host_sample
 from claudomator_py.cli.output import fail, note, out
 from claudomator_py.cli.units import (
@@ -145,7 +146,7 @@ def init(
     if drop_ins or root is not None or force:
         raise typer.BadParameter("--drop-in, --root and --force require --systemd")
     with _modes_of(PRIVATE_UMASK):
-        is_new = not ((directory or Path()) / _CONFIG).exists()
+        is_new = not exists((directory or Path()) / _CONFIG)
         written = _sample(directory or Path(), Path(), more)
     if more and not is_new:
         out(more)
@@ -268,7 +269,8 @@ def _refuse_changed(manager: Manager, files: list[UnitFile], *, force: bool) -> 
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:
-            fail(f"{file.path} cannot be read: {error}.", "Review or remove it.")
+            why = getattr(error, "strerror", error)
+            fail(f"{file.path} cannot be read: {why}.", "Review or remove it.")
         if there != file.content and not force:
             remedy = f"Change it with `{manager.edits}` instead, or replace it with --force."
             fail(f"{file.path} already exists with different content; nothing was written.", remedy)
@@ -291,9 +293,9 @@ def _write_new(path: Path, content: str) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
-    except FileExistsError:
-        note(f"{path} already exists; not changed.")
-        return False
     except OSError as error:
+        if exists(path):
+            note(f"{path} already exists; not changed.")
+            return False
         fail(f"{path} cannot be written: {error.strerror}.", "Choose another folder, or fix its permissions.")
     return True

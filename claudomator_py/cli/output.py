@@ -5,7 +5,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -33,20 +34,16 @@ FormatOption = Annotated[Format, typer.Option("--output", "-o", help="Output for
 
 def out(text: str) -> None:
     """Write data at once. If the reader has gone, exit quietly."""
-    try:
+    with leaving_if_unwritten():
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
-    except BrokenPipeError:
-        leave_broken_pipe()
 
 
 def out_bytes(data: bytes) -> None:
     """Write bytes as they are."""
-    try:
+    with leaving_if_unwritten():
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        leave_broken_pipe()
 
 
 def out_part(text: str) -> None:
@@ -106,10 +103,17 @@ def width() -> int | None:
     return None
 
 
-def leave_broken_pipe() -> NoReturn:
-    """Exit silently, as programs do when their reader has gone."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps the interpreter's last flush silent
-    raise SystemExit(ExitCode.BROKEN_PIPE)
+@contextmanager
+def leaving_if_unwritten() -> Iterator[None]:
+    """Exit if stdout cannot be written: silently if its reader has gone, as programs do, else with the reason."""
+    try:
+        yield
+    except OSError as failure:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps the interpreter's last flush silent
+        if isinstance(failure, BrokenPipeError):
+            raise SystemExit(ExitCode.BROKEN_PIPE) from None
+        error(f"The output cannot be written: {failure.strerror}.")
+        raise SystemExit(ExitCode.FAILURE) from None
 
 
 def _speaks_utf8() -> bool:

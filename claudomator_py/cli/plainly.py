@@ -49,14 +49,12 @@ def shown(arguments: Sequence[str]) -> bool:
         sys.exit(_INTERRUPTED)
     except Exception:
         _again()
-    from claudomator_py.cli.output import leave_broken_pipe
+    from claudomator_py.cli.output import leaving_if_unwritten
 
-    try:
+    with leaving_if_unwritten():
         for stream, text in held:
             stream.write(text)
             stream.flush()
-    except BrokenPipeError:
-        leave_broken_pipe()
     return True
 
 

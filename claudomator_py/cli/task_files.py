@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import stat
 import subprocess
 import sys
 import tempfile
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import typer
 
+from claudomator_py.cli import exists
 from claudomator_py.cli.output import fail, note
-from claudomator_py.domain.errors import Problem, shown
+from claudomator_py.domain.errors import Problem, printable, shown
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.cardfile import card_text
@@ -77,9 +79,9 @@ def files_at(path: Path) -> list[Path]:
     """
     from claudomator_py.schema.documents import is_document
 
-    if path != STDIN and not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for a name that is too long
+    if path != STDIN and not os.path.lexists(path):
         raise typer.BadParameter(f"there is no {shown(_readable(path))}")
-    if path == STDIN or not path.is_dir():
+    if path == STDIN or not exists(path) or not path.is_dir():
         return [path]
     files = (file for file in path.rglob("*") if file.is_file() and is_document(file.name))
     return sorted(file for file in files if not any(map(_is_hidden, file.relative_to(path).parts)))
@@ -92,6 +94,7 @@ def _is_hidden(name: str) -> bool:
 def content(path: Path, noun: str) -> TaskFileContent | Problem:
     """Return a file's content, or why it is not read. noun: what it should contain, for people."""
     from claudomator_py.schema.documents import SUFFIXES, is_document
+    from claudomator_py.schema.yamltext import MAX_BYTES
 
     if path == STDIN:
         return TaskFileContent(STDIN_AS, sys.stdin.buffer.read())
@@ -101,7 +104,10 @@ def content(path: Path, noun: str) -> TaskFileContent | Problem:
     if _readable(path) != str(path):
         return Problem(message="its name is not valid UTF-8", remedy="rename it")
     try:
-        return TaskFileContent(path.name, path.read_bytes())
+        if not stat.S_ISREG(path.stat().st_mode):
+            return Problem(message="is not a regular file", remedy="name a file, or a folder of them")
+        with path.open("rb") as file:
+            return TaskFileContent(path.name, file.read(MAX_BYTES + 1))
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
         return Problem(message=message, remedy="check that it is a readable file")
@@ -119,7 +125,7 @@ def parsed_as_tasks(path: Path, content: TaskFileContent | Problem) -> ReadFile:
 
 def name_of(path: Path) -> str:
     """Return the path's name for people."""
-    return "stdin" if path == STDIN else _readable(path)
+    return "stdin" if path == STDIN else printable(_readable(path))
 
 
 def _readable(path: Path) -> str:

@@ -93,7 +93,11 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
     def validate(
         files: Annotated[
             list[Path] | None,
-            typer.Argument(metavar="FILE", help="Task files, card files, a configuration or folders; - reads stdin."),
+            typer.Argument(
+                metavar="FILE",
+                readable=False,
+                help="Task files, card files, a configuration or folders; - reads stdin.",
+            ),
         ] = None,
         specialists: Annotated[
             bool, typer.Option("--specialists", help="Read cards of specialists, wherever the files are.")

@@ -39,7 +39,7 @@ def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) ->
     if named := environ.get(CONFIG_VARIABLE):
         return cwd / expand_home(Path(named), environ)
     own = _xdg(environ, "XDG_CONFIG_HOME", ".config") / "claudomator" / FILE_NAME
-    return next((path for path in (cwd / FILE_NAME, own, _SYSTEM) if path.is_file()), None)
+    return next((path for path in (cwd / FILE_NAME, own, _SYSTEM) if os.path.isfile(path)), None)  # noqa: PTH113 - Path raises behind a closed folder
 
 
 def config_bytes(path: Path) -> bytes:

@@ -74,7 +74,7 @@ class Document:
 def decode(data: bytes) -> str:
     """Return the bytes as text, UTF-8 with or without a byte order mark. Raises BadText."""
     if len(data) > MAX_BYTES:
-        message = f"the file is {len(data)} bytes long, and the limit is {MAX_BYTES}"
+        message = f"the file is longer than {MAX_BYTES} bytes"
         raise bad(None, message, "put large material into a file that the task reads")
     for mark, name in _MARKS:
         if data.startswith(mark):

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from claudomator_py.cli import exists
 from claudomator_py.cli.doctor import Finding, ok, problem, warn
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.units import format_size, size_text
@@ -24,7 +25,7 @@ _RUNS = "runs"
 def state_findings(folder: Path, settings: Settings) -> Iterator[Finding]:
     """Yield findings about the state folder, its files, and its disk."""
     yield _state_folder(folder)
-    if folder.is_dir():
+    if exists(folder) and folder.is_dir():
         yield from _private_files(folder)
     yield _disk(folder, settings.limits.min_free)
     yield file_system(folder, sqlite=settings.database == "sqlite")
@@ -58,12 +59,12 @@ def inbox_findings(settings: Inbox, base_dir: Path, state: Path) -> Iterator[Fin
 
 def _inbox(folder: Path, guard: InboxGuard) -> Finding:
     try:
-        exposed = guard.folder(str(folder)) if folder.exists() else guard.place_for(str(folder))
+        exposed = guard.folder(str(folder)) if exists(folder) else guard.place_for(str(folder))
     except OSError:
         exposed = None  # the checks below report it
     if exposed is not None:
         return problem("inbox", f"{folder} is not read: {exposed.message}", sentence(exposed.remedy or ""))
-    if not folder.exists():
+    if not exists(folder):
         parent = nearest(folder)
         if os.access(parent, os.W_OK | os.X_OK):
             return ok("inbox", f"{folder} will be created at the first start")
@@ -102,7 +103,7 @@ def _user_of(state: Path) -> int:
 
 def nearest(path: Path) -> Path:
     """Return the path, or the nearest folder above it that exists."""
-    return next(place for place in (path, *path.parents) if place.exists())
+    return next(place for place in (path, *path.parents) if exists(place))
 
 
 def _state_folder(folder: Path) -> Finding:
@@ -113,7 +114,7 @@ def _state_folder(folder: Path) -> Finding:
         exposed = None  # the checks below report it
     if exposed is not None:
         return problem(name, exposed.message, sentence(exposed.remedy or ""))
-    if not folder.exists():
+    if not exists(folder):
         parent = nearest(folder)
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
             return ok(name, f"{folder} will be created at the first start")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import ExitCode
+from claudomator_py.cli import ExitCode, exists
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Format,
@@ -102,7 +102,7 @@ def backup(
     To restore: stop the daemon, replace `claudomator.db` in the state directory with the file, and remove
     `claudomator.db-wal` and `claudomator.db-shm`.
     """
-    if to is not None and to.exists():
+    if to is not None and exists(to):
         fail(f"{to} already exists.", "Choose another name; a backup never overwrites a file.")
     made = client.backup()
     if to is not None:

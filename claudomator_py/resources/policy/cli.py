@@ -92,7 +92,10 @@ def _role(text: str) -> Role:
 
 def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
     def test(
-        files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Task files or directories; - reads stdin.")],
+        files: Annotated[
+            list[Path],
+            typer.Argument(metavar="FILE", readable=False, help="Task files or directories; - reads stdin."),
+        ],
         specialist: Annotated[
             str | None,
             typer.Option(

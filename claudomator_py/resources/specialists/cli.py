@@ -117,7 +117,7 @@ def show(client: "Client", specialist: IdArgument, output: FormatOption = Format
 @connected
 def add(
     client: "Client",
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Card files; - reads stdin.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", readable=False, help="Card files; - reads stdin.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Register the specialists in files, or update your own.

@@ -414,9 +414,11 @@ def reject(
 
 def _read(file: Path) -> str:
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error}") from error
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{file} is not text in UTF-8") from None
 
 
 def _write_task(task: TaskView, output: Format) -> None:

@@ -152,7 +152,7 @@ def _duration(text: str) -> int:
 def submit(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Task files; - reads stdin."),
+        typer.Argument(metavar="FILE", readable=False, help="Task files; - reads stdin."),
     ],
     wait: Annotated[bool, typer.Option("--wait", help="Wait for all tasks to end; exit with 5 if one failed.")] = False,
     timeout: Annotated[

@@ -147,6 +147,12 @@ def test_a_state_folder_that_is_open_or_none(offline: Command) -> None:
     assert "not a folder" in str(_checks(offline)["state folder"]["detail"])
 
 
+def test_a_state_folder_that_cannot_even_be_looked_at(offline: Command) -> None:
+    done = offline("doctor", "--state-dir", f"/{'x' * 300}/y")
+    assert done.returncode == 1
+    assert "/y cannot be created: / is not writable" in done.stdout or "will be created" in done.stdout
+
+
 def test_an_inbox_that_others_can_write_to(offline: Command) -> None:
     tasks = offline.home / "tasks"
     tasks.mkdir()

@@ -89,9 +89,10 @@ def test_init_never_overwrites(offline: Command) -> None:
 
 def test_init_where_nothing_can_be_written(offline: Command) -> None:
     (offline.home / "file").write_text("")
-    done = offline("init", "file/below")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "cannot be written" in done.stderr
+    for place in ("file/below", "file", "x" * 300):
+        done = offline("init", place)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"Error: {place}/claudomator.yaml cannot be written: ")
 
 
 @contextmanager

@@ -276,3 +276,40 @@ def test_the_help_lists_each_command_once_in_its_section(offline: Command) -> No
         assert f"\n{title}:\n" in said
     for name in group.commands:
         assert len(re.findall(rf"^  {name}  ", said, re.MULTILINE)) == 1, name
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("validate", "--schema"), ("no-such-command",)])
+def test_output_that_cannot_be_written_is_an_error_without_a_traceback(
+    offline: Command, arguments: tuple[str, ...]
+) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            offline.argv(arguments),
+            cwd=offline.home,
+            env=offline.variables({}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    if arguments == ("no-such-command",):  # writes nothing to it
+        assert done.returncode == 2
+    else:
+        assert (done.returncode, done.stderr) == (1, "Error: The output cannot be written: No space left on device.\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_none_that_can_be_missed(offline: Command, closed: str) -> None:
+    for arguments in (("--version",), ("status",), ("validate", "--schema")):
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" {closed}', "sh", *offline.argv(arguments)],
+            cwd=offline.home,
+            env=offline.variables({}),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == (3 if arguments == ("status",) else 0)
+        assert "Traceback" not in done.stderr

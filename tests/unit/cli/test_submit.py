@@ -189,6 +189,22 @@ def test_names_that_the_system_or_the_inbox_does_not_take(offline: Command) -> N
     assert "there is no aaa" in done.stderr
 
 
+def test_what_cannot_be_read_is_a_problem_of_that_file_alone(offline: Command) -> None:
+    os.mkfifo(offline.home / "pipe.yaml")
+    for name, target in (("endless", "/dev/zero"), ("circle", "circle.yaml"), ("gone", "nowhere")):
+        (offline.home / f"{name}.yaml").symlink_to(target)
+    (offline.home / "line\n\u202e.yaml").write_text(TASK)
+    done = offline("validate", *sorted(path.name for path in offline.home.iterdir()))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "circle.yaml: cannot be read: Too many levels of symbolic links; check that it is a readable file",
+        "endless.yaml: is not a regular file; name a file, or a folder of them",
+        "gone.yaml: cannot be read: No such file or directory; check that it is a readable file",
+        "line\\n\\u202e.yaml: ok (line)",
+        "pipe.yaml: is not a regular file; name a file, or a folder of them",
+    ]
+
+
 def test_validate_checks_zones_and_agents_as_the_daemon_would(offline: Command) -> None:
     (offline.home / "zone.yaml").write_text('instructions: x\nschedule: "0 3 * * *"\ntimezone: Europe/Berln\n')
     (offline.home / "two.yaml").write_text(

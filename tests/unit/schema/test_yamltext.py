@@ -162,7 +162,7 @@ def test_a_refusal_names_place_problem_and_remedy(text: str, words: str) -> None
         (b"a: 1\nb: \x00", "f:2: contains a NUL byte, so it is not a text file; save it as text, in UTF-8"),
         (b"a: 1\nb: gr\xfcn", "f:2:6: the byte 0xfc is not UTF-8; save the file as UTF-8"),
         (b"\xef\xbb\xbfa: 1\nb: \xfc", "f:2:4: the byte 0xfc is not UTF-8"),
-        (b"x" * (MAX_BYTES + 1), "f: the file is 1048577 bytes long, and the limit is 1048576"),
+        (b"x" * (MAX_BYTES + 1), "f: the file is longer than 1048576 bytes"),
     ],
     ids=["utf-16-le", "utf-16-be", "utf-32", "nul", "latin-1", "bom-and-latin-1", "too-large"],
 )
