@@ -29,11 +29,7 @@ _PACKAGES = frozenset({"npx", "bunx", "pnpx", "npm exec", "npm x", "pnpm dlx", "
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
-def acts(
-    command_line: str,
-    place: Place | None = None,
-    allowed: Collection[str] = (),
-) -> tuple[Act, ...]:
+def acts(command_line: str, place: Place | None = None, allowed: Collection[str] = ()) -> tuple[Act, ...]:
     """Return what the command line does beyond the working directory: distinct acts in order, as far as known.
 
     allowed: commands that a person has allowed, in the form of ``Act.command``; their acts are left out.

@@ -75,11 +75,7 @@ def rule_for(tool: str, given: Mapping[str, Any], digest: str) -> str:
 
 
 def exceeding(
-    tool: str,
-    given: Mapping[str, Any],
-    reach: Reach,
-    place: Place,
-    allowed: Collection[str] = (),
+    tool: str, given: Mapping[str, Any], reach: Reach, place: Place, allowed: Collection[str] = ()
 ) -> BeyondReach | None:
     """Return how the call exceeds the reach, or None if it does not. allowed: commands that a person allowed, see
     ``reading.acts``."""
@@ -92,12 +88,7 @@ def exceeding(
     return BeyondReach(tuple(sorted(acts, key=lambda act: -act.reach.rank)), reach, digest)
 
 
-def tool_acts(
-    tool: str,
-    given: Mapping[str, Any],
-    place: Place,
-    allowed: Collection[str] = (),
-) -> tuple[Act, ...]:
+def tool_acts(tool: str, given: Mapping[str, Any], place: Place, allowed: Collection[str] = ()) -> tuple[Act, ...]:
     """Return what the call does beyond the working directory: distinct acts, as far as known."""
     data = catalogue()
     if any(fnmatchcase(tool, free) for free in data.free):

@@ -236,10 +236,7 @@ def _shrink(widths: list[int], heads: Sequence[table.Column[Any]], limit: int) -
 
 
 def _styled(
-    heads: Sequence[table.Column[Any]],
-    cells: Sequence[Sequence[str]],
-    widths: Sequence[int],
-    indent: int,
+    heads: Sequence[table.Column[Any]], cells: Sequence[Sequence[str]], widths: Sequence[int], indent: int
 ) -> str:
     lines = [_line([(head.title, "bold") for head in heads], heads, widths, indent)]
     lines += [_line([(cell, STATE_STYLES.get(cell, "")) for cell in row], heads, widths, indent) for row in cells]
@@ -247,10 +244,7 @@ def _styled(
 
 
 def _line(
-    cells: Sequence[tuple[str, str]],
-    heads: Sequence[table.Column[Any]],
-    widths: Sequence[int],
-    indent: int,
+    cells: Sequence[tuple[str, str]], heads: Sequence[table.Column[Any]], widths: Sequence[int], indent: int
 ) -> str:
     parts = [(" " * indent, "")] if indent else []
     last = len(cells) - 1

@@ -132,13 +132,7 @@ class Client(HttpTransport, _Calls):
             yield self._valid(EventView, data)
 
     def log(
-        self,
-        run_id: str,
-        stream: "Stream" = "stdout",
-        offset: int = 0,
-        limit: int = _LOG_BYTES,
-        *,
-        check: bool = False,
+        self, run_id: str, stream: "Stream" = "stdout", offset: int = 0, limit: int = _LOG_BYTES, *, check: bool = False
     ) -> "LogChunk":
         """Return bytes of the run's output, from ``offset``. check: of its check's output."""
         from claudomator_py.resources.runs import LogChunk

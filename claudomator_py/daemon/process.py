@@ -71,11 +71,7 @@ EXIT_AT_ONCE = 1
 
 
 def handle_signals(
-    loop: asyncio.AbstractEventLoop,
-    *,
-    stop: Callable[[], None],
-    reload: Callable[[], None],
-    leave: Callable[[], None],
+    loop: asyncio.AbstractEventLoop, *, stop: Callable[[], None], reload: Callable[[], None], leave: Callable[[], None]
 ) -> None:
     """Have signals call ``stop`` and ``reload`` on the loop, for the rest of the process's life. Handlers installed by
     the loop would be removed with it, and a second signal during the shutdown would then look like a kill.

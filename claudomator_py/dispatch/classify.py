@@ -67,13 +67,7 @@ class TierAsker:
     """Asks the classifier planned questions, a few in parallel. If it fails, the default tier applies."""
 
     def __init__(
-        self,
-        database: Database,
-        model: GuardedModel,
-        timeout_ms: int,
-        clock: Clock,
-        *,
-        pool: Executor | None = None,
+        self, database: Database, model: GuardedModel, timeout_ms: int, clock: Clock, *, pool: Executor | None = None
     ) -> None:
         """pool: asks the questions; None for a pool of its own."""
         self._database = database

@@ -209,11 +209,7 @@ class Decider:
         return spec if self._takes_long(spec) else self.subject(connection, task, spec, visible_to)
 
     def subject(
-        self,
-        connection: Connection,
-        task: Task,
-        spec: TaskSpec,
-        visible_to: dict[_Whose, frozenset[str]] | None = None,
+        self, connection: Connection, task: Task, spec: TaskSpec, visible_to: dict[_Whose, frozenset[str]] | None = None
     ) -> Subject:
         """Return the task with all that its decision depends on. visible_to: a cache of specialists by creator, which
         is filled."""

@@ -260,12 +260,7 @@ class Starter:
         )
 
     def _committing(
-        self,
-        starting: Callable[[Connection], None],
-        run: Run,
-        agent: AgentSpec,
-        now_ms: int,
-        tree: Tree | None = None,
+        self, starting: Callable[[Connection], None], run: Run, agent: AgentSpec, now_ms: int, tree: Tree | None = None
     ) -> Callable[[Connection], None]:
         """Return the commit of the start, which also records used-up budgets. tree: its work tree, if any."""
         change = starting if tree is None else partial(_commit_in_tree, commit=starting, run=run, tree=tree)

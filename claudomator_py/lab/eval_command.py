@@ -154,11 +154,7 @@ def _held(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> lis
 
 
 def _finish(
-    figures: "BaseModel",
-    cases: Sequence[Identified],
-    decided: "Sequence[BaseModel]",
-    shown: Sequence[str],
-    to: _Wanted,
+    figures: "BaseModel", cases: Sequence[Identified], decided: "Sequence[BaseModel]", shown: Sequence[str], to: _Wanted
 ) -> None:
     """Write the requested outputs. Exit with 1 and name each miss unless every figure is within its bounds."""
     held = _held(figures, to.gates)

@@ -111,11 +111,7 @@ class _Outcome:
 
 
 def fit(
-    cards: Sequence[Card],
-    cases: Sequence[Case],
-    encoder: Encoder,
-    start: Calibration,
-    words: Encoder | None = None,
+    cards: Sequence[Card], cases: Sequence[Case], encoder: Encoder, start: Calibration, words: Encoder | None = None
 ) -> Fit:
     """Return the calibration that fits the labelled tasks best, searching from ``start``. words: an encoder of words
     to be used in addition. Raises ValueError if there are no cards or too few labelled tasks."""

@@ -46,13 +46,7 @@ def decide(
 
 
 def fall_back(
-    label: Route,
-    run_id: str,
-    by: str,
-    before: Sequence[HandoffRecord],
-    *,
-    risk: Risk | None,
-    max_handoffs: int,
+    label: Route, run_id: str, by: str, before: Sequence[HandoffRecord], *, risk: Risk | None, max_handoffs: int
 ) -> HandoffRecord:
     """Return what happens to a task at which a specialist failed whose card names this route as fallback rather than
     another specialist.

@@ -269,13 +269,7 @@ class Calls(Protocol):
         """Send the call and return the answer. Raises what the client raises."""
 
 
-def operation(
-    route: str,
-    operation_id: str,
-    needs: Needed,
-    summary: str,
-    **more: Unpack[_More],
-) -> Callable[[F], F]:
+def operation(route: str, operation_id: str, needs: Needed, summary: str, **more: Unpack[_More]) -> Callable[[F], F]:
     """Declare the method below it to be the call of an operation; see ``Operation`` for the parameters.
 
     route: method and path. The signature is only read when the operation is needed, as a command calls one of a

@@ -116,12 +116,7 @@ def register_itself(connection: Connection, card: Card, by: Principal, now_ms: i
 
 
 def change(
-    connection: Connection,
-    card: Card,
-    by: Principal,
-    now_ms: int,
-    *,
-    versions: Collection[int] | None = None,
+    connection: Connection, card: Card, by: Principal, now_ms: int, *, versions: Collection[int] | None = None
 ) -> Registration:
     """Replace the card with that id. versions: the acceptable current versions; None: any.
 
@@ -179,13 +174,7 @@ def remove(
     _put(connection, row, card, now_ms, **_SHIPPED)
 
 
-def grant(
-    connection: Connection,
-    specialist_id: str,
-    grantee: str,
-    by: Principal,
-    now_ms: int,
-) -> Registration:
+def grant(connection: Connection, specialist_id: str, grantee: str, by: Principal, now_ms: int) -> Registration:
     """Show a shared card to a principal (by id) or an organisation (``org:NAME``). Idempotent.
 
     Raises as ``change``, and Conflict for a card that is not shared.
@@ -202,13 +191,7 @@ def grant(
     return specialist_rows.get(connection, row.id, by)
 
 
-def revoke(
-    connection: Connection,
-    specialist_id: str,
-    grantee: str,
-    by: Principal,
-    now_ms: int,
-) -> Registration:
+def revoke(connection: Connection, specialist_id: str, grantee: str, by: Principal, now_ms: int) -> Registration:
     """Take the grant back. Idempotent. Tasks that have not begun are routed again. Raises as ``change``."""
     row = _changeable(connection, specialist_id, by)
     registration = specialist_rows.get(connection, row.id, by)

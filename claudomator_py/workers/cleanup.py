@@ -38,13 +38,7 @@ PATIENCE_S = 2.0
 class Cleaner:
     """Cleans up on request, one request at a time. Safe to call from many threads."""
 
-    def __init__(
-        self,
-        database: Database,
-        host: RunHost,
-        worktrees: WorktreeManager,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, database: Database, host: RunHost, worktrees: WorktreeManager, clock: Clock) -> None:
         self._database = database
         self._host = host
         self._worktrees = worktrees

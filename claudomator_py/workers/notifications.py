@@ -92,13 +92,7 @@ class _TargetWorker(Worker):
     """Gathers and sends the notices for one target."""
 
     def __init__(
-        self,
-        database: Database,
-        name: str,
-        target: NotifyTarget,
-        messenger: Messenger,
-        clock: Clock,
-        secrets: Secrets,
+        self, database: Database, name: str, target: NotifyTarget, messenger: Messenger, clock: Clock, secrets: Secrets
     ) -> None:
         super().__init__(f"notify-{name}", clock, settle_s=SETTLE_S)
         self.target = target

@@ -61,11 +61,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/{change}")
     def act(
-        by: Asking,
-        change: Annotated[Change, Path()],
-        task: Chosen,
-        sure: Field = "",
-        words: Words = "",
+        by: Asking, change: Annotated[Change, Path()], task: Chosen, sure: Field = "", words: Words = ""
     ) -> Response:
         granted = access.as_(by)
         chosen = [_parsed(reference) for reference in task]

@@ -176,11 +176,7 @@ def _to(task: TaskView) -> Response:
 
 
 def _form(
-    granted: Session,
-    by: Principal,
-    written: Written,
-    task: TaskView | None = None,
-    refusal: ServiceError | None = None,
+    granted: Session, by: Principal, written: Written, task: TaskView | None = None, refusal: ServiceError | None = None
 ) -> Response:
     """task: the one that gets new content; None: a new task."""
     values = {

@@ -324,12 +324,7 @@ def _beginning(umask: int, open_files: int | None) -> str:
 
 
 def interpreter(
-    begin: str,
-    module: str,
-    function: str,
-    *arguments: str,
-    python: str = sys.executable,
-    library: str = _INSTALLATION,
+    begin: str, module: str, function: str, *arguments: str, python: str = sys.executable, library: str = _INSTALLATION
 ) -> list[str]:
     """Return the command of an isolated interpreter, without site packages or environment: it can import only the
     standard library and our modules.

@@ -340,12 +340,7 @@ class Agents(Service):
     """The service of agents. Methods raise NotFound for the name of an unknown agent."""
 
     def __init__(
-        self,
-        database: Database,
-        registry: AgentRegistry,
-        budgets: Budgets,
-        clock: Clock,
-        repeats: IdempotentRequests,
+        self, database: Database, registry: AgentRegistry, budgets: Budgets, clock: Clock, repeats: IdempotentRequests
     ) -> None:
         super().__init__(database, repeats)
         self._registry = registry

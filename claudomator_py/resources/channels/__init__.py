@@ -309,10 +309,7 @@ class ChannelCalls(Calls):
         tagged=True,
     )
     def mute_participant(
-        self,
-        channel: Channel,
-        participant: Participant,
-        wanted: Annotated[MuteRequest | None, JsonBody(_MUTED)] = None,
+        self, channel: Channel, participant: Participant, wanted: Annotated[MuteRequest | None, JsonBody(_MUTED)] = None
     ) -> ChannelView:
         """Nobody answers messages to it from that time, not even later. Without a duration, it is unmuted."""
 

@@ -173,12 +173,7 @@ def decision_text(decision: DecisionView) -> str:
 
 
 @connected
-def export(
-    client: "Client",
-    kind: KindOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-) -> None:
+def export(client: "Client", kind: KindOption = None, since: SinceOption = None, until: UntilOption = None) -> None:
     """Write decisions as JSON lines, newest first."""
     for decision in client.all_decisions(_wanted(kind=kind, since=since, until=until)):
         out_json_line(decision)

@@ -280,11 +280,7 @@ class TaskCalls(Calls):
         links=Links("ref", "$response.body#/items/0/id", _LINKED),
     )
     def tasks(
-        self,
-        wanted: Annotated[TaskFilter | None, QueryFields()] = None,
-        *,
-        cursor: Cursor = None,
-        limit: Limit = 50,
+        self, wanted: Annotated[TaskFilter | None, QueryFields()] = None, *, cursor: Cursor = None, limit: Limit = 50
     ) -> Page[TaskView]:
         """Return a page of the tasks that match all conditions. New tasks do not shift later pages."""
 
@@ -293,25 +289,12 @@ class TaskCalls(Calls):
         return all_items(lambda cursor, limit: self.tasks(wanted, cursor=cursor, limit=limit))
 
     @operation(
-        "GET /v1/tasks/{ref}",
-        "getTask",
-        READ_OWN,
-        "One task",
-        refuses=(404, 409),
-        tagged=True,
-        conditional=True,
+        "GET /v1/tasks/{ref}", "getTask", READ_OWN, "One task", refuses=(404, 409), tagged=True, conditional=True
     )
     def task(self, ref: Ref) -> TaskView:
         """Return the task with its content. With If-None-Match, 304 means that it is unchanged."""
 
-    @operation(
-        "PUT /v1/tasks/{ref}",
-        "editTask",
-        OPERATE,
-        "Edit a waiting task",
-        refuses=(404, 409),
-        tagged=True,
-    )
+    @operation("PUT /v1/tasks/{ref}", "editTask", OPERATE, "Edit a waiting task", refuses=(404, 409), tagged=True)
     def edit(
         self, ref: Ref, spec: Annotated[TaskSpec, TaskDocument(_EDITED)], *, if_version: Version = None
     ) -> TaskView:

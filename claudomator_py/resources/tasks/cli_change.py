@@ -219,12 +219,7 @@ _DONE = Table[ChangeOutcome](
 
 @connected
 @_selecting
-def cancel(
-    client: "Client",
-    tasks: TasksArgument = None,
-    *,
-    selection: Selection,
-) -> None:
+def cancel(client: "Client", tasks: TasksArgument = None, *, selection: Selection) -> None:
     """Cancel tasks. A running one ends a little later.
 
     With --state, --tag or --on, all matching tasks that have not ended are cancelled.

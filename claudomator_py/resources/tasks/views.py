@@ -224,12 +224,7 @@ class TaskViews(Service):
             return Wait(task.reason, question, question, until)
         return Wait()
 
-    def _queued(
-        self,
-        connection: Connection,
-        task: Task,
-        planned: "_Planned",
-    ) -> Wait:
+    def _queued(self, connection: Connection, task: Task, planned: "_Planned") -> Wait:
         """Return why a queued task does not start, with details that the planner does not need."""
         present, holds = planned.present, planned.holds
         if (head := planned.heads.get(task.id)) is None:

@@ -32,12 +32,7 @@ class Scanner:
     anything visible to a person changed, even if the call raised.
     """
 
-    def __init__(
-        self,
-        folders: Iterable[FolderScan],
-        intake: Intake[Any],
-        stopped: Callable[[], bool],
-    ) -> None:
+    def __init__(self, folders: Iterable[FolderScan], intake: Intake[Any], stopped: Callable[[], bool]) -> None:
         self._intake = intake
         self._stopped = stopped
         self._folders = {folder.path: folder for folder in folders}
