@@ -67,11 +67,14 @@ ENGLISH: Final = "en"
 SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 """Languages whose words are parts of the text."""
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
-_ROLES: Final = "known reads builds code test prod many own not fails when strong lead passive det back stops breaks"
+_ROLES: Final = (
+    "known reads builds code test prod many own not fails when strong lead passive det back stops breaks states sub "
+    "currency asks outside"
+)
 _FINDS: Final = "number program phrase orders leads script strange"
 _CLAUSES: Final = (
-    "order alone bare nothing code.last code.object code.else heading quoted sole pasted foreign f.pair f.cross "
-    "cmd.order cmd.named"
+    "order alone bare nothing code.last code.object code.else code.given code.aside in.object in.place builds.pair "
+    "out.object out.place heading quoted sole pasted foreign f.pair f.cross cmd.order cmd.named"
 )
 _NAMES: Final = (
     *(f"{part}:{kind}" for part in ("v", "done", "t") for kind in KINDS),
@@ -98,13 +101,21 @@ _ANY: Final = "_"
 _MAX_GAP: Final = 6
 """Words among which the second part of a phrase with a gap begins."""
 _MAX_MEMO: Final = 20_000
+_MISSPELT: Final = VERB | THING | BIT["prod"] | BIT["many"]
+_MIN_MISSPELT: Final = 5
+"""Letters of a word that may be misspelt; of fewer, another word is meant too often."""
 
 
 class Language:
     """The words of a language."""
 
     def __init__(
-        self, name: str, document: Mapping[str, Any], english: "Language | None", harmful: Mapping[str, int]
+        self,
+        name: str,
+        document: Mapping[str, Any],
+        english: "Language | None",
+        harmful: Mapping[str, int],
+        right: frozenset[str] = frozenset(),
     ) -> None:
         self.name, self.english, self.spaceless = name, english, name in SPACELESS
         self.common = frozenset(listed(document["words"]))
@@ -116,16 +127,22 @@ class Language:
         for role, text in document.items():
             for entry in listed(text) if role in BIT or role == "words" else ():
                 bits = BIT["known" if role == "words" else role]
-                self._put(entry, bits, whole=role in ("words", "own"), plural=role == "code")
+                self._put(entry, bits, whole=role in ("words", "own"), plural=role in ("code", "outside"))
         for kind in KINDS:
             irregular = dict(pair.split() for pair in listed(document[kind].get("irregular", "")))
             for entry in listed(document[kind]["verbs"]):
                 self._put(entry, BIT[f"v:{kind}"])
                 for form in _forms(entry, irregular) if english is None else ():
                     self._put(form, BIT[f"done:{kind}"])
+            for entry in listed(document[kind].get("done", "")):
+                self._put(entry, BIT[f"done:{kind}"] | BIT["passive"])
             for entry in listed(document[kind]["things"]):
                 self._put(entry, BIT[f"t:{kind}"], plural=True)
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
+        self._right = right
+        self._misspelt = dict[str, str]()
+        for word in [one for one in self._whole if self._whole[one] & _MISSPELT and len(one) > _MIN_MISSPELT]:
+            self._misspelt |= dict.fromkeys(_shorter(word), word)
 
     def _put(self, entry: str, tells: int, *, whole: bool = False, plural: bool = False) -> None:
         first, *rest = (entry,) if self.spaceless else entry.removesuffix("$").replace("-", " ").split()
@@ -147,6 +164,9 @@ class Language:
         """What a word tells; ``self.tells`` remembers it."""
         # A person who is addressed stands before an order: "@ops restart the mail server".
         tells = BIT["lead"] if word[0] == "@" else self._whole.get(word, 0 if word[0].isalnum() else BIT["breaks"])
+        if not tells and len(word) >= _MIN_MISSPELT and self.english is None and word not in self._right:
+            meant = (self._misspelt.get(one) for one in (word, *_shorter(word)))
+            tells = next((self._whole[one] & ~_PHRASE for one in meant if one and _is_slip(word, one)), 0)
         for end in range(1, min(len(word), self._longest.get(word[0], 0)) + 1):
             tells |= self._stems.get(word[:end], 0)
         tells &= ~VERB if word.endswith(self._nouns) else -1
@@ -163,16 +183,17 @@ class Language:
         known, bits, done = list[str](), list[int](), 0
         for at in [at for at, tell in enumerate(tells[:-1]) if tell & _PHRASE]:
             if at >= done:
-                length, here = self._phrase(words, tells, at)
+                length, here, gap = self._phrase(words, tells, at)
                 if here != tells[at]:
-                    known += [*words[done:at], " ".join(words[at : at + length])]
+                    known += [*words[done:at], " ".join(words[at : at + length]) + gap]
                     bits += [*tells[done:at], here]
                     done = at + length
         return ([*known, *words[done:]], [*bits, *tells[done:]]) if done else (words, tells)
 
-    def _phrase(self, words: Sequence[str], tells: Sequence[int], at: int) -> tuple[int, int]:
-        """How many words the longest phrase has that is there, and what it tells; no more than its first word: none."""
-        known, length, bits = self._phrases[words[at]], 1, tells[at]
+    def _phrase(self, words: Sequence[str], tells: Sequence[int], at: int) -> tuple[int, int, str]:
+        """How many words the longest phrase has that is there, what it tells, and how one ends that has a gap; no more
+        than its first word: none."""
+        known, length, bits, gap = self._phrases[words[at]], 1, tells[at], ""
         for rest, tell in known.get(words[at + 1][:_KEY], {}).items():
             end = at + len(rest)
             if length <= len(rest) and (*words[at + 1 : end],) == rest[:-1] and self._ends(words[end:], rest[-1]):
@@ -180,8 +201,8 @@ class Language:
         for (last,), tell in known.get(_ANY, {}).items():
             if last in words[at + 1 : at + 1 + _MAX_GAP]:
                 # "Get it out" is an order, though "get" alone only leads to one.
-                bits = (bits & ~(ACTS ^ VERB | BIT["lead"]) if tell & VERB else bits) | tell
-        return length, bits
+                bits, gap = (bits & ~(ACTS ^ VERB | BIT["lead"]) if tell & VERB else bits) | tell, f"_{last}"
+        return length, bits, gap
 
     def _ends(self, words: Sequence[str], last: str) -> bool:
         """Whether these words begin with the last one of a phrase."""
@@ -262,7 +283,7 @@ def lexicon() -> Lexicon:
             needs.append((entries, _beginnings(entries)))
             bits, bit = bits | bit, bit << 1
         harms.append(Harm(harm.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1][1]))
-    english = Language(ENGLISH, document[ENGLISH] | {"program": programs}, None, stems)
+    english = Language(ENGLISH, document[ENGLISH] | {"program": programs}, None, stems, sets["vague"])
     languages = {ENGLISH: english} | {
         name: Language(name, document[name], english, stems if name in SPACELESS else {})
         for name in document
@@ -306,6 +327,19 @@ def _hidden(tell: int) -> int:
     return BIT["breaks"] | hidden | (order | code | BIT["test"] if tell & order else 0)
 
 
+def _shorter(word: str) -> set[str]:
+    """The word without one of its letters."""
+    return {word[:at] + word[at + 1 :] for at in range(1, len(word))}
+
+
+def _is_slip(word: str, meant: str) -> bool:
+    """Whether a word is another with a letter more or less, or with two that are swapped."""
+    if len(word) != len(meant):
+        return abs(len(word) - len(meant)) == 1
+    at = next(at for at, letter in enumerate(word) if letter != meant[at])
+    return word[at : at + 2] == meant[at : at + 2][::-1] and word[at + 2 :] == meant[at + 2 :]
+
+
 def _plurals(word: str) -> tuple[str, ...]:
     return word, f"{word}{'es' if word.endswith(('s', 'x', 'ch', 'sh')) else 's'}", re.sub("y$", "ies", word)
 
@@ -313,7 +347,9 @@ def _plurals(word: str) -> tuple[str, ...]:
 def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[str]:
     """Other forms of an English verb: what was done with it, and doing it."""
     word, *rest = verb.split(" ")
-    doubles = len(word) <= 4 and word[-1] in "bdgmnprt" and word[-2:-1] in "aiou"
-    doubled = word + word[-1] if doubles else word.removesuffix("e")
-    done = f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{doubled}ed"
-    yield from (" ".join((form, *rest)) for form in (irregular.get(word, done), f"{doubled}ing"))
+    stem = word.removesuffix("e")
+    doubles = word[-2:-1] in "aeiou" and (word[-1] == "l" or (len(word) <= 4 and word[-1] in "bdgmnprt"))
+    stems = (stem, *((word + word[-1],) if doubles else ()))
+    done = f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{stem}ed"
+    forms = {irregular.get(word, done), *(f"{one}ed" for one in stems[1:]), *(f"{one}ing" for one in stems)}
+    yield from (" ".join((form, *rest)) for form in sorted(forms))

@@ -51,6 +51,14 @@ _MAY_ORDER: Final = VERB | DONE | BIT["orders"]
 _SMALL: Final = VERB | _BEFORE_VERB | _BREAKS | _BACK
 """Words of which an order may be that names no thing, as "Deploy." and "Ship it!"."""
 _AROUND: Final = -1 << SEEN | _bits("test prod many own not fails")
+_GOES_IN: Final = _bits("lead when")
+_EVEN_BEYOND: Final = -1 << SEEN | _bits("prod many")
+_MAY_LEAD: Final = ACTS | _BEFORE_VERB | BIT["when"]
+_BEFORE_NOUN: Final = THING | _bits("det stops sub passive not lead code number")
+"""Behind which a word that may be a verb is a noun."""
+_MARKS: Final = frozenset('"\u201c\u201d\u201e\u00ab\u00bb')
+_MAX_NAME: Final = 2
+"""Words in quotation marks that are only a name."""
 _FOREIGN: Final = VERB | THING | _AROUND | _bits("code when reads builds")
 
 
@@ -246,27 +254,62 @@ def _english(sentence: Sentence, around: int) -> Iterator[Order]:
     tells: Sequence[int] = [*chain.from_iterable(map(itemgetter(1), sentence.chunks))]
     within = bits & (_PASSIVE | BIT["leads"]) and bits & (DONE | BIT["orders"])
     begins = (tells[at] for at, tell in enumerate(tells[:-1], 1) if tell & _BREAKS)
-    if not (within or tells[0] & _MAY_BEGIN or any(tell & _MAY_BEGIN for tell in begins)):
+    late = bits & BIT["asks"] or (bits & BIT["when"] and bits & BIT["strong"])
+    if not (within or late or tells[0] & _MAY_BEGIN or any(tell & _MAY_BEGIN for tell in begins)):
         return
     words: Sequence[str] = [*chain.from_iterable(map(itemgetter(0), sentence.chunks))]
     words, tells = sentence.language.phrased(words, tells)
-    bits = reduce(or_, tells)
-    within = bits & DONE and bits & _PASSIVE
-    if not (bits & BIT["strong"] and all(tell & _SMALL for tell in tells)):
+    tells = [*tells]
+    for at in (at for at, tell in enumerate(tells[1:]) if tell & BIT["currency"] and tells[at] & BIT["number"]):
+        tells[at] |= lexicon().seen["sum"][0]
+    for places, quoted in _unquoted(words, tells) if bits & _BREAKS else ((range(len(words)), 0),):
+        yield from _spoken(sentence, words, tells, places, around | quoted)
+
+
+def _unquoted(words: Sequence[str], tells: list[int]) -> Iterator[tuple[Sequence[int], int]]:
+    """Return the places of what stands outside of quotation marks, and in each pair of them. A word or two in them are
+    a name, which orders nothing."""
+    outside, begin = list[int](), 0
+    marks = [at for at, word in enumerate(words) if word in _MARKS]
+    for opens, closes in zip(marks[::2], marks[1::2], strict=False):
+        if closes - opens <= _MAX_NAME + 1:
+            tells[opens], tells[closes] = BIT["number"], 0
+            tells[opens + 1 : closes] = [one & ~ACTS for one in tells[opens + 1 : closes]]
+        else:
+            outside += range(begin, opens)
+            begin = closes + 1
+            # Who writes all of his text in quotation marks quotes nobody.
+            shown = any(not tells[at] & _BEFORE_VERB for at in (*range(opens), *range(begin, len(tells))))
+            yield range(opens + 1, closes), BIT["quoted"] if shown else 0
+    outside += range(begin, len(words))
+    if outside:
+        yield outside, 0
+
+
+def _spoken(
+    sentence: Sentence, all_words: Sequence[str], all_tells: Sequence[int], places: Sequence[int], around: int
+) -> Iterator[Order]:
+    """Return what the words at these places order."""
+    words, tells = [all_words[at] for at in places], [all_tells[at] for at in places]
+    told = reduce(or_, tells)
+    within = told & DONE and told & _PASSIVE
+    if not (told & BIT["strong"] and all(one & _SMALL for one in tells)):
         around &= ~_SOLE
     # What follows a preposition is of the same clause: "locally and on origin".
     begin, follows = 0, [*tells[1:], 0]
-    ends = [at for at, tell in enumerate(tells) if tell & _BREAKS and (not follows[at] & _STOP or follows[at] & _LEAD)]
+    ends = [at for at, one in enumerate(tells) if one & _BREAKS and (not follows[at] & _STOP or follows[at] & _GOES_IN)]
     for end in (*ends, len(words)):
-        if begin < end and (within or tells[begin] & (ACTS | _BEFORE_VERB)):
+        if begin < end and (within or tells[begin] & _MAY_LEAD or told & BIT["asks"]):
             place, verb = _verb(tells, begin, end, within=bool(within))
             if verb & VERB:
-                clause = _clause(tells, begin, end, place, verb) | around
-                clause |= BIT["heading"] if words[end : end + 1] == [":"] else 0
-                if begin and words[begin - 1] in '"\u201c\u201e\u00ab' and (end - begin) * 2 < len(words):
-                    clause |= BIT["quoted"]
-                things = {words[at].removesuffix("s") for at in range(begin, end) if tells[at] & THING and at != place}
-                written = partial(_written, sentence, words, begin, end)
+                tail = next((at for at in range(place + 2, end) if tells[at] & BIT["sub"]), end)
+                clause = _clause(words, tells, begin, tail, end, place, verb) | around
+                # "Refund dialog: keep the amount" orders what stands behind, and "Offboard Tom: mail, VPN" does not.
+                is_list = any(one & _BREAKS for one in tells[end + 2 : end + 3])
+                is_heading = words[end : end + 1] == [":"] and follows[end] & _MAY_LEAD and not is_list
+                clause |= BIT["heading"] if is_heading else 0
+                things = {words[at].removesuffix("s") for at in range(begin, tail) if tells[at] & THING and at != place}
+                written = partial(_written, sentence, all_words, places[begin], places[end - 1] + 1)
                 yield Order(clause, written, (f"verb {words[place]}", *(f"noun {thing}" for thing in things)))
         begin = end + 1
 
@@ -279,50 +322,92 @@ def _written(sentence: Sentence, words: Sequence[str], begin: int, end: int) -> 
 
 
 def _verb(tells: Sequence[int], begin: int, end: int, *, within: bool) -> tuple[int, int]:
-    """Where the verb of a clause is, and what it tells: one with which it begins, or that says what is to be done."""
+    """Where the verb of a clause is, and what it tells: one with which it begins, or that says what is to be done, or
+    behind a condition: "if they pass deploy it"."""
+    start = begin
     for place in range(begin, end):
         if not tells[place] & _LEAD and tells[place] & ACTS:
             return place, tells[place] & ACTS
         if not tells[place] & _BEFORE_VERB:
+            start = place
             break
     for place in range(begin, end) if within else ():
         if tells[place] & _PASSIVE:
-            for there in range(place + 1, min(end, place + _MAX_PASSIVE)):
+            for there in range(place, min(end, place + _MAX_PASSIVE)):
                 if tells[there] & DONE:
                     return there, tells[there] >> len(KINDS) & VERB
+    for place in range(begin + 1, end):
+        if tells[place] & VERB and not tells[place] & _LEAD and tells[place - 1] & BIT["asks"]:
+            return place, tells[place] & ACTS
+    for place in range(start + 2, end - 1) if tells[start] & BIT["when"] else ():
+        if tells[place] & BIT["strong"] and tells[place] & VERB and not tells[place - 1] & _BEFORE_NOUN:
+            return place, tells[place] & ACTS
     return begin, 0
 
 
-def _clause(tells: Sequence[int], begin: int, end: int, place: int, verb: int) -> int:
-    """What a clause tells in which that verb is an order."""
-    after = reduce(or_, tells[place + 1 : end], 0)
+def _clause(words: Sequence[str], tells: Sequence[int], begin: int, tail: int, end: int, place: int, verb: int) -> int:
+    """What a clause tells in which that verb is an order. From the tail on, it says why, when or of which."""
+    stop = next((there for there in range(place + 1, tail) if tells[there] & _STOP), tail)
+    thing, given = reduce(or_, tells[place + 1 : stop], 0), reduce(or_, tells[stop:tail], 0)
+    beyond, after = reduce(or_, tells[tail:end], 0), thing | given
     rest = reduce(or_, tells[begin:place], after)
-    order_bits = BIT["order"] | verb | tells[place] & BIT["strong"] | (rest | tells[place]) & _AROUND | rest & THING
+    things = rest & THING or beyond & THING
+    order_bits = BIT["order"] | verb | tells[place] & BIT["strong"] | (rest | tells[place]) & _AROUND | things
+    order_bits |= beyond & _EVEN_BEYOND
+    order_bits |= BIT["in.object"] if thing >> 2 * len(KINDS) & verb else 0
+    order_bits |= BIT["in.place"] if given >> 2 * len(KINDS) & verb else 0
+    order_bits |= BIT["out.object"] if thing & BIT["outside"] else 0
+    order_bits |= BIT["out.place"] if given & BIT["outside"] else 0
+    if order_bits & BIT["builds"] and order_bits & (BIT["in.object"] | BIT["in.place"]):
+        order_bits ^= BIT["builds"] | (0 if order_bits & BIT["strong"] else BIT["builds.pair"])
     if not tells[place] & ACTS & verb:
         order_bits |= _PASSIVE
     elif place + 1 == end:
         order_bits |= BIT["alone"]
     else:
-        order_bits |= _DET if tells[place + 1] & (_DET | BIT["number"]) else BIT["bare"]
-    if not rest & THING:
+        order_bits |= _DET if tells[place + 1] & (_DET | BIT["number"]) or " " in words[place] else BIT["bare"]
+        order_bits |= after & BIT["states"]
+    if not things:
         order_bits |= BIT["nothing"] | (_BACK if place + 1 == end or after & _BACK else 0)
     if rest & _CODE:
-        stop = next((there for there in range(place + 1, end) if tells[there] & _STOP), end)
         last = tells[stop - 1] if stop > place + 1 else 0
-        in_object = reduce(or_, tells[place + 1 : stop], 0) & _CODE
-        order_bits |= BIT["code.last" if last & _CODE else "code.object" if in_object else "code.else"]
+        if thing & _CODE and order_bits & BIT["in.place"]:
+            order_bits |= BIT["code.given"]
+        elif given & _CODE and not thing & _CODE and order_bits & BIT["in.object"]:
+            order_bits |= BIT["code.aside"]
+        else:
+            order_bits |= BIT["code.last" if last & _CODE else "code.object" if thing & _CODE else "code.else"]
     return order_bits
 
 
-# --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
+# --- other languages: an order is a verb and a thing in one part of a sentence ----------------------------------------
 
 
 def _foreign(sentence: Sentence, around: int) -> Iterator[Order]:
     bits = sentence.told
-    if bits & VERB:
-        pair = "f.pair" if bits & VERB & bits >> 2 * len(KINDS) else "f.cross" if bits & THING else "nothing"
-        clause = BIT["order"] | BIT["foreign"] | BIT[pair] | bits & _FOREIGN | around & ~_SOLE
-        yield Order(clause, partial(str.strip, sentence.text, " .,;!?"))
+    for part in _parts(sentence) if bits & _BREAKS | bits & BIT["when"] else (bits,):
+        if part & VERB:
+            pair = "f.pair" if part & VERB & part >> 2 * len(KINDS) else "f.cross" if part & THING else "nothing"
+            clause = BIT["order"] | BIT["foreign"] | BIT[pair] | (part | bits & -1 << SEEN) & _FOREIGN | around & ~_SOLE
+            yield Order(clause, partial(str.strip, sentence.text, " .,;!?"))
+
+
+def _parts(sentence: Sentence) -> Iterator[int]:
+    """Return what each part of a sentence tells, without what stands behind "when" and its like. A part begins with a
+    verb behind a mark or an "and"; if it names no thing, it means that of the part before."""
+    if sentence.language.spaceless:
+        return iter((sentence.told,))
+    words: Sequence[str] = [*chain.from_iterable(map(itemgetter(0), sentence.chunks))]
+    words, tells = sentence.language.phrased(words, [*map(sentence.language.tells, words)])
+    parts, is_aside = [0], False
+    for word, one, follows in zip(words, tells, (*tells[1:], 0), strict=True):
+        if one & _BREAKS and word not in _MARKS:
+            is_aside = False
+            if follows & ACTS:
+                parts.append(0)
+        is_aside = is_aside or bool(one & BIT["when"] and parts[-1] & VERB)
+        parts[-1] |= 0 if is_aside else one
+    return (part | (0 if part & THING else before & THING) for before, part in zip((0, *parts), parts, strict=False))
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -332,6 +417,7 @@ _WORD: Final = regex(r"[\w:']+")
 _MARK: Final = regex('["\u201c\u201d\u201e\u00ab\u00bb]')
 _QUOTES_PROSE: Final = regex(r"(?<!\")[\w:]\s+[\"\u201c\u201e\u00ab][^\"\u201d\u00bb]*$")
 """Behind words, and not behind a key of JSON."""
+_TELLS_ON: Final = regex(r"^([^'\"]*?),\s.*")
 _QUOTED: Final = regex(r"'[^']*'|\"[^\"]*\"")
 
 
@@ -341,7 +427,7 @@ def _command(text: str) -> int:
     known = lexicon().sets
     begins = text.split(None, 1)[0]
     is_line = begins in known["programs"] and (begins not in known["plain"] or " -" in text)
-    for command in commands_in(f"$ {text}" if is_line else text):
+    for command in commands_in(_TELLS_ON.sub(r"\1", f"$ {text}") if is_line else text):
         if " " in command.text and any(act.kind in known["risky"] for act in command.acts):
             before = "" if is_line else text[: command.start]
             behind = text[command.end :] if command.in_code and not is_line else command.text

@@ -7,13 +7,14 @@ from functools import cache, lru_cache
 from itertools import product, repeat
 from typing import Final
 
-from claudomator_py.risk.lexicon import BIT, KINDS, SEEN, lexicon
+from claudomator_py.risk.lexicon import BIT, KINDS, SEEN, THING, VERB, lexicon
 from claudomator_py.risk.reading import Order
 
 WEIGHTS: Final = "weights.json"
 _SURE: Final = BIT["cmd.order"] | BIT["sole"]
 _ONLY_SHOWN: Final = BIT["pasted"] | BIT["quoted"] | BIT["heading"] | BIT["test"] | BIT["not"]
 """Of a command: it is not meant to be run, or where it harms nobody."""
+_THINGS: Final = 2 * len(KINDS)
 _ROUNDED: Final = 1e-6
 """Weights have three decimals: what is nearer to none than that comes of adding them in another order."""
 _APART: Final = frozenset({"reads", "builds", "code", "own", "not", "fails", "when", "strong"})
@@ -39,6 +40,9 @@ def _sum(tells: int) -> float:
 
 
 def _names(tells: int) -> frozenset[str]:
+    if matched := tells & VERB & tells >> _THINGS:
+        # A verb that acts on this very thing is no verb of another class.
+        tells = tells & ~(VERB | THING) | matched | matched << _THINGS
     named = {name for name, bit in BIT.items() if tells & bit}
     named |= {name for name, (bits, _) in lexicon().seen.items() if tells & bits & -1 << SEEN}
     language = "f" if "foreign" in named else "e"

@@ -324,6 +324,35 @@ def test_a_text_is_judged_as_if_its_lines_were_not_wrapped(width: int, most: flo
 @pytest.mark.parametrize(
     ("text", "is_held"),
     [
+        ("Wire the remaining 2,150 euros to the printer.", True),
+        ("Wire the remaining 12 columns into the printer view.", False),
+        ("Fix the typo and, if the tests pass, publish the package to npm.", True),
+        ("Fix the typo and if the tests pass publish the package to npm.", True),
+        ("If the publish step fails print the log of npm.", False),
+        ("tag 2.1.0 and push it so that the workflow publishes the crate", True),
+        ("The disk of the box is full. yo can u delete the old backups in prod", True),
+        ("All open orders of the closed shop have to be cancelled in production.", True),
+        ("The old backups on the live server can go.", True),
+        ("Publsih the packge to npm.", True),
+        ('Delete the bucket "acme-media" in production.', True),
+        ('"Delete bucket" in the menu is cut off, widen it.', False),
+        ('Send the mail "We are closed on Monday" to all customers.', True),
+        ('The hint reads "please delete the bucket". Reword it.', False),
+        ("Revoke the admin rights of these people: deploy, mail, ruth.", True),
+        ("Offboarding: keep the date when the form is saved.", False),
+        ("cargo publish, then tell me the version", True),
+        ("Publica el paquete en npm cuando pasen las pruebas.", True),
+        ("Cuando publico un paquete en npm, el botón no funciona.", False),
+        ("Betaal de factuur van de leverancier en zet de bon in de map.", True),
+    ],
+)
+def test_an_order_is_seen_in_any_form_of_its_clause(text: str, is_held: bool) -> None:
+    assert held(text) is is_held
+
+
+@pytest.mark.parametrize(
+    ("text", "is_held"),
+    [
         ("fix the header\ndeploy it to production\nadd a test", True),
         ("update the readme\nsend the newsletter to the whole list\nthanks", True),
         ("please run these\nkubectl delete namespace shop\nterraform apply", True),
