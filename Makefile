@@ -34,8 +34,10 @@ run: $(VENV)/runtime.stamp ## start the daemon on the samples in tasks/
 test: $(VENV)/dev.stamp ## run all tests but the long ones, in some minutes; ARGS=tests/unit: the fast ones
 	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
+# Only the files that name the mark are collected: each of two workers would take longer over all than over these tests.
 as-root: $(VENV)/dev.stamp ## the tests that only root can run: small disks, files of others, a second user
-	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal -m "needs_root and not (slow or chaos or real_clis or nights or slurm)" $(ARGS)
+	$(PYTEST) --numprocesses 2 --dist worksteal -m "needs_root and not (slow or chaos or real_clis or nights or slurm)" \
+		$(if $(ARGS),$(ARGS),$$(grep -rl needs_root tests --include='test_*.py'))
 
 pythons: ## run all tests on every Python from 3.11 on that is on PATH or under pyenv; PYTHONS=/path/to/python names some
 	@MAKE="$(MAKE)" .ci/pythons $(PYTHONS)
@@ -145,7 +147,7 @@ $(VENV)/runtime.stamp: requirements.lock pyproject.toml $(VENV)/pip.stamp
 	@touch $@
 
 # All that tests import is compiled here, or several workers would do it at once. A third of it nobody imports.
-COMPILEALL := $(VENV)/bin/python -m compileall -qq $(VENV)/lib -j 0 -x \
+COMPILEALL := $(VENV)/bin/python -m compileall -qq $(VENV)/lib claudomator_py -j 0 -x \
 	'/(tests|testing|mypy|mypyc|pip|setuptools|pkg_resources|huggingface_hub|onnxruntime|lexers|mssql|mysql|oracle)/'
 
 # pip uses one processor: the two parts of the lock are installed beside each other.

@@ -26,6 +26,7 @@ from tests.compiled import compile_once
 from tests.databases import open_migrated
 from tests.environment import stand_alone
 from tests.postgresql import PostgresqlDatabases, connected
+from tests.rewritten import rewrite_once
 from tests.slurm import Cluster, cluster
 from tests.warm.starter import WarmStarter
 
@@ -52,7 +53,8 @@ def _read_once(verify: Any = True, cert: Any = None, trust_env: bool = True) -> 
 
 setattr(httpx._transports.default, "create_ssl_context", _read_once)  # noqa: B010 - what the module has imported
 
-_OF_THE_SERVICE = ("test_service_", "test_replay", "test_shadow")
+_OF_THE_SERVICE = ("test_service_", "test_handoff_page", "test_reach_of_ways_in", "test_replay", "test_shadow")
+_UNITS = Path(__file__).with_name("unit")
 
 # What is imported stays: the collector would search it again and again, in vain, and once more after every few tests.
 gc.disable()
@@ -67,6 +69,13 @@ def pytest_configure(config: pytest.Config) -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
     config.stash[_FIGURES] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before this process starts its workers."""
+    if getattr(session.config.option, "numprocesses", None):
+        rewrite_once(session.config)
 
 
 def pytest_collection() -> None:
@@ -84,14 +93,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m is applied
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What the service does runs on SQLite; on PostgreSQL a smoke set of it, and all the rest in ``make slow``.
+    """What units and the service do runs on SQLite; on PostgreSQL a smoke set of it, and the rest in ``make slow``.
 
     The SQL is one for both, and the store's own suite tells how they differ.
     """
     for item in items:
-        if any("only root" in mark.kwargs["reason"] for mark in item.iter_markers("skipif")):
-            item.add_marker("needs_root")
-        if not isinstance(item, pytest.Function) or not item.path.name.startswith(_OF_THE_SERVICE):
+        if os.geteuid() != 0 and item.get_closest_marker("needs_root") is not None:
+            item.add_marker(pytest.mark.skip(reason="only root can do that"))
+        is_of_a_unit = item.path.is_relative_to(_UNITS)
+        if not isinstance(item, pytest.Function) or not (is_of_a_unit or item.path.name.startswith(_OF_THE_SERVICE)):
             continue
         on_postgresql = hasattr(item, "callspec") and item.callspec.params.get("database_kind") == "postgresql"
         if on_postgresql and item.get_closest_marker("both_databases") is None:
@@ -205,8 +215,10 @@ def postgresql_url(_postgresql_databases: PostgresqlDatabases) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _postgresql_databases(postgresql_server: str) -> PostgresqlDatabases:
-    return PostgresqlDatabases(postgresql_server)
+def _postgresql_databases(postgresql_server: str) -> Iterator[PostgresqlDatabases]:
+    databases = PostgresqlDatabases(postgresql_server)
+    yield databases
+    databases.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -228,8 +240,5 @@ def database(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path)
         with open_migrated(tmp_path / "state") as opened:
             yield opened
         return
-    with (
-        request.getfixturevalue("_postgresql_databases").lend() as url,
-        Database.open(url, state_dir=tmp_path / "state") as opened,
-    ):
+    with request.getfixturevalue("_postgresql_databases").lend(tmp_path / "state") as opened:
         yield opened

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, create_engine, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
 from sqlmodel import SQLModel
 
-from claudomator_py.store.database import Database
+from claudomator_py.store.database import BUSY_TIMEOUT_MS, Database, _Engines, _postgresql_engines
 from claudomator_py.store.migrate import migrate
+
+_DRIVER = "postgresql+psycopg"
 
 
 class PostgresqlDatabases:
@@ -23,35 +27,36 @@ class PostgresqlDatabases:
     def __init__(self, server: str) -> None:
         """server: the URL of a server of our own."""
         self._server = server
-        self._free: list[str] = []
+        self._free: list[_Lent] = []
         self._bare: list[str] = []
         self._made = 0
 
     @contextmanager
-    def lend(self) -> Iterator[str]:
-        """The URL of a database, for as long as it is needed."""
-        url = self._free.pop() if self._free else self._make()
-        yield url
-        with connected(url) as connection:
-            connection.execute(_END_OTHERS)
-            sound = connection.execute(_SCHEMA).all() == self._schema
-            if sound:
-                empty_postgresql(connection)
-        if sound:
-            self._free.append(url)
+    def lend(self, state_dir: Path) -> Iterator[Database]:
+        """Yield an open database with that state folder."""
+        lent = self._free.pop() if self._free else _Lent(self._create())
+        with lent.opened(state_dir) as database:
+            yield database
+        if lent.is_empty_again():
+            self._free.append(lent)
         else:
             with connected(self._server) as connection:
-                connection.execute(text(f"DROP DATABASE {make_url(url).database} WITH (FORCE)"))
+                connection.execute(text(f"DROP DATABASE {make_url(lent.url).database} WITH (FORCE)"))
 
     @contextmanager
     def lend_bare(self) -> Iterator[str]:
-        """The URL of a database without tables, for as long as it is needed."""
+        """Yield the URL of a database without tables."""
         url = self._bare.pop() if self._bare else self._create()
         yield url
         with connected(url) as connection:
-            connection.execute(_END_OTHERS)
+            connection.execute(_END_OTHERS, {"ours": []})
             connection.execute(text("DROP SCHEMA public CASCADE; CREATE SCHEMA public"))
         self._bare.append(url)
+
+    def close(self) -> None:
+        """Close the connections of those that nobody has."""
+        for lent in self._free:
+            lent.close()
 
     def _create(self) -> str:
         self._made += 1
@@ -60,19 +65,66 @@ class PostgresqlDatabases:
             connection.execute(text(f"CREATE DATABASE {name}"))
         return named(self._server, name)
 
-    def _make(self) -> str:
-        url = self._create()
+
+class _Lent:
+    """A database with its open connections: the server reads its catalogue anew, and plans each statement anew, for
+    each connection, which is most of what a test costs it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
         with tempfile.TemporaryDirectory() as folder, Database.open(url, state_dir=Path(folder)) as opened:
             migrate(opened)
-        with connected(url) as connection:
+        self._engines = _postgresql_engines(make_url(url).set(drivername=_DRIVER), BUSY_TIMEOUT_MS)
+        self._ours: set[int] = set()
+        for engine in self._all:
+            event.listen(engine, "connect", lambda connection, _: self._ours.add(connection.info.backend_pid))
+        with self._engines.writer.connect() as connection:
             self._schema = connection.execute(_SCHEMA).all()
-        return url
+
+    @property
+    def _all(self) -> tuple[Engine, ...]:
+        return self._engines.reader, self._engines.writer, self._engines.schema
+
+    @contextmanager
+    def opened(self, state_dir: Path) -> Iterator[Database]:
+        """Yield a database on those connections."""
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # What listens to the engines of one database hears of no other.
+        engines = _KeptOpen(*(engine.execution_options() for engine in self._all))
+        with Database(state_dir=state_dir, file=None, engines=engines) as database:
+            yield database
+
+    def is_empty_again(self) -> bool:
+        """Whether it can be lent again. Where it cannot, its connections are closed."""
+        taken = any(engine.pool.checkedout() for engine in self._all if isinstance(engine.pool, QueuePool))
+        if not taken:
+            try:
+                with self._engines.writer.connect() as connection, connection.begin():
+                    connection.execute(_END_OTHERS, {"ours": [*self._ours]})
+                    if connection.execute(_SCHEMA).all() == self._schema:
+                        empty_postgresql(connection)
+                        return True
+            except SQLAlchemyError:
+                pass
+        self.close()
+        return False
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._engines.dispose()
+
+
+class _KeptOpen(_Engines):
+    """Engines that outlast the database that they are of."""
+
+    def dispose(self) -> None:
+        """Leave them open."""
 
 
 # Whoever a test has killed may have left a transaction that the server has not given up yet.
 _END_OTHERS = text(
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid() AND pid <> ALL(CAST(:ours AS integer[]))"
 )
 _SCHEMA = text(
     "SELECT c.relname, c.relkind, a.attname, a.atttypid, a.attnotnull FROM pg_class c"
@@ -98,7 +150,7 @@ def empty_postgresql(connection: Connection) -> None:
 @contextmanager
 def connected(url: str) -> Iterator[Connection]:
     """A connection to that database, each of whose statements is a transaction of its own."""
-    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    engine = create_engine(make_url(url).set(drivername=_DRIVER), isolation_level="AUTOCOMMIT")
     try:
         with engine.connect() as connection:
             yield connection

@@ -88,6 +88,7 @@ WAYS: dict[str, Callable[[World, str], str]] = {
     way.__name__.removeprefix("by_").replace("_", " "): way
     for way in (by_api, by_file, by_schedule, by_a2a, by_hub, by_message, by_restart, by_handing_on, by_continuing)
 }
+EACH_WAY = [pytest.param(way, marks=[pytest.mark.both_databases] if way == "api" else []) for way in WAYS]
 
 
 def world_of(database: Database, rules: tuple[Rule, ...], default: Reach | None) -> World:
@@ -122,7 +123,7 @@ def expected(text: str, rule: str, default: Reach | None) -> Reach | None:
     return {"no rule": default, "all": Reach.TREE, "farther": Reach.PUBLISH, "asked": Reach.NETWORK}[rule]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 @pytest.mark.parametrize(
     ("rule", "default", "text"),
     [
@@ -147,7 +148,7 @@ def test_the_way_in_makes_no_difference(
     assert (None if origin is None else origin.reach) is reach
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", EACH_WAY)
 def test_one_approval_covers_what_the_text_says_that_it_runs(database: Database, way: str) -> None:
     world = world_of(database, (Rule(name="ask", approve=Approval()),), Reach.NETWORK)
     name = WAYS[way](world, TEXTS[1])

@@ -13,8 +13,6 @@ from claudomator_py.schema.trust import STATE_ENTRIES
 
 NOBODY = 65534
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
-
 
 @pytest.mark.parametrize("umask", [0, 0o002, 0o077])
 def test_it_is_made_private_with_all_that_is_missing_above_it(tmp_path: Path, umask: int) -> None:
@@ -44,7 +42,7 @@ def test_one_that_others_could_exchange_is_refused(tmp_path: Path) -> None:
     make_private(tmp_path / "state")
 
 
-@as_root
+@pytest.mark.needs_root
 def test_one_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir(mode=0o755)
@@ -69,7 +67,7 @@ def test_no_link_is_followed_in_it(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-@as_root
+@pytest.mark.needs_root
 def test_nothing_in_it_is_somebody_elses(tmp_path: Path) -> None:
     state = tmp_path / "state"
     (state / "runs").mkdir(parents=True)

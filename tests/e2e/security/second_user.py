@@ -6,7 +6,6 @@ to others, which would prove nothing: ``open_to_all`` makes one that others may 
 
 import inspect
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -17,11 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 NOBODY = 65534
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 
 # Imports happen first: the interpreter's own folder may be closed to the other user.
 _BECOME = """

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.scenarios_support import document, ended
-from tests.e2e.security.second_user import NOBODY, as_second_user, needs_root, open_to_all
+from tests.e2e.security.second_user import NOBODY, as_second_user, open_to_all
 from tests.e2e.site import Site, open_site
 from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
-pytestmark = needs_root
+pytestmark = pytest.mark.needs_root
 
 
 @contextmanager

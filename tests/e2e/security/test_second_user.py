@@ -14,12 +14,12 @@ import pytest
 
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, started
-from tests.e2e.security.second_user import as_second_user, needs_root, open_to_all
+from tests.e2e.security.second_user import as_second_user, open_to_all
 from tests.e2e.site import Site, open_site
 from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
-pytestmark = needs_root
+pytestmark = pytest.mark.needs_root
 
 # Random, so that no checkout of this repository holds them: one may lie in a folder that is searched.
 PASSED = f"passed-on-{token_hex(4)}"

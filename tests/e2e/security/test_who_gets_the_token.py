@@ -16,7 +16,7 @@ import pytest
 
 from claudomator_py.client import DaemonNotRunning, connect
 from tests.e2e.scenarios_support import document
-from tests.e2e.security.second_user import NOBODY, needs_root
+from tests.e2e.security.second_user import NOBODY
 from tests.e2e.site import Site, open_site
 from tests.fakes.command import QuickCommand
 from tests.patience import PATIENCE_S
@@ -69,7 +69,7 @@ def nothing_was_sent(heard: IO[str], url: str) -> bool:
     return all(line == "b''\n" for line in told)
 
 
-@needs_root
+@pytest.mark.needs_root
 def test_who_takes_the_port_of_a_killed_daemon_is_sent_nothing(site: Site) -> None:
     daemon = site.start().ready()
     url = str(site.endpoint)
@@ -93,7 +93,7 @@ def test_who_takes_the_port_of_a_killed_daemon_is_sent_nothing(site: Site) -> No
         assert nothing_was_sent(heard, url)
 
 
-@needs_root
+@pytest.mark.needs_root
 def test_a_watch_that_outlives_its_daemon_sends_nothing_to_who_follows(site: Site) -> None:
     """It connects again by itself, so nobody looks at whom it reaches."""
     daemon = site.start().ready()

@@ -13,8 +13,6 @@ from tests.patience import wait_until
 
 NOBODY = 65534
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
-
 
 def names(intake: MemoryIntake) -> list[str]:
     return [name for _, name in intake.runs]
@@ -100,7 +98,7 @@ def test_a_file_that_others_can_write_to_is_refused_until_they_cannot(
     assert names(intake) == ["a"]
 
 
-@as_root
+@pytest.mark.needs_root
 def test_a_file_of_somebody_else_is_refused(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))
     os.chown(path, NOBODY, -1)
@@ -111,7 +109,7 @@ def test_a_file_of_somebody_else_is_refused(inbox: InboxInSteps, intake: MemoryI
     assert intake.runs == []
 
 
-@as_root
+@pytest.mark.needs_root
 def test_files_of_trusted_users_are_taken(make_steps: MakeSteps, intake: MemoryIntake, folder: Path) -> None:
     os.chown(drop(folder, "a.yaml", task("a")), NOBODY, -1)
     os.chown(folder, NOBODY, -1)
@@ -120,7 +118,7 @@ def test_files_of_trusted_users_are_taken(make_steps: MakeSteps, intake: MemoryI
     assert names(intake) == ["a"]
 
 
-@as_root
+@pytest.mark.needs_root
 def test_links_in_the_inbox_lead_only_to_files_that_are_trusted(
     inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:

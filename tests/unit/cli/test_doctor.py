@@ -194,7 +194,7 @@ def test_a_state_folder_that_others_could_exchange(offline: Command) -> None:
     assert "runs is a symbolic link" in str(_checks(offline)["state folder"]["detail"])
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+@pytest.mark.needs_root
 def test_the_folders_of_another_users_daemon_are_judged_as_that_user_s(offline: Command) -> None:
     (offline.home / "claudomator.yaml").write_text("state_dir: state\n")
     for name in ("state", "tasks"):

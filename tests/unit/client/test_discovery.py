@@ -137,7 +137,7 @@ def test_a_link_is_not_followed(home: Home) -> None:
         home.discover()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.needs_root
 def test_a_configuration_of_another_user_is_not_believed(home: Home) -> None:
     config = home.configure(home.cwd / "claudomator.yaml", "state_dir: .claudomator\n")
     home.announce(home.cwd / ".claudomator", "http://evil.example")
@@ -156,7 +156,7 @@ def test_a_configuration_that_anyone_can_write_is_not_believed(home: Home) -> No
         home.discover()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.needs_root
 def test_an_endpoint_of_another_user_is_not_believed(home: Home) -> None:
     folder = home.announce(home.root / ".local/state/claudomator")
     os.chown(folder / "endpoint", 12345, 12345)
@@ -209,7 +209,7 @@ def test_links_in_an_unpacked_folder_lead_to_no_lock_and_no_socket_of_a_real_dae
             home.discover()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.needs_root
 @pytest.mark.parametrize("linked", [False, True])
 def test_the_state_folder_of_another_user_gets_nothing(home: Home, *, linked: bool) -> None:
     """Not even a request without a token: what is submitted would be told to whoever listens."""

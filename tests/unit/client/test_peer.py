@@ -17,7 +17,6 @@ from claudomator_py.client.peer import check_peer
 from tests.patience import PATIENCE_S
 
 NOBODY = 65534
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 
 
 @contextmanager
@@ -58,7 +57,7 @@ def test_our_own_listener_is_known_on_every_address(address: str, host: str) -> 
             check_peer(connection)
 
 
-@needs_root
+@pytest.mark.needs_root
 @pytest.mark.parametrize(("address", "host"), WAYS)
 def test_the_listener_of_another_user_is_known_on_every_address(
     address: str, host: str, monkeypatch: pytest.MonkeyPatch
@@ -72,7 +71,7 @@ def test_the_listener_of_another_user_is_known_on_every_address(
             check_peer(other)
 
 
-@needs_root
+@pytest.mark.needs_root
 def test_another_user_on_the_wildcard_of_ipv6_is_not_in_the_way_of_our_listener() -> None:
     with ExitStack() as stack:
         ours = stack.enter_context(listening("127.0.0.1"))
@@ -90,7 +89,7 @@ def test_another_user_on_the_wildcard_of_ipv6_is_not_in_the_way_of_our_listener(
             check_peer(stack.enter_context(connected(theirs, "::1")))
 
 
-@needs_root
+@pytest.mark.needs_root
 def test_who_has_accepted_counts_even_when_the_listener_was_exchanged() -> None:
     """Another user takes the connection, stops listening, and lets our daemon have the port."""
     with listening("127.0.0.1", as_user=NOBODY) as theirs, connected(theirs, "127.0.0.1") as connection:
@@ -132,7 +131,7 @@ def overheard(listener: socket.socket, heard: list[bytes]) -> threading.Thread:
     return thread
 
 
-@needs_root
+@pytest.mark.needs_root
 @pytest.mark.parametrize("over_unix", [False, True])
 def test_nothing_is_sent_to_a_process_of_another_user(tmp_path: Path, *, over_unix: bool) -> None:
     heard: list[bytes] = []

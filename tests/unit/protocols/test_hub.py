@@ -21,6 +21,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from tests.fakes.hub import DONE, Held, Met, Peer, hubbed, link, until
 
 
+@pytest.mark.both_databases
 def test_a_run_is_given_to_who_is_connected_and_ends_with_the_result(database: Database) -> None:
     met, peer = Met(database), Peer()
     run_id = met.run("sheep")

@@ -156,7 +156,7 @@ def test_a_file_is_the_user_s_own(tmp_path: Path) -> None:
     assert not is_users_own(tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.needs_root
 def test_a_file_of_someone_else_is_not_the_user_s_own(tmp_path: Path) -> None:
     path = write(tmp_path / "c.yaml")
     link = tmp_path / "link.yaml"

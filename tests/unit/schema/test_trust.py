@@ -15,8 +15,6 @@ from claudomator_py.schema.trust import Exposure, Trust
 NOBODY = 65534
 GROUP = 54321
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
@@ -54,7 +52,7 @@ def test_a_folder_above_that_lets_others_exchange_the_place(place: Path) -> None
     assert Trust().way(str(place.parent / "not there")) is None
 
 
-@as_root
+@pytest.mark.needs_root
 def test_owners(place: Path) -> None:
     os.chown(place, NOBODY, -1)
     found = Trust().place(str(place))
@@ -66,7 +64,7 @@ def test_owners(place: Path) -> None:
     assert said(Trust().way(str(place / "file"))).startswith(f"{place}: it belongs to ")
 
 
-@as_root
+@pytest.mark.needs_root
 def test_in_a_sticky_folder_only_the_owner_is_trusted(place: Path) -> None:
     place.parent.chmod(0o1777)
     os.chown(place, NOBODY, -1)
@@ -76,7 +74,7 @@ def test_in_a_sticky_folder_only_the_owner_is_trusted(place: Path) -> None:
     assert said(Trust().way(str(place))).startswith(f"{place.parent}: it belongs to ")
 
 
-@as_root
+@pytest.mark.needs_root
 def test_the_way_leads_through_links_and_is_judged_where_they_lie(place: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("above/../above/place")
@@ -93,7 +91,7 @@ def test_the_way_leads_through_links_and_is_judged_where_they_lie(place: Path, t
         Trust().place(str(link))
 
 
-@as_root
+@pytest.mark.needs_root
 def test_a_group_is_trusted_with_all_its_members(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place.chmod(0o775)
     os.chown(place, -1, GROUP)
@@ -114,7 +112,7 @@ def test_a_group_is_trusted_with_all_its_members(place: Path, monkeypatch: pytes
     assert Trust(users=members).place(str(place)) is None
 
 
-@as_root
+@pytest.mark.needs_root
 def test_the_files_of_a_trusted_groups_members_are_trusted(place: Path) -> None:
     os.chown(place, NOBODY, -1)
     assert Trust(groups=[str(pwd.getpwuid(NOBODY).pw_gid)]).place(str(place)) is None

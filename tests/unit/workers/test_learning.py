@@ -26,6 +26,7 @@ def learner(world: World, every_ms: int = 10 * SECOND_MS) -> Learner:
     return Learner(world.database, lambda: LearningSettings.model_construct(every=every_ms, rate=0.1), world.clock)
 
 
+@pytest.mark.both_databases
 def test_what_happened_before_it_first_began_is_not_looked_at(world: World) -> None:
     world.submit("before")
     one = learner(world)
