@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, delete, text
 from sqlalchemy.exc import DBAPIError
 
 from claudomator_py.domain.blocked import BlockCode
@@ -20,9 +20,11 @@ from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store import queue
 from claudomator_py.store.database import Database
+from claudomator_py.store.tables import LABEL, REMEMBERED, STANDING
 from tests.contract.talk import made, said, told
 from tests.contract.taught import Taught
 from tests.contract.test_service_metering import measure
+from tests.fakes.agents import CLAUDE, CODEX, LINT
 from tests.fakes.cards import card
 from tests.fakes.steps import spec
 from tests.fakes.world import World
@@ -39,6 +41,8 @@ DAMAGE = [
     '{"reason": ' + "9" * 5_000 + "}",
     *NO_JSON,
 ]
+_KEYS = {"task": "id", "task_revision": "task_id", "run": "task_id", "event": "task_id"}
+"""The column that names the task."""
 Change = Callable[[Any], Any]
 
 
@@ -61,7 +65,8 @@ WAYS: list[str | Change] = [*DAMAGE, halved, wrapped]
 
 @pytest.fixture
 def world(database: Database) -> World:
-    world = World(database, total=50, per_workdir=50)
+    agents = [one.model_copy(update={"max_concurrent": 50}) for one in (CLAUDE, CODEX, LINT)]
+    world = World(database, agents=agents, total=50, per_workdir=50)
     world.specialists.register(card("plumber"))
     world.specialists.register(card("florist"))
     for name, specialist in (("first", "plumber"), ("bad", "florist"), ("last", "plumber")):
@@ -157,7 +162,7 @@ def test_tasks(world: World, database: Database, table: str, column: str) -> Non
     overview = world.access.as_(OPERATOR)[Overview]
     task_id = world.task("bad").id
     before = {one.name: one for one in world.service.page(TaskFilter(), None, 50).items}
-    row = Row(database, table, column, f"{'id' if table == 'task' else 'task_id'} = '{task_id}'")
+    row = Row(database, table, column, f"{_KEYS[table]} = '{task_id}'")
     for way in filter(row.damage, WAYS):
         now = {one.name: one for one in world.service.page(TaskFilter(), None, 50).items}
         assert list(now) == list(before), way
@@ -177,29 +182,28 @@ def test_tasks(world: World, database: Database, table: str, column: str) -> Non
     [("task", "constraints"), ("task_revision", "spec")],
 )
 def test_tasks_in_the_queue(world: World, database: Database, table: str, column: str) -> None:
+    """Each damage by itself as to what is shown; then all of them at once, as to who runs."""
     overview = world.access.as_(OPERATOR)[Overview]
-    for number, way in enumerate(WAYS):
-        names = [f"{name}-{number}" for name in ("one", "two", "three")]
-        before = sum(measure(world).waits.values())
-        for name in names:
-            world.submit(name, specialist="plumber")
-        world.router.route()
-        task_id = world.task(names[0]).id
-        row = Row(database, table, column, f"{'id' if table == 'task' else 'task_id'} = '{task_id}'")
+    bad, good = [f"bad-{number}" for number in range(len(WAYS))], ["one", "two", "three"]
+    before = sum(measure(world).waits.values())
+    for name in (good[0], *bad[:5], good[1], *bad[5:], good[2]):
+        world.submit(name, specialist="plumber")
+    world.router.route()
+    rows = [Row(database, table, column, f"{_KEYS[table]} = '{world.task(name).id}'") for name in bad]
+    queued = before + len(bad) + len(good)
+    for name, row, way in zip(bad, rows, WAYS, strict=True):
         if row.damage(way):
-            assert overview.status().counts["QUEUED"] == before + 3, way
-            assert {one.name for one in world.service.page(TaskFilter(state="QUEUED"), None, 50).items} >= set(names)
-            assert world.service.why(names[0]).sentences
+            assert overview.status().counts["QUEUED"] == queued, way
+            assert {one.name for one in world.service.page(TaskFilter(state="QUEUED"), None, 50).items} >= {*bad, *good}
+            assert world.service.why(name).sentences
             waits = measure(world).waits
-            assert sum(waits.values()) == before + 3, way
+            assert sum(waits.values()) == queued, way
             assert sum(number for wait, number in waits.items() if wait.code is BlockCode.FAULT) <= 1, way
-        world.tick(1_000)
-        assert {world.state(name) for name in names[1:]} == {"RUNNING"}, str(way)[:99]
         row.restore()
-        world.tick(60_000)
-        for task in world.service.page(TaskFilter(state="RUNNING"), None, 50).items:
-            world.end(task.name)
-        world.tick()
+    for row, way in zip(rows, WAYS, strict=True):
+        row.damage(way)
+    world.tick(1_000)
+    assert {world.state(name) for name in good} == {"RUNNING"}
 
 
 def test_a_running_task_whose_caps_cannot_be_read_counts_for_none(world: World, database: Database) -> None:
@@ -275,18 +279,19 @@ def test_a_task_whose_card_cannot_be_read_says_so_and_waits(
 )
 def test_what_ended_before_and_after_it_teaches_all_the_same(database: Database, table: str, column: str) -> None:
     taught = Taught(database, card("plumber"), card("florist"))
-    for number, way in enumerate(WAYS):
-        names = [f"{name}-{number}" for name in ("first", "bad", "last")]
-        for name in names:
-            taught.submit(name, f"Do what {name} says", specialist="plumber")
-            taught.done(name)
-        bad = taught.world.task(names[1]).id
-        row = Row(database, table, column, f"task_id = '{bad}'")
-        if not row.damage(way):
-            continue
+    for name in ("first", "bad", "last"):
+        taught.submit(name, f"Do what {name} says", specialist="plumber")
+        taught.done(name)
+    row = Row(database, table, column, f"task_id = '{taught.world.task('bad').id}'")
+    for way in filter(row.damage, WAYS):
         taught.learner.run_once()
-        assert [len(taught.labels(name)) for name in (names[0], names[2])] == [1, 1], way
-        row.restore()
+        assert [len(taught.labels(name)) for name in ("first", "last")] == [1, 1], way
+        database.write(_unlearned)
+
+
+def _unlearned(connection: Connection) -> None:
+    for table in (LABEL, STANDING, REMEMBERED):
+        connection.execute(delete(table))
 
 
 @pytest.mark.parametrize("way", ["[]", '{"working_dir": 5}', '"text"', wrapped])

@@ -4,7 +4,7 @@ import json
 import re
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,12 @@ ESCAPES = "\x1b]52;c;c2VjcmV0\x07\x1b[2J\x9b31m\u202eEVIL\u200b"
 HUGE = "word " * 40_000
 TEXTS = (LINES, ESCAPES, HUGE, "\x00\U0001f600 a null and a smile", "@operators @everyone do it" * 100)
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u200b]")
-BOMBS = (zlib.compress(b"[" * (64 << 20)), zlib.compress(b'"' + b"x" * (300 << 20) + b'"'), b"", b"\xff" * 100)
+PACKED: dict[str, Callable[[], bytes]] = {
+    "deep": lambda: zlib.compress(b"[" * (64 << 20)),
+    "long": lambda: zlib.compress(b'"' + b"x" * (300 << 20) + b'"'),
+    "empty": lambda: b"",
+    "noise": lambda: b"\xff" * 100,
+}
 AGENT = {"type": "sh", "strict": True}
 
 
@@ -75,10 +80,10 @@ def test_a_damaged_decision_takes_no_other_from_the_export(left: tuple[Site, int
     assert "Traceback" not in replayed.stderr
 
 
-@pytest.mark.parametrize("packed", BOMBS, ids=("deep", "long", "empty", "noise"))
-def test_a_damaged_snapshot_is_named_by_replay(left: tuple[Site, int], packed: bytes) -> None:
+@pytest.mark.parametrize("packed", PACKED)
+def test_a_damaged_snapshot_is_named_by_replay(left: tuple[Site, int], packed: str) -> None:
     site, number = left
-    changed(site, "UPDATE snapshot SET packed = ?", (packed,))
+    changed(site, "UPDATE snapshot SET packed = ?", (PACKED[packed](),))
     replayed = site.command("replay")
     assert "Traceback" not in replayed.stderr
     assert "damaged" in replayed.stdout + replayed.stderr
