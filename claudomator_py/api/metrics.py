@@ -1,4 +1,4 @@
-"""The metric families: the name and meaning of each, and how it is computed from a measurement.
+"""The metric families: how each is computed from a measurement. Names and meanings are in ``metrics.toml``.
 
 The collector and the reference page use this list. A task's name or id is never a label: all label values come from the
 configuration or from a fixed list.
@@ -24,7 +24,7 @@ from claudomator_py.faults import Activity
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED
 from claudomator_py.surface import READ_WHOLE
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, toml_data
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -51,20 +51,6 @@ class Family:
     labels: tuple[str, ...] = ()
     values: Callable[[Measured], Iterable[Labelled]] = lambda _: ()
     histograms: Callable[[Measured], Mapping[tuple[str, ...], Histogram]] = lambda _: {}
-
-
-def _gauge(name: str, help_text: str, values: Callable[[Measured], Iterable[Labelled]], *labels: str) -> Family:
-    return Family(PREFIX + name, "gauge", help_text, labels, values)
-
-
-def _counter(name: str, help_text: str, values: Callable[[Measured], Iterable[Labelled]], *labels: str) -> Family:
-    return Family(PREFIX + name, "counter", help_text, labels, values)
-
-
-def _histogram(
-    name: str, help_text: str, histograms: Callable[[Measured], Mapping[tuple[str, ...], Histogram]], *labels: str
-) -> Family:
-    return Family(PREFIX + name, "histogram", help_text, labels, histograms=histograms)
 
 
 def _one(value: float | None) -> Iterator[Labelled]:
@@ -170,164 +156,54 @@ def _reason(code: str | None) -> str:
     return code if code in _REASONS else OTHER
 
 
-FAMILIES: tuple[Family, ...] = (
-    _gauge(
-        "build_info",
-        "The version of the daemon, of its Python and the kind of its database. Always 1.",
-        lambda measured: [((__version__, platform.python_version(), measured.database), 1)],
-        "version",
-        "python",
-        "database",
-    ),
-    _gauge(
-        "check_ok",
-        "1 if a check of readiness (`/readyz`) passes, else 0.",
-        lambda measured: [((name,), int(ok)) for name, ok in sorted(measured.checks.items())],
-        "check",
-    ),
-    _gauge("tasks", "Tasks by state.", _tasks, "state"),
-    _gauge(
-        "pending_tasks",
-        "Tasks that wait, and why: the reason that the API gives for each. agent: the configured agent or kind that "
-        "they ask for; empty if they ask for none. code: what stands in the way; empty if nothing does.",
-        _waits,
-        "state",
-        "reason",
-        "agent",
-        "code",
-    ),
-    _gauge("live_runs", "Runs that have not ended, by agent and state.", _live, "agent", "state"),
-    _gauge(
-        "host_runs",
-        "Live runs by host: placed, or waiting for a node. Only if hosts are configured.",
-        _on_hosts,
-        "host",
-        "state",
-    ),
-    _gauge("host_up", "1 if the host's engine answers and refuses nothing, else 0.", _hosts_up, "host"),
-    _gauge(
-        "slots",
-        "Maximum number of concurrent runs, without those on remote agents.",
-        lambda measured: _one(measured.slots),
-    ),
-    _gauge(
-        "remote_slots",
-        "Maximum number of concurrent runs on remote agents.",
-        lambda measured: _one(measured.remote_slots),
-    ),
-    _gauge(
-        "agent_slots",
-        "Maximum number of concurrent runs of an agent.",
-        lambda measured: [((agent.name,), agent.max_concurrent) for agent in measured.agents],
-        "agent",
-    ),
-    _gauge(
-        "agent_able",
-        "1 for an agent whose program can be used, 0 for one whose program cannot.",
-        lambda measured: [((agent.name,), int(agent.problem is None)) for agent in measured.agents],
-        "agent",
-    ),
-    _gauge(
-        "agent_held_until_timestamp_seconds",
-        "When each hold in force ends (Unix time); +Inf: when it is released.",
-        _holds,
-        "agent",
-        "reason",
-    ),
-    _gauge(
-        "window_used_ratio",
-        "Used share of each window, as last reported by its account, until the window resets; absent without a report.",
-        lambda measured: [(labels, use.used) for labels, use in sorted(measured.windows.items())],
-        "kind",
-        "account",
-        "window",
-    ),
-    _gauge(
-        "window_reset_timestamp_seconds",
-        "When each of these windows resets (Unix time).",
-        lambda measured: [(labels, use.resets_at / SECOND_MS) for labels, use in sorted(measured.windows.items())],
-        "kind",
-        "account",
-        "window",
-    ),
-    _counter(
-        "runs_total",
-        "Ended runs, by agent, status and reason code; the reason is empty if there is none.",
-        _runs,
-        "agent",
-        "status",
-        "reason",
-    ),
-    _counter(
-        "revoked_runs_total", "Runs that were given up before they started; they cost nothing.", _revoked, "agent"
-    ),
-    _histogram("run_duration_seconds", "How long ended runs took, checks included.", _durations, "agent", "status"),
-    _counter("tokens_total", "Tokens of ended runs, as far as agents report them.", _tokens, "agent", "direction"),
-    _counter(
-        "cost_dollars_total",
-        "Cost of ended runs in US dollars, as reported by agents or by configured prices.",
-        _cost,
-        "agent",
-    ),
-    _counter(
-        "classifications_total",
-        "Classifications of how strong a model a task needs, by where the answer came from.",
-        _answers,
-        "source",
-    ),
-    _counter("classifier_fallbacks_total", "Times the classifier gave no usable answer.", _fallbacks, "cause"),
-    _histogram(
-        "tick_duration_seconds",
-        "How long the scheduler's completed ticks took, since the daemon's start.",
-        lambda measured: {(): measured.ticks.durations},
-    ),
-    _counter(
-        "failed_ticks_total",
-        "Ticks that failed, since the daemon's start.",
-        lambda measured: _one(measured.ticks.failed),
-    ),
-    _gauge(
-        "last_tick_timestamp_seconds",
-        "When the last tick was completed (Unix time). Ticks come at least every five seconds.",
-        lambda measured: _one((measured.ticks.completed_ms or 0) / SECOND_MS),
-    ),
-    _gauge(
-        "unserved_request_timestamp_seconds",
-        "When the oldest request to cancel or restart was made that the last tick did not act on (Unix time); "
-        "0: there is none.",
-        lambda measured: _one((measured.ticks.unserved_ms or 0) / SECOND_MS),
-    ),
-    _gauge(
-        "failing_items",
-        "Tasks, runs and directories for which something keeps failing while everything else carries on, by what is "
-        "being done for them.",
-        lambda measured: [((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Activity],
-        "doing",
-    ),
-    _histogram(
-        "store_write_seconds",
-        "Time from requesting a write until it was durable, including its wait in the queue, since the daemon's start.",
-        lambda measured: {(): measured.writes},
-    ),
-    _gauge(
-        "store_pending_writes",
-        "Writes that wait in the queue.",
-        lambda measured: _one(measured.writes_pending),
-    ),
-    _gauge("inbox_refused_files", "Refused files in the inbox.", lambda measured: _one(measured.refused_files)),
-    _gauge(
-        "disk_free_bytes",
-        "Free space on the disk of the state folder.",
-        lambda measured: _one(measured.free_bytes),
-    ),
-    _gauge(
-        "disk_reserve_bytes",
-        "`limits.min_free`: below it, nothing starts.",
-        lambda measured: _one(measured.least_free_bytes),
-    ),
-)
+_VALUES: Mapping[str, Callable[[Measured], Iterable[Labelled]]] = {
+    "build_info": lambda measured: [((__version__, platform.python_version(), measured.database), 1)],
+    "check_ok": lambda measured: [((name,), int(ok)) for name, ok in sorted(measured.checks.items())],
+    "tasks": _tasks,
+    "pending_tasks": _waits,
+    "live_runs": _live,
+    "host_runs": _on_hosts,
+    "host_up": _hosts_up,
+    "slots": lambda measured: _one(measured.slots),
+    "remote_slots": lambda measured: _one(measured.remote_slots),
+    "agent_slots": lambda measured: [((agent.name,), agent.max_concurrent) for agent in measured.agents],
+    "agent_able": lambda measured: [((agent.name,), int(agent.problem is None)) for agent in measured.agents],
+    "agent_held_until_timestamp_seconds": _holds,
+    "window_used_ratio": lambda measured: [(labels, use.used) for labels, use in sorted(measured.windows.items())],
+    "window_reset_timestamp_seconds": lambda measured: [
+        (labels, use.resets_at / SECOND_MS) for labels, use in sorted(measured.windows.items())
+    ],
+    "runs_total": _runs,
+    "revoked_runs_total": _revoked,
+    "tokens_total": _tokens,
+    "cost_dollars_total": _cost,
+    "classifications_total": _answers,
+    "classifier_fallbacks_total": _fallbacks,
+    "failed_ticks_total": lambda measured: _one(measured.ticks.failed),
+    "last_tick_timestamp_seconds": lambda measured: _one((measured.ticks.completed_ms or 0) / SECOND_MS),
+    "unserved_request_timestamp_seconds": lambda measured: _one((measured.ticks.unserved_ms or 0) / SECOND_MS),
+    "failing_items": lambda measured: [
+        ((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Activity
+    ],
+    "store_pending_writes": lambda measured: _one(measured.writes_pending),
+    "inbox_refused_files": lambda measured: _one(measured.refused_files),
+    "disk_free_bytes": lambda measured: _one(measured.free_bytes),
+    "disk_reserve_bytes": lambda measured: _one(measured.least_free_bytes),
+}
+_HISTOGRAMS: Mapping[str, Callable[[Measured], Mapping[tuple[str, ...], Histogram]]] = {
+    "run_duration_seconds": _durations,
+    "tick_duration_seconds": lambda measured: {(): measured.ticks.durations},
+    "store_write_seconds": lambda measured: {(): measured.writes},
+}
 
 
+def _families() -> Iterator[Family]:
+    for name, said in toml_data("claudomator_py.api", "metrics.toml").items():
+        computed = {"histograms": _HISTOGRAMS[name]} if name in _HISTOGRAMS else {"values": _VALUES[name]}
+        yield Family(PREFIX + name, said["kind"], said["help"], tuple(said.get("labels", ())), **computed)
+
+
+FAMILIES = tuple(_families())
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 

@@ -22,82 +22,7 @@ from claudomator_py.cli.units import (
     unreachable_program,
 )
 
-REACH = """\
-# How far runs may act whose task sets neither `reach` nor `permissions`: within it they fetch and install, and ask
-# before they push to main, publish, deploy, send, or delete what is not theirs. At night nobody watches them.
-reach: network                     # or tree, publish, any
-"""
-
-CONFIG = """\
-# Claudomator's configuration. Every key is optional; commented-out lines show the defaults.
-# Relative paths are relative to this file. `claudomator doctor` checks it.
-
-# Folders that are watched for task files.
-inbox:
-  paths: [tasks]
-  # after_accept: keep             # or move: into a subfolder, once accepted
-
-# Where the daemon keeps its database, its runs and the operator's token.
-state_dir: .claudomator
-
-# Tasks may work only below these folders; without any, anywhere except here and in the state folder.
-# workdir_roots: [~/src]
-
-@REACH@
-# http: {listen: 127.0.0.1:8484}
-
-# concurrency: {total: 4, per_workdir: 1}
-
-# Without this, the agents found on PATH are used.
-# agents:
-#   claude:
-#     max_concurrent: 2
-#     models: {fast: haiku, balanced: sonnet, powerful: opus}
-#     default_tier: balanced
-#   lint: {kind: command, command: [make, lint]}    # runs when a task names it
-@FOUND@
-# balancing: {type_hint: prefer, prefer_wait: 2m, when_all_limited: wait, near_limit: tie_break}
-
-# limits: {output_cap: 256MiB, grace: 10s, min_free: 512MiB}
-""".replace("@REACH@", REACH)
-
-SERVICE_CONFIG = """\
-# Claudomator's configuration. Every key is optional; commented-out lines show the defaults.
-# `claudomator doctor` checks it. SIGHUP (systemctl reload) applies changes, except to state_dir, database, http, log,
-# telemetry and learning.
-
-# Folders that are watched for task files.
-inbox:
-  paths: [@INBOX@]
-
-# Where the daemon keeps its database, its runs and the operator's token.
-state_dir: @STATE@
-
-# Tasks may work only below these folders; without any, anywhere except in the inbox and in the state folder.
-# workdir_roots: [~/src]
-
-# Without this, the agents found on PATH are used.
-# agents:
-#   claude: {max_concurrent: 2, pass_env: [ANTHROPIC_API_KEY]}
-
-@REACH@
-# What happens to live runs when the daemon is stopped: they keep running, or the daemon waits for them to finish.
-# on_stop: leave                   # or drain
-""".replace("@REACH@", REACH)
-
-FIRST_TASK = """\
-# A first task. It runs once; after a change, it runs again. `claudomator validate --schema` lists all keys.
-name: hello
-instructions: |
-  Say hello in one sentence, then name the tools that you have here. Change nothing.
-agent: {tier: fast}
-timeout: 5m
-# working_dir: ~/src/my-project     # default: an empty folder of its own
-# check: [make test]                # commands that must all succeed
-tags: [sample]
-"""
-
-
+_SAMPLES = Path(__file__).with_name("samples")
 _TASKS = "tasks"
 _CONFIG = "claudomator.yaml"
 PRIVATE_UMASK = 0o077
@@ -187,13 +112,20 @@ def _found() -> str:
     return "".join(f"#   {agent.entry}    # {agent.title}, found on PATH\n" for agent in there)
 
 
+def _read(sample: str) -> str:
+    return (_SAMPLES / sample).read_text(encoding="utf-8")
+
+
 def _sample(directory: Path, prefix: Path, more: str = "") -> bool:
     """Return whether anything was written. more: the end of the configuration."""
     written = [
         path
         for path, content in (
-            (prefix / directory / _CONFIG, CONFIG.replace("@FOUND@", _found()) + (more and f"\n{more}")),
-            (prefix / directory / _TASKS / "hello.yaml", FIRST_TASK),
+            (
+                prefix / directory / _CONFIG,
+                _read("claudomator.yaml").replace("@FOUND@", _found()) + (more and f"\n{more}"),
+            ),
+            (prefix / directory / _TASKS / "hello.yaml", _read("hello.yaml")),
         )
         if _write_new(path, content)
     ]
@@ -255,7 +187,7 @@ def _service_config(manager: Manager) -> str:
     inbox, state = "~/claudomator-tasks", "~/.local/state/claudomator"
     if manager is Manager.SYSTEM:
         inbox, state = str(SYSTEM_HOME / "tasks"), str(SYSTEM_HOME / "state")
-    return SERVICE_CONFIG.replace("@INBOX@", inbox).replace("@STATE@", state)
+    return _read("service.yaml").replace("@INBOX@", inbox).replace("@STATE@", state)
 
 
 def _below(root: Path | None, path: Path) -> Path:
