@@ -113,7 +113,7 @@ def measure() -> None:
             "live runs": metric_rows.live_runs,
             "waiting": metric_rows.waiting,
             "queued": lambda connection: metric_rows.queued(connection, Taken()),
-            "lanes": lambda connection: queue.lanes(connection, Taken()),
+            "lanes": queue.all_lanes,
             "holds": lambda connection: hold_rows.in_force(connection, START_MS),
             "answers": metric_rows.answers,
         }

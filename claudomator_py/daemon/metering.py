@@ -19,7 +19,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.faults import Fault
 from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit
-from claudomator_py.scheduler.load import Taken, load_of
+from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.snapshot import AgentState, Snapshot
 from claudomator_py.store import metric_rows, queue, reads, spending_rows, task_rows
 from claudomator_py.store.database import Database, or_unavailable
@@ -158,7 +158,7 @@ class Meter:
         for reason, number in metric_rows.waiting(connection).items():
             waits[WaitCount("WAITING", reason, code=WAITS.get(reason, ""))] += number
         load = load_of(present)
-        lanes = queue.lanes(connection, Taken())
+        lanes = queue.all_lanes(connection)
         firsts = [task_id for lane in lanes for *_, task_id in queue.first(connection, lane, MAX_SAMPLES)]
         samples = queue.contents(connection, firsts)
         specs = [(task, task_rows.readable_spec(spec)) for task, spec in samples]

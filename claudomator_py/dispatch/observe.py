@@ -1,11 +1,11 @@
 """Reads the rows that a plan depends on into a snapshot, and plans."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from sqlalchemy import Connection
 
@@ -52,6 +52,8 @@ from claudomator_py.values import dataclass
 
 AHEAD = 2
 """Tasks per slot whose tier is asked for in advance."""
+LOOK = 8
+"""Tasks of a demand that are read in the queue's order at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +118,7 @@ class _LaneHead:
 
     def fits(self, taken: Taken) -> bool:
         """Return whether its directory and thread are free."""
-        task = self.task
-        placed = task.dir_key not in taken.dir_keys or task.id in taken.keepers
-        return placed and ((task.thread or task.id) not in taken.threads or task.id in taken.in_turn)
+        return taken.leaves(self.task.id, self.task.dir_key, self.task.thread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,62 @@ class _Context:
 
 
 _Planned = tuple[QueuedTask, Action]
+
+
+class _Front:
+    """The queue as far as it has been read: demands with which a task might start, and the lanes found so far.
+
+    As long as that starts something, tasks are read in the queue's order, a few at a time. If it does not, lanes are
+    read from the index, because behind a blocked task there may be thousands of its lane.
+    """
+
+    def __init__(self, connection: Connection, planner: Planner, paused: Set[str]) -> None:
+        """paused: tasks to leave out."""
+        self._connection = connection
+        self._planner = planner
+        self._paused = paused
+        known = queue.demands(connection, planner.exhausted_hints)
+        self._shut = {demand: shut for demand in known if (shut := planner.shut(demand)) is not None}
+        self._unread = dict.fromkeys(self._shut, queue.FRONT)
+        """Demands of which not all lanes are known, with the position up to which tasks have been read."""
+        self._lanes: set[str] = set()
+
+    def reaches(self, position: queue.Position | None) -> bool:
+        """Return whether tasks that have not been read may come before that position. None: the end of the queue."""
+        return bool(self._unread) and (position is None or position > min(self._unread.values()))
+
+    def next_tasks(self) -> list[str]:
+        """Read on in order. Return the tasks by which further lanes begin, among those that fit."""
+        found: list[queue.Place] = []
+        for demand, after in list(self._unread.items()):
+            places = queue.first_places(self._connection, demand, LOOK, after)
+            if len(places) < LOOK:
+                del self._unread[demand]
+            else:
+                self._unread[demand] = places[-1].position
+            shut = self._shut[demand]
+            found += [place for place in places if not shut.bars(place.tenant) and self._fits(place)]
+        begun: list[str] = []
+        for place in found:
+            if place.lane not in self._lanes:
+                self._lanes.add(place.lane)
+                begun.append(place.position[-1])
+        return begun
+
+    def _fits(self, place: queue.Place) -> bool:
+        *_, task_id = place.position
+        return task_id not in self._paused and self._planner.taken.leaves(task_id, place.dir_key, place.thread)
+
+    def other_lanes(self) -> set[str]:
+        """Return all lanes that are not known yet, of demands that have not been read to the end."""
+        taken = self._planner.taken
+        found = {
+            lane for demand in self._unread for lane in queue.lanes(self._connection, demand, taken, self._shut[demand])
+        }
+        self._unread.clear()
+        others = found - self._lanes
+        self._lanes |= others
+        return others
 
 
 def _preferring_until(verdict: Blocked) -> int | None:
@@ -197,20 +253,32 @@ class Observer:
 
         The lanes are merged in queue order, each from its first task whose directory and thread are free. When no agent
         can take that task, the lane is skipped until a start changes what is free; neither its other tasks nor tasks in
-        busy directories are examined. times: receives when tasks that wait for their preferred agent may use another.
+        busy directories are examined. Lanes are read as far as they are needed, see ``_Front``. times: receives when
+        tasks that wait for their preferred agent may use another.
         """
         paused, waited_ms = self._paused(connection), planner.now - rules.prefer_wait
-        # Do not ask about lanes that are skipped.
-        shut = replace(planner.shut, hints=frozenset()) if rules.classifier else planner.shut
-        lanes = set(queue.lanes(connection, planner.taken, shut))
-        heads = self._lane_heads(connection, lanes, planner, without=paused)
-        order = [(lane_head.position, lane) for lane, lane_head in heads.items()]
-        heapify(order)
+        front = _Front(connection, planner, paused)
+        heads: dict[str, _LaneHead] = {}
+        order: list[tuple[queue.Position, str]] = []
         blocked: set[str] = set()
         waited: dict[str, int] = {}
         to_ask = AHEAD * rules.total
-        known = {lane_head.task.eligibility for lane_head in heads.values() if lane_head.asked}
-        while heads and not planner.exhausted:
+        known: set[str] = set()
+        in_order = not rules.classifier  # or else what is known depends on all lanes
+        while not planner.exhausted:
+            if front.reaches(order[0][0] if order else None):
+                if in_order:
+                    read = self._as_heads(connection, queue.contents(connection, front.next_tasks()))
+                else:
+                    read = self._lane_heads(connection, front.other_lanes(), planner, without=paused)
+                heads |= read
+                known |= {lane_head.task.eligibility for lane_head in read.values() if lane_head.asked}
+                for name, other in read.items():
+                    heappush(order, (other.position, name))
+                in_order = False  # before another start
+                continue
+            if not order:
+                break
             position, lane = heappop(order)
             lane_head = heads.get(lane)
             if lane_head is None or lane_head.position != position:
@@ -224,6 +292,7 @@ class Observer:
                 again |= {name for name, other in heads.items() if not other.fits(taken)}
                 blocked.clear()
                 waited.clear()
+                in_order = not rules.classifier
             elif isinstance(verdict, Blocked) and (until := _preferring_until(verdict)) and lane not in waited:
                 waited[lane] = waited_ms
                 # Another task of the lane may have waited long enough, or will have sooner.
@@ -277,8 +346,12 @@ class Observer:
     ) -> dict[str, _LaneHead]:
         """Return the next task of each lane that has any left."""
         rows = queue.heads(connection, lanes, planner.taken, after=after, without=without, queued_by=queued_by or {})
-        context = self._context(connection, [task for task, _ in rows.values()])
-        return {lane: self._lane_head(task, spec, context) for lane, (task, spec) in rows.items()}
+        return self._as_heads(connection, rows.values())
+
+    def _as_heads(self, connection: Connection, rows: Collection[tuple[Task, queue.Content]]) -> dict[str, _LaneHead]:
+        """Return tasks, of which each is in another lane, by lane."""
+        context = self._context(connection, [task for task, _ in rows])
+        return {str(task.lane): self._lane_head(task, spec, context) for task, spec in rows}
 
     def _lane_head(self, task: Task, spec: queue.Content, context: "_Context") -> _LaneHead:
         item = item_of(Activity.START, task)
@@ -318,7 +391,7 @@ class Observer:
         Because answers cost money, only the next tasks are asked about. Lanes that wait for more than a slot do not
         count, nor do those of tenants that have used their share. without: tasks with an action already.
         """
-        firsts = {lane: queue.first(connection, lane, number) for lane in queue.lanes(connection, Taken())}
+        firsts = {lane: queue.first(connection, lane, number) for lane in queue.all_lanes(connection)}
         samples = queue.contents(connection, [positions[0][2] for positions in firsts.values()])
         context = self._context(connection, [task for task, _ in samples])
         heads = {str(task.lane): self._lane_head(task, spec, context) for task, spec in samples}

@@ -1,8 +1,6 @@
 """Decides whether a task may start now, and on which agent: hints, holds and slots around the balancer's choice."""
 
-import json
-from collections.abc import Iterable, Sequence, Set
-from functools import lru_cache
+from collections.abc import Sequence, Set
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
@@ -11,6 +9,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.wording import ConversationRef
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
+from claudomator_py.scheduler.demand import named_by
 from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.load import Load, all_closed
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
@@ -38,16 +37,6 @@ def open_to(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, 
     return tuple(agent for agent in agents if agent.specialist is None or head.constraints.names(agent.name))
 
 
-def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """Return the agents that ``agent.type`` refers to: the agent with that name, or else those of that kind.
-
-    Of a kind, only agents open to balancing if there are any: the others are chosen only by name.
-    """
-    by_name = tuple(agent for agent in agents if agent.name == agent_type)
-    of_kind = tuple(agent for agent in agents if agent.kind == agent_type)
-    return by_name or tuple(agent for agent in of_kind if agent.auto_select) or of_kind
-
-
 def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
     """Return the agents that the task's hint refers to; empty without a hint."""
     return named_by(head.agent_type, agents) if head.agent_type else ()
@@ -59,26 +48,15 @@ def exhausted_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str
     hints = set()
     for name in {name for agent in agents for name in (agent.name, agent.kind)}:
         meant = named_by(name, agents)
-        if all(_is_exhausted(agent, rules) for agent in meant):
+        if all(is_exhausted(agent, rules) for agent in meant):
             hints.add(hint_of(name, strict=True))
             if not any(agent.auto_select for agent in meant):
                 hints.add(hint_of(name, strict=False))
     return frozenset(hints)
 
 
-def names_in_lanes(agents: Iterable[AgentState]) -> frozenset[str]:
-    """Return every form in which one of these agents can be named in a lane's text: name or kind, JSON-escaped or
-    not."""
-    return _in_lanes(frozenset([name for agent in agents for name in (agent.name, agent.kind)]))
-
-
-@lru_cache(maxsize=64)
-def _in_lanes(names: frozenset[str]) -> frozenset[str]:
-    return frozenset(json.dumps(name, ensure_ascii=escaped) for name in names for escaped in (True, False))
-
-
-def _is_exhausted(agent: AgentState, rules: Rules) -> bool:
-    """True if no task can start on the agent. Ignores the task's demands, which could only rule out more agents."""
+def is_exhausted(agent: AgentState, rules: Rules) -> bool:
+    """Return whether no task can start on the agent. Ignores what tasks demand, which could only rule out more."""
     tried = rules.when_all_limited == "try" and agent.triable
     return agent.problem is not None or not agent.free or (agent.limited and not tried)
 

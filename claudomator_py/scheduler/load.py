@@ -7,6 +7,7 @@ from typing import Final
 
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.principal import OWN, tenant_named
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.wording import TaskRef
 from claudomator_py.scheduler.snapshot import AgentState, DayLeft, Kept, QueueHead, Rules, Snapshot
 from claudomator_py.values import dataclass
@@ -160,7 +161,7 @@ class Load:
         if kept and self.busy.get(head.dir_key, 0) + len(kept) >= rules.per_workdir:
             tasks = tuple(TaskRef(name=other.name, id=other.task_id) for other in kept)
             return blocked(BlockCode.KEPT, directory=head.dir_key, tasks=tasks, until=kept[0].until)
-        if (full := self.full_cap(head)) is not None:
+        if (full := self.full_cap(head.constraints)) is not None:
             return full
         if head.exclusive in self.threads or self.in_turn.get(head.exclusive, head.task_id) != head.task_id:
             return blocked(BlockCode.CONVERSATION)
@@ -185,9 +186,9 @@ class Load:
         """True if only tasks for which the directory is kept can start there. kept: number of those tasks."""
         return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
 
-    def full_cap(self, head: QueueHead) -> Blocked | None:
+    def full_cap(self, constraints: Constraints) -> Blocked | None:
         """Return the policy rule whose maximum of concurrent tasks is reached; None if another one may start."""
-        for cap in head.constraints.caps:
+        for cap in constraints.caps:
             if (active := self.capped.get(cap.rule, 0)) >= cap.most:
                 return blocked(BlockCode.RULE_FULL, rule=cap.rule, active=active, slots=cap.most)
         return None
@@ -208,6 +209,11 @@ class Taken:
     threads: frozenset[str] = frozenset()
     in_turn: frozenset[str] = frozenset()
 
+    def leaves(self, task_id: str, dir_key: str, thread: str | None) -> bool:
+        """Return whether a task can start there."""
+        placed = dir_key not in self.dir_keys or task_id in self.keepers
+        return placed and ((thread or task_id) not in self.threads or task_id in self.in_turn)
+
 
 def all_closed(agents: Sequence[AgentState]) -> Blocked | None:
     """Return why the task in question gets no slot on any of these agents, if the reason is the same for all; None if
@@ -218,26 +224,15 @@ def all_closed(agents: Sequence[AgentState]) -> Blocked | None:
 
 @dataclass(frozen=True, slots=True)
 class Shut:
-    """What cannot start now whatever else a task asks for, so that many lanes are skipped at once."""
+    """Tenants whose tasks with a certain demand cannot start now."""
 
-    hints: frozenset[str] = frozenset()
-    """See ``admission.exhausted_hints``."""
     tenants: frozenset[str] = frozenset()
-    """Tenants that get no further slot on any agent."""
     newcomers: bool = False
-    """True if no tenant except the operator gets a slot."""
-    by_name: frozenset[str] = frozenset()
-    """Tenants for which the only free agents are those a task must name."""
-    newcomers_by_name: bool = False
-    """True if that applies to every tenant except the operator."""
-    names: frozenset[str] = frozenset()
-    """The names of those agents, as they appear in a lane."""
+    """True if it applies to all tenants except the operator."""
 
-    def leaves_out(self, tenant: str, lane: str) -> bool:
-        """Return whether nothing in the lane can start because it names no free agent. Every way to name an agent is in
-        the lane's text: what the task asks for, its constraints and the conversation it continues."""
-        named_only = tenant in self.by_name or (self.newcomers_by_name and tenant != OWN)
-        return named_only and not any(name in lane for name in self.names)
+    def bars(self, tenant: str) -> bool:
+        """Return whether that tenant is one of them."""
+        return tenant in self.tenants or (self.newcomers and tenant != OWN)
 
 
 NOTHING_SHUT: Final = Shut()

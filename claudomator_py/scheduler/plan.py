@@ -7,8 +7,9 @@ from typing import Any
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.principal import OWN
-from claudomator_py.scheduler.admission import admit, decide, exhausted_hints, hinted_by, names_in_lanes, open_to
+from claudomator_py.scheduler.admission import admit, decide, exhausted_hints, hinted_by, is_exhausted, open_to
 from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.demand import Demand, constraints_of, may_be_met
 from claudomator_py.scheduler.load import NEWCOMER, SHARES, Shut, Taken, load_of
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Rules, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
@@ -104,6 +105,7 @@ class Planner:
         self._agents = {agent.name: agent for agent in snapshot.agents}
         self._load = load_of(snapshot)
         self._taken: Taken | None = None
+        self._usable_by: Mapping[str, Sequence[AgentState]] | None = None
 
     @property
     def exhausted(self) -> bool:
@@ -113,25 +115,36 @@ class Planner:
         return load.disk_low or load.drained or spent or not load.has_slot(OWN, self._agents.values(), self._rules)
 
     @property
-    def shut(self) -> Shut:
-        """What currently cannot start for any task."""
-        load, rules = self._load, self._rules
-        tenants = load.here.tenants.keys() | load.remote.tenants.keys()
-        free = {
-            tenant: [agent for agent in self._seen_by(tenant) if agent.free] for tenant in (*tenants, NEWCOMER, OWN)
-        }
-        shut = {tenant for tenant, agents in free.items() if not agents}
-        by_name = {
-            tenant for tenant, agents in free.items() if agents and not any(agent.auto_select for agent in agents)
-        }
-        return Shut(
-            exhausted_hints(self._seen_by(OWN), rules),
-            frozenset(shut - {NEWCOMER}),
-            NEWCOMER in shut,
-            frozenset(by_name - {NEWCOMER}),
-            NEWCOMER in by_name,
-            names_in_lanes(free[OWN]) if by_name else frozenset(),
-        )
+    def exhausted_hints(self) -> frozenset[str]:
+        """Hints with which no task of anybody can start; see ``admission.exhausted_hints``. Empty if tiers are asked
+        for, as tasks are asked about while they wait for an agent."""
+        return frozenset() if self._rules.classifier else exhausted_hints(self._seen_by(OWN), self._rules)
+
+    def shut(self, demand: Demand) -> Shut | None:
+        """Return for whom no task with that demand can start now; None if for nobody one can."""
+        if not self._rules.classifier and self._load.full_cap(constraints_of(demand)) is not None:
+            return None
+        agents = tuple(self._agents.values())
+        met = {tenant: self._is_met(demand, usable, agents) for tenant, usable in self._usable.items()}
+        if not met[OWN]:
+            return None
+        return Shut(frozenset(tenant for tenant, is_met in met.items() if not is_met) - {NEWCOMER}, not met[NEWCOMER])
+
+    def _is_met(self, demand: Demand, usable: Sequence[AgentState], agents: Sequence[AgentState]) -> bool:
+        """Return whether a task with the demand might start, or have its tier asked for."""
+        asked = self._rules.classifier and any(agent.auto_select for agent in usable)
+        return asked or may_be_met(demand, usable, agents)
+
+    @property
+    def _usable(self) -> Mapping[str, Sequence[AgentState]]:
+        """Agents on which a task might start, by tenant that has live runs, for a newcomer and for the operator."""
+        if self._usable_by is None:
+            tenants = (*self._load.here.tenants, *self._load.remote.tenants, NEWCOMER, OWN)
+            self._usable_by = {tenant: tuple(filter(self._is_usable, self._seen_by(tenant))) for tenant in tenants}
+        return self._usable_by
+
+    def _is_usable(self, agent: AgentState) -> bool:
+        return agent.free if self._rules.classifier else not is_exhausted(agent, self._rules)
 
     @property
     def slots_used(self) -> bool:
@@ -160,7 +173,9 @@ class Planner:
 
     def decide(self, head: QueueHead) -> DecisionRecord | Blocked:
         """Return the decision for the head regardless of its directory, and so for its whole lane. Takes no slots."""
-        return self._load.full_cap(head) or decide(head, tuple(self._agents.values()), self._rules, self._load.now)
+        return self._load.full_cap(head.constraints) or decide(
+            head, tuple(self._agents.values()), self._rules, self._load.now
+        )
 
     def consider(self, head: QueueHead) -> StartRun | Blocked:
         """Decide on the next head, and take the slots it uses."""
@@ -174,7 +189,7 @@ class Planner:
         begun = self._agents[verdict.agent]
         self._agents[verdict.agent] = begun.model_copy(update={"active": begun.active + 1})
         self._load = self._load.having_begun(head, self._rules, remote=chosen.remote)
-        self._taken = None
+        self._taken = self._usable_by = None
         return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:

@@ -405,7 +405,7 @@ CREATE TABLE task (
 	parent_run VARCHAR,
 	constraints VARCHAR,
 	created_ms BIGINT NOT NULL,
-	updated_ms BIGINT NOT NULL, context VARCHAR, tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END), lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')),
+	updated_ms BIGINT NOT NULL, context VARCHAR, tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END), lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')), demand VARCHAR GENERATED ALWAYS AS (CASE WHEN length(constraints) > 500 THEN '-' ELSE coalesce(constraints, '') END),
 	CONSTRAINT pk_task PRIMARY KEY (id)
 );
 CREATE TABLE task_dependency (
@@ -476,6 +476,7 @@ CREATE INDEX ix_specialist_skill ON specialist_skill (specialist_id);
 CREATE INDEX ix_task_begun ON task (state, reason, thread, rank_ms, created_ms, id, seq) WHERE seq > 0;
 CREATE INDEX ix_task_context ON task (creator, context, created_ms, id) WHERE context IS NOT NULL;
 CREATE INDEX ix_task_created ON task (created_ms, id);
+CREATE INDEX ix_task_demand ON task (state, hint, demand, rank_ms, created_ms, id) WHERE state = 'QUEUED';
 CREATE INDEX ix_task_due ON task (state, until_ms) WHERE state = 'WAITING';
 CREATE INDEX ix_task_ended ON task (state, updated_ms, id) WHERE state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED';
 CREATE INDEX ix_task_expiring ON task (state, until_ms) WHERE state = 'NEEDS_INPUT' AND until_ms IS NOT NULL;
@@ -485,7 +486,7 @@ CREATE INDEX ix_task_lane ON task (state, lane, rank_ms, created_ms, id, dir_key
 CREATE INDEX ix_task_name ON task (name, created_ms);
 CREATE INDEX ix_task_organisation ON task (organisation, created_ms, id) WHERE organisation IS NOT NULL;
 CREATE INDEX ix_task_parent ON task (parent_run) WHERE parent_run IS NOT NULL;
-CREATE INDEX ix_task_place ON task (state, tenant, hint, lane, dir_key, id) WHERE state = 'QUEUED';
+CREATE INDEX ix_task_place ON task (state, hint, demand, tenant, lane, dir_key, id) WHERE state = 'QUEUED';
 CREATE INDEX ix_task_running ON task (id) WHERE state = 'RUNNING';
 CREATE INDEX ix_task_specialist ON task (specialist, created_ms, id) WHERE specialist IS NOT NULL;
 CREATE INDEX ix_task_state ON task (state, created_ms, id);
@@ -512,4 +513,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0021_settled_branches');
+INSERT INTO alembic_version (version_num) VALUES ('0022_demands');

@@ -1,12 +1,14 @@
 """The queue: lanes and their heads, due tasks, and the next time at which something is due."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
+    CTE,
     BindParameter,
+    Column,
     ColumnElement,
     Connection,
     Integer,
@@ -26,6 +28,7 @@ from sqlalchemy import (
 
 from claudomator_py.domain.principal import OWN
 from claudomator_py.domain.routing import Constraints
+from claudomator_py.scheduler.demand import Demand
 from claudomator_py.scheduler.load import NOTHING_SHUT, Shut, Taken
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
 from claudomator_py.store.hold_rows import NEXT_END
@@ -36,8 +39,20 @@ from claudomator_py.store.task_rows import task_from
 
 Position = tuple[int, int, str]
 """Rank, creation time and id: the queue's order."""
+FRONT: Final[Position] = (-(2**63), 0, "")
+"""Before all tasks."""
 Content = str
 """A spec as stored JSON, see ``task_rows.read_spec``."""
+
+
+class Place(NamedTuple):
+    """Where a queued task stands, and what it would use."""
+
+    position: Position
+    lane: str
+    tenant: str
+    dir_key: str
+    thread: str | None
 
 
 class NextTimes(NamedTuple):
@@ -65,45 +80,67 @@ _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
 _BATCH_SIZE = 500
 """Tasks fetched by one statement."""
 _ORDER = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
-_PLACE = (TASK.c.tenant, TASK.c.hint, TASK.c.lane, TASK.c.dir_key)
+_DEMANDED = (TASK.c.hint == bindparam("of_hint"), TASK.c.demand == bindparam("of_demand"))
 
 
 def _among(name: str) -> BindParameter[Sequence[str]]:
     return bindparam(name, expanding=True)
 
 
+def _following(order: Sequence[ColumnElement[Any]], *conditions: ColumnElement[bool]) -> ScalarSelect[str]:
+    """Select the id of the first matching queued task in that order."""
+    query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(*order).limit(1)
+    return query.correlate_except(TASK).scalar_subquery()
+
+
+def _stepping(
+    start: ColumnElement[str], columns: Sequence[Column[Any]], step: Callable[[CTE], ColumnElement[str]]
+) -> CTE:
+    """Return these columns of the task whose id is ``start``, and of each that ``step`` makes of the one before."""
+    place = select(TASK.c.id, *columns).where(TASK.c.id == start).cte("place", recursive=True)
+    arrived = TASK.alias("arrived")
+    further = (arrived.c[column.name] for column in columns)
+    return place.union_all(select(arrived.c.id, *further).join_from(place, arrived, arrived.c.id == step(place)))
+
+
+def _demands() -> Select[Any]:
+    """See ``demands``."""
+    order = (TASK.c.hint, TASK.c.demand, TASK.c.tenant)  # the order of one index: two begin with hint and demand
+
+    def step(place: CTE) -> ColumnElement[str]:
+        another = _following(order, TASK.c.hint == place.c.hint, TASK.c.demand > place.c.demand)
+        under_another = _following(order, TASK.c.hint > place.c.hint)
+        skipped = place.c.hint.in_(_among("hints"))
+        return case((skipped, under_another), else_=func.coalesce(another, under_another))
+
+    place = _stepping(_following(order), order[:2], step)
+    # NOT IN needs a parameter of its own, see ``Statement``.
+    return select(place.c.hint, place.c.demand).where(place.c.hint.not_in(_among("without_hints")))
+
+
 def _lanes() -> Select[Any]:
     """See ``lanes``."""
+    order = (TASK.c.tenant, TASK.c.lane, TASK.c.dir_key)
+    newcomers = bindparam("newcomers", type_=Integer) == 1
 
     def following(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
-        """Select the id of the first matching queued task by tenant, hint, lane and directory."""
-        query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(*_PLACE).limit(1)
-        return query.correlate_except(TASK).scalar_subquery()
+        return _following(order, *_DEMANDED, *conditions)
 
-    dir_keys, hints, tenants = _among("dir_keys"), _among("hints"), _among("tenants")
-    others = bindparam("newcomers", type_=Integer) == 1
-    start = case((others, following()), else_=following(TASK.c.tenant == OWN))
-    place = select(TASK.c.id, *_PLACE).where(TASK.c.id == start).cte("place", recursive=True)
-    theirs, here = TASK.c.tenant == place.c.tenant, TASK.c.hint == place.c.hint
-    in_lane = following(theirs, here, TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
-    in_another = following(theirs, here, TASK.c.lane > place.c.lane)
-    under_another = following(theirs, TASK.c.hint > place.c.hint)
-    of_another = case((others, following(TASK.c.tenant > place.c.tenant)))
-    step = case(
-        (place.c.tenant.in_(tenants), of_another),
-        (place.c.hint.in_(hints), func.coalesce(under_another, of_another)),
-        (place.c.dir_key.in_(dir_keys), func.coalesce(in_lane, in_another, under_another, of_another)),
-        else_=func.coalesce(in_another, under_another, of_another),
-    )
-    arrived = TASK.alias("arrived")
-    columns = (arrived.c[column.name] for column in _PLACE)
-    onward = select(arrived.c.id, *columns).join_from(place, arrived, arrived.c.id == step)
-    place = place.union_all(onward)
-    # NOT IN needs parameters of its own, see ``Statement``.
-    return select(place.c.lane, place.c.tenant).where(
-        place.c.dir_key.not_in(_among("without_dir_keys")),
-        place.c.hint.not_in(_among("without_hints")),
-        place.c.tenant.not_in(_among("without_tenants")),
+    def step(place: CTE) -> ColumnElement[str]:
+        theirs = TASK.c.tenant == place.c.tenant
+        in_lane = following(theirs, TASK.c.lane == place.c.lane, TASK.c.dir_key > place.c.dir_key)
+        in_another = following(theirs, TASK.c.lane > place.c.lane)
+        of_another = case((newcomers, following(TASK.c.tenant > place.c.tenant)))
+        return case(
+            (place.c.tenant.in_(_among("tenants")), of_another),
+            (place.c.dir_key.in_(_among("dir_keys")), func.coalesce(in_lane, in_another, of_another)),
+            else_=func.coalesce(in_another, of_another),
+        )
+
+    start = case((newcomers, following()), else_=following(TASK.c.tenant == OWN))
+    place = _stepping(start, order, step)
+    return select(place.c.lane).where(
+        place.c.dir_key.not_in(_among("without_dir_keys")), place.c.tenant.not_in(_among("without_tenants"))
     )
 
 
@@ -140,6 +177,7 @@ def _on_ended() -> Select[Any]:
 
 
 # Compiled once, as each tick runs nearly all of them.
+_DEMANDS = Statement(_demands())
 _LANES = Statement(_lanes())
 _IN_TURN = Statement(_in_turn())
 _ON_ENDED = Statement(_on_ended())
@@ -151,6 +189,12 @@ _HEADS = select(TASK.c.id).where(
     TASK.c.id.not_in(_among("without")),
 )
 _BEHIND = tuple_(*_ORDER) > tuple_(*(bindparam(f"after_{column.name}", type_=column.type) for column in _ORDER))
+_FIRST_PLACES = Statement(
+    select(*_ORDER, TASK.c.lane, TASK.c.tenant, TASK.c.dir_key, TASK.c.thread)
+    .where(_QUEUED, *_DEMANDED, _BEHIND)
+    .order_by(*_ORDER)
+    .limit(bindparam("most"))
+)
 _WAITED = TASK.c.updated_ms <= bindparam("queued_by")
 _HEAD = {
     (after, waited): Statement(
@@ -209,20 +253,45 @@ _WITH_INTENT = Statement(
 _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(_NOT_ENDED)).group_by(TASK.c.state)
 
 
-def lanes(connection: Connection, taken: Taken, shut: Shut = NOTHING_SHUT) -> list[str]:
-    """Return the queue's lanes that have a task whose directory is free. shut: tenants and hints to leave out.
+def demands(connection: Connection, without_hints: Collection[str] = ()) -> list[Demand]:
+    """Return what queued tasks demand. The query skips from demand to demand, so its cost grows with their number, not
+    with that of tasks, and skips all demands with a hint to leave out at once."""
+    hints = sorted(without_hints)
+    return [Demand(*row) for row in _DEMANDS.rows(connection, hints=hints, without_hints=hints)]
+
+
+def lanes(connection: Connection, demand: Demand, taken: Taken, shut: Shut = NOTHING_SHUT) -> set[str]:
+    """Return the lanes of that demand that have a task whose directory is free. shut: tenants to leave out.
 
     The query skips from lane to lane and, within a lane, from directory to directory up to the first free one. Its cost
     grows with the number of lanes and taken directories, not of tasks.
     """
-    given = {"dir_keys": sorted(taken.dir_keys), "hints": sorted(shut.hints), "tenants": sorted(shut.tenants)}
+    given = {"dir_keys": sorted(taken.dir_keys), "tenants": sorted(shut.tenants)}
     given |= {f"without_{name}": values for name, values in given.items()}
-    there = _LANES.rows(connection, newcomers=0 if shut.newcomers else 1, **given)
-    lanes = {lane for lane, tenant in there if not shut.leaves_out(tenant, lane)}
+    newcomers = 0 if shut.newcomers else 1
+    lanes = set(
+        _LANES.values(connection, newcomers=newcomers, of_hint=demand.hint, of_demand=demand.constraints, **given)
+    )
     if taken.keepers:
-        keeping = select(TASK.c.lane).where(_QUEUED, TASK.c.id.in_(sorted(taken.keepers)))
+        kept_for = TASK.c.id.in_(sorted(taken.keepers))
+        keeping = select(TASK.c.lane).where(
+            _QUEUED, kept_for, TASK.c.hint == demand.hint, TASK.c.demand == demand.constraints
+        )
         lanes.update(connection.execute(keeping).scalars())
-    return sorted(lanes)
+    return lanes
+
+
+def all_lanes(connection: Connection) -> list[str]:
+    """Return all lanes of the queue."""
+    found = (lanes(connection, demand, Taken()) for demand in demands(connection))
+    return sorted(lane for those in found for lane in those)
+
+
+def first_places(connection: Connection, demand: Demand, limit: int, after: Position) -> list[Place]:
+    """Return where the first queued tasks with that demand behind the position would work, in the queue's order."""
+    behind = {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
+    given = {"of_hint": demand.hint, "of_demand": demand.constraints, **behind}
+    return [Place(row[:3], *row[3:]) for row in _FIRST_PLACES.rows(connection, most=limit, **given)]
 
 
 def heads(

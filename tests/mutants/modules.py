@@ -9,6 +9,7 @@ MODULES = {
     "scheduler/plan.py": [_SCHEDULER],
     "scheduler/admission.py": [_SCHEDULER],
     "scheduler/load.py": [_SCHEDULER],
+    "scheduler/demand.py": [_SCHEDULER],
     "scheduler/snapshot.py": [_SCHEDULER],
     "scheduler/tiers.py": [_SCHEDULER],
     "scheduler/classification.py": [f"{_SCHEDULER}/test_tier.py", f"{_SCHEDULER}/test_tiers.py"],
@@ -237,7 +238,7 @@ EQUIVALENT = {
         "a row has the columns that were asked for"
     ),
     "store/queue.py: recursive=True -> False: "
-    'place = select(TASK.c.id, *_PLACE).where(TASK.c.id == start).cte("place", recursive=True)': (
+    'place = select(TASK.c.id, *columns).where(TASK.c.id == start).cte("place", recursive=True)': (
         "SQLite needs no word for it; PostgreSQL does"
     ),
     "store/queue.py: the condition is True: if taken.keepers:": "of no keepers no lane is opened; it saves a look",

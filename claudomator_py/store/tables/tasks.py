@@ -24,6 +24,12 @@ _DECIDING = ("tier", "asked_tier", "failed_on", "failed_for", "constraints")
 LANE = " || ".join(("eligibility", *(f"'|' || coalesce({column}, '')" for column in _DECIDING)))
 LANE += f" || coalesce(nullif('|' || {TENANT}, '|'), '')"
 _IN_ORDER = ("rank_ms", "created_ms", "id")
+MAX_DEMAND = 500
+DEMAND = f"CASE WHEN length(constraints) > {MAX_DEMAND} THEN '-' ELSE coalesce(constraints, '') END"
+"""The SQL for the constraints as part of a demand. Longer ones do not stand in an index twice, as PostgreSQL limits the
+size of its rows: tasks with these are looked at lane by lane."""
+_DEMANDED = ("hint", "demand")
+_QUEUED = "state = 'QUEUED'"
 SETTLED = "kind IN ('merged', 'discarded')"
 """Events about settled branches, few among very many."""
 ENDED = "state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED'"
@@ -35,8 +41,9 @@ class Task(Row):
     __tablename__ = "task"
     __table_args__ = (
         # The state comes first, although it is constant: otherwise SQLite prefers the index on the state.
-        partial_index("ix_task_lane", "state", "lane", *_IN_ORDER, "dir_key", "thread", where="state = 'QUEUED'"),
-        partial_index("ix_task_place", "state", "tenant", "hint", "lane", "dir_key", "id", where="state = 'QUEUED'"),
+        partial_index("ix_task_lane", "state", "lane", *_IN_ORDER, "dir_key", "thread", where=_QUEUED),
+        partial_index("ix_task_place", "state", *_DEMANDED, "tenant", "lane", "dir_key", "id", where=_QUEUED),
+        partial_index("ix_task_demand", "state", *_DEMANDED, *_IN_ORDER, where=_QUEUED),
         # Covers the query: otherwise SQLite may prefer the index on the state, and read every queued task.
         partial_index("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, "seq", where="seq > 0"),
         partial_index("ix_task_due", "state", "until_ms", where="state = 'WAITING'"),
@@ -94,6 +101,8 @@ class Task(Row):
     lane: str | None = Field(default=None, sa_column=Column(String, Computed(LANE)))
     """Eligibility, tiers, failed model, constraints and tenant as one text. The same limits and slots block all tasks
     of a lane, whatever their directories."""
+    demand: str | None = Field(default=None, sa_column=Column(String, Computed(DEMAND)))
+    """The constraints, empty without any, see ``scheduler.demand``; the same for all tasks of a lane."""
     dir_key: str
     """The directory that one run at a time may use; empty for a scratch folder."""
     tier: str | None = None

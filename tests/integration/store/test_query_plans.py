@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import TaskFilter
+from claudomator_py.scheduler.demand import Demand
 from claudomator_py.scheduler.load import Shut, Taken
 from claudomator_py.store import events, metric_rows, pruning, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
@@ -18,7 +19,8 @@ from claudomator_py.store.schema import begin
 from tests.databases import listening, open_migrated
 
 TAKEN = Taken(frozenset({"/a", "/b"}), frozenset({"keeper"}), frozenset({"thread"}), frozenset({"first"}))
-SHUT = Shut(frozenset({"hint"}), frozenset({"org:acme"}))
+SHUT = Shut(frozenset({"org:acme"}))
+DEMAND = Demand("hint", "{}")
 
 FIGURES = reads.StatusFigures(dict.fromkeys(get_args(StateName), 1), 1, {"lost": 1})
 
@@ -42,25 +44,33 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "what was spent on a day": (lambda found: spending_rows.by_agent(found, 1, 2), "COVERING INDEX ix_run_spent"),
     "what a task has spent": (lambda found: spending_rows.of_task(found, "a"), "INDEX ix_run_task"),
     "windows of an account": (lambda found: spending_rows.windows(found, "a", "b"), "INDEX ix_run_windows"),
-    "lanes": (
-        lambda found: queue.lanes(found, TAKEN, SHUT),
-        "INDEX ix_task_place (state=? AND tenant=? AND hint=? AND lane=? AND dir_key>?)",
-    ),
-    "the next lane": (
-        lambda found: queue.lanes(found, TAKEN, SHUT),
-        "INDEX ix_task_place (state=? AND tenant=? AND hint=? AND lane>?)",
+    "the next demand": (
+        lambda found: queue.demands(found, ["hint"]),
+        "INDEX ix_task_place (state=? AND hint=? AND demand>?)",
     ),
     "the next hint": (
-        lambda found: queue.lanes(found, TAKEN, SHUT),
-        "INDEX ix_task_place (state=? AND tenant=? AND hint>?)",
+        lambda found: queue.demands(found, ["hint"]),
+        "INDEX ix_task_place (state=? AND hint>?)",
+    ),
+    "the first of a demand": (
+        lambda found: queue.first_places(found, DEMAND, 3, (1, 2, "a")),
+        "INDEX ix_task_demand (state=? AND hint=? AND demand=? AND (rank_ms,created_ms,id)>(?,?,?))",
+    ),
+    "lanes": (
+        lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant=? AND lane=? AND dir_key>?)",
+    ),
+    "the next lane": (
+        lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant=? AND lane>?)",
     ),
     "the next tenant": (
-        lambda found: queue.lanes(found, TAKEN, SHUT),
-        "INDEX ix_task_place (state=? AND tenant>?)",
+        lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant>?)",
     ),
     "the operator's first lane": (
-        lambda found: queue.lanes(found, TAKEN, SHUT),
-        "INDEX ix_task_place (state=? AND tenant=?)",
+        lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
+        "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant=?)",
     ),
     "the head of a lane": (
         lambda found: queue.heads(found, ["lane"], TAKEN, after=(1, 2, "a"), without=["b"]),

@@ -122,6 +122,42 @@ def test_they_cost_what_a_few_cost(tmp_path: Path, scene: Callable[[World, int],
     assert many_steps < few_steps * 1.5 + 500
 
 
+def apart(world: World, name: str, number: int) -> None:
+    """So many tasks like that one, each in a lane and a folder of its own."""
+    world.database.write(lambda connection: multiply(connection, name, number, folders=True))
+    change = update(TASK).where(TASK.c.name.like(f"{name}%")).values(eligibility=TASK.c.eligibility + TASK.c.id)
+    world.database.write(lambda connection: connection.execute(change))
+
+
+def where_nobody_else_could_take_them(world: World, number: int) -> None:
+    """They may move to another agent, and all that they may move to are at their limits."""
+    for agent in ("claude", "codex"):
+        hold(world, agent=agent)
+    world.submit("held", working_dir="/srv/held", agent={"type": "claude"})
+    apart(world, "held", number)
+
+
+def where_all_could_start(world: World, number: int) -> None:
+    world.submit("ready", working_dir="/srv/ready", agent={"type": "claude"})
+    apart(world, "ready", number)
+
+
+@pytest.mark.parametrize("scene", [where_nobody_else_could_take_them, where_all_could_start])
+def test_lanes_cost_what_a_few_cost(tmp_path: Path, scene: Callable[[World, int], None]) -> None:
+    costs = []
+    for number in (20, MANY):
+        with open_migrated(tmp_path / str(number)) as database:
+            world = World(database)
+            scene(world, number)
+            costs.append(database.read(partial(cost, look=world.observer.observe)))
+            world.submit("urgent", priority="urgent", agent={"type": "lint"})
+            world.tick()
+            assert "urgent" in world.running()
+    (few_statements, few_steps), (many_statements, many_steps) = costs
+    assert many_statements == few_statements
+    assert many_steps < few_steps * 1.1
+
+
 def cost(connection: Connection, look: Callable[[Connection], Observation]) -> tuple[int, int]:
     """What a look costs: statements, and steps of the database's own machine, which no busy processor changes."""
     statements: list[str] = []
@@ -150,7 +186,7 @@ def test_a_lane_of_many_that_cannot_be_understood_stops_nobody(world: World) -> 
 
 def test_in_the_pause_after_their_faults_they_are_left_out_together(tmp_path: Path) -> None:
     statements = []
-    for number in (2, 20):
+    for number in (20, 100):
         with open_migrated(tmp_path / str(number)) as database:
             world = World(database)
             not_understood(world, number)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,10 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
+from claudomator_py.dispatch import observe
+from claudomator_py.dispatch.observe import LOOK
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import AgentBudget, DayBudget, day_of
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
+from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.scheduler.plan import Action, StartRun, plan
@@ -58,6 +62,22 @@ FIELDS = st.fixed_dictionaries(
     }
 )
 
+COLUMNS = st.fixed_dictionaries(
+    {
+        "organisation": st.sampled_from([None, None, "acme", "globex"]),
+        "constraints": st.sampled_from(
+            [
+                *(None, None, Constraints(), Constraints(agents=("lint", "second"))),
+                *(
+                    Constraints(excluded_agents=("claude",)),
+                    Constraints(one_of=(("codex",),)),
+                    Constraints(isolated=True),
+                ),
+            ]
+        ),
+    }
+)
+"""What routing and whoever created it left in a task's row."""
 FOR_NOBODY = "Zwölf Boxkämpfer jagen Viktor."
 """Nobody's card says anything of it."""
 
@@ -76,13 +96,21 @@ def everything(world: World) -> Snapshot:
     return world.database.read(read)
 
 
+def put(database: Database, name: str, columns: dict[str, Any], **values: Any) -> None:
+    """Write these columns of the task."""
+    constraints = columns["constraints"]
+    values |= columns | {"constraints": None if constraints is None else constraints.text}
+    change = TASK.update().where(TASK.c.name == name).values(**values)
+    database.write(partial(Connection.execute, statement=change))
+
+
 def started(actions: Sequence[Action]) -> list[tuple[str, str]]:
     return [(action.head.task_id, action.decision.agent) for action in actions if isinstance(action, StartRun)]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.lists(FIELDS, min_size=1, max_size=24),
+    st.lists(st.tuples(FIELDS, COLUMNS), min_size=1, max_size=24),
     st.sets(st.sampled_from(range(len(HELD)))),
     st.lists(st.sampled_from(range(len(ENDINGS))), min_size=1, max_size=4),
     st.integers(1, 8),
@@ -91,9 +119,11 @@ def started(actions: Sequence[Action]) -> list[tuple[str, str]]:
     st.integers(0, 3),
     st.sampled_from([0, 60_000]),
     st.booleans(),
+    st.sampled_from([1, 2, LOOK]),
+    st.sampled_from([None, 1, 2]),
 )
 def test_lanes_start_what_a_look_at_the_whole_queue_would(
-    contents: list[dict[str, object]],
+    contents: list[tuple[dict[str, object], dict[str, Any]]],
     held: set[int],
     endings: list[int],
     total: int,
@@ -102,28 +132,35 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
     ticks: int,
     prefer_wait: int,
     classifier: bool,
+    look: int,
+    share: int | None,
 ) -> None:
     """Nor would a look at what was stored of the tick start, or ask, anything else."""
     with (
         tempfile.TemporaryDirectory() as folder,
         open_migrated(Path(folder)) as database,
+        pytest.MonkeyPatch.context() as patch,
     ):
+        patch.setattr(observe, "LOOK", look)
         rules: dict[str, Any] = {
             "total": total,
             "per_workdir": per_workdir,
             "when_all_limited": when,
             "prefer_wait": prefer_wait,
             "classifier": classifier,
+            "per_organisation": share,
         }
         world = World(database, agents=AGENTS, **rules)
         tasks = [
             spec(f"t{number}", **{key: value for key, value in fields.items() if value is not None})
-            for number, fields in enumerate(contents)
+            for number, (fields, _) in enumerate(contents)
         ]
         queue(world, *tasks[::2])
         world.now_ms += 60_000
         if tasks[1::2]:
             assert world.take("/in/later.yaml", *tasks[1::2]) == []
+        for number, (_, columns) in enumerate(contents):
+            put(database, f"t{number}", columns)
         for _ in range(ticks):
             world.tick()
             for name, ending in zip(list(world.running())[::2], cycle(endings)):
@@ -137,6 +174,37 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
         assert plan(stored) == observed.actions
         assert [action.head for action in observed.actions] == list(observed.snapshot.heads)
         assert classifier or not observed.questions
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.tuples(FIELDS, COLUMNS), min_size=10, max_size=16),
+    st.sets(st.sampled_from(range(len(HELD))), max_size=2),
+    st.integers(2, 6),
+    st.sampled_from([1, 1, 2]),
+    st.randoms(use_true_random=False),
+)
+def test_so_do_lanes_that_are_read_a_few_tasks_at_a_time(
+    contents: list[tuple[dict[str, object], dict[str, Any]]], held: set[int], total: int, look: int, random: Random
+) -> None:
+    """Most of them in lanes of their own, in an order that is not that of the lanes."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_migrated(Path(folder)) as database,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(observe, "LOOK", look)
+        roomy = [agent.model_copy(update={"max_concurrent": 3}) for agent in AGENTS]
+        world = World(database, agents=roomy, total=total)
+        named = [{name: value for name, value in fields.items() if value is not None} for fields, _ in contents]
+        queue(world, *(spec(f"t{number}", **fields) for number, fields in enumerate(named)))
+        for number, (_, columns) in enumerate(contents):
+            put(database, f"t{number}", columns, rank_ms=random.randrange(100))
+        for bucket in held:
+            hold = Hold(HELD[bucket], Reason.RATE_LIMITED, world.now_ms + 1, Provenance.REPORTED, "words", START_MS)
+            database.write(partial(hold_rows.add, hold=hold, run_id=None))
+        observed = database.read(world.observer.observe)
+        assert started(observed.starts) == started(plan(everything(world)))
 
 
 def test_a_tick_decides_on_each_task_once_and_reads_its_content_once(

@@ -9,6 +9,8 @@ from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.demand import Demand
+from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Snapshot
@@ -42,6 +44,12 @@ def head(number: int, **changes: Any) -> QueueHead:
     """The task of that number in the queue."""
     usual: dict[str, Any] = {"version": 1, "lane": "", "dir_key": "", "rank": number, "created": number}
     return QueueHead(task_id=f"task-{number:03}", name=f"name-{number}", **(usual | changes))
+
+
+def demand_of(task: QueueHead) -> Demand:
+    """What the task demands, as its row has it."""
+    hint = "" if task.conversation is not None else hint_of(task.agent_type, strict=task.strict)
+    return Demand(hint, task.constraints.text)
 
 
 def snapshot(*agents: AgentState, heads: tuple[QueueHead, ...] = (), **changes: Any) -> Snapshot:

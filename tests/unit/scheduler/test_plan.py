@@ -39,7 +39,7 @@ def test_no_cap_is_ever_exceeded(seen: Snapshot) -> None:
 
 @given(snapshots())
 def test_nothing_starts_with_a_hint_that_is_shut(seen: Snapshot) -> None:
-    shut = Planner(seen).shut.hints
+    shut = Planner(seen).exhausted_hints
     event(f"{len(shut)} hints are shut")
     begun = [start.head for start in starts(seen) if start.head.conversation is None]
     assert shut.isdisjoint(hint_of(known.agent_type, strict=known.strict) for known in begun)

@@ -1,6 +1,5 @@
 """Slots are shared: nobody gets more than its share, the operator finds one, and none is left empty for nothing."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -12,16 +11,20 @@ from hypothesis import strategies as st
 from claudomator_py.domain.blocked import BlockCode, Why, blocked
 from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.principal import OWN, tenant_of
-from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.routing import Constraints, RuleCap
+from claudomator_py.scheduler.demand import Demand
+from claudomator_py.scheduler.lanes import hint_of
+from claudomator_py.scheduler.load import Shut
 from claudomator_py.scheduler.plan import Planner, StartRun
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Snapshot
-from tests.unit.scheduler.situations import agent, head, placed, snapshot, snapshots, starts
+from tests.unit.scheduler.situations import agent, demand_of, head, placed, snapshot, snapshots, starts
 
 BOUNDS: dict[str, Any] = {"total": 4, "per_organisation": 2, "remote": 4, "remote_per_organisation": 2}
 ACME, GLOBEX, ANN = "org:acme", "org:globex", "by:ann"
 CLAUDE = agent("claude", max_concurrent=90)
 SHOP = agent("shop", kind="a2a", max_concurrent=90, auto_select=False, remote=True)
 BARN = agent("hub:barn", kind="hub", max_concurrent=90, auto_select=False, remote=True, specialist="barn")
+ANY = Demand(hint_of(None, strict=False), "")
 AT_BARN = Constraints(agents=("hub:barn",))
 
 
@@ -168,13 +171,28 @@ def test_one_agent_that_is_full_and_one_without_a_slot_are_both_named() -> None:
 # --- what is left out whole -----------------------------------------------------------------------------------------
 
 
-def test_tenants_that_get_no_slot_anywhere_are_left_out() -> None:
-    shut = Planner(snapshot(CLAUDE, tenants={ACME: 2, GLOBEX: 0}, live=2, **BOUNDS)).shut
-    assert (set(shut.tenants), shut.newcomers) == ({ACME}, False)
-    shut = Planner(snapshot(CLAUDE, tenants={ACME: 2, GLOBEX: 1}, live=3, **BOUNDS)).shut
-    assert (set(shut.tenants), shut.newcomers) == ({ACME, GLOBEX}, True)
-    shut = Planner(snapshot(CLAUDE, SHOP, tenants={ACME: 2, GLOBEX: 1}, live=3, **BOUNDS)).shut
-    assert (set(shut.tenants), shut.newcomers) == (set(), False), "they may have a remote run"
+def shut(*agents: AgentState, demand: Demand = ANY, **changes: Any) -> Shut | None:
+    return Planner(snapshot(*agents, **{**BOUNDS, **changes})).shut(demand)
+
+
+def test_tenants_that_get_no_slot_are_left_out() -> None:
+    assert shut(CLAUDE, tenants={ACME: 2, GLOBEX: 0}, live=2) == Shut(frozenset({ACME}))
+    assert shut(CLAUDE, tenants={ACME: 2, GLOBEX: 1}, live=3) == Shut(frozenset({ACME, GLOBEX}), newcomers=True)
+    remote = Demand(hint_of("shop", strict=True), "")
+    with_shop = {"tenants": {ACME: 2, GLOBEX: 1}, "live": 3}
+    assert shut(CLAUDE, SHOP, demand=remote, **with_shop) == Shut(), "they may have a remote run"
+    assert shut(CLAUDE, SHOP, **with_shop) == Shut(frozenset({ACME, GLOBEX}), newcomers=True), "but none here"
+    assert shut(CLAUDE, SHOP, demand=remote, **with_shop, remote_live=2, remote_tenants={ACME: 2}) == Shut(
+        frozenset({ACME})
+    )
+
+
+def test_who_is_left_out_is_known_anew_after_a_start() -> None:
+    planner = Planner(snapshot(CLAUDE, **BOUNDS))
+    assert planner.shut(ANY) == Shut()
+    for number in range(2):
+        assert isinstance(planner.consider(head(number, tenant=ACME)), StartRun)
+    assert planner.shut(ANY) == Shut(frozenset({ACME}))
 
 
 @st.composite
@@ -271,39 +289,34 @@ def _room(in_use: Counter[str], tenant: str, total: int | None, share: int | Non
     return tenant == OWN or (in_use[tenant] < share and theirs < max(1, total - 1))
 
 
-@given(shared())
-def test_nothing_of_a_tenant_that_is_left_out_would_start(seen: Snapshot) -> None:
-    shut = Planner(seen).shut
-    event(f"{len(shut.tenants)} tenants are left out")
-    found = {start.head.tenant for start in starts(seen)}
-    assert found.isdisjoint(shut.tenants)
-    assert not shut.newcomers or found <= {OWN}
+@st.composite
+def constrained(draw: st.DrawFn) -> Snapshot:
+    """A queue of tasks that were routed, some under rules that limit how many run."""
+    seen, caps = draw(snapshots()), (RuleCap(rule="few", most=1),)
+    heads = [
+        known.model_copy(
+            update={
+                "constraints": Constraints(
+                    agents=draw(st.sampled_from([(), (), ("a", "codex"), ("b",)])),
+                    one_of=draw(st.sampled_from([(), (("claude", "c"),)])),
+                    excluded_agents=draw(st.sampled_from([(), ("command",), ("a",)])),
+                    caps=draw(st.sampled_from([(), caps])),
+                )
+            }
+        )
+        for known in seen.heads
+    ]
+    return seen.model_copy(update={"heads": tuple(heads), "capped": {"few": draw(st.integers(0, 1))}})
 
 
-def _lane(task: QueueHead) -> str:
-    """What a lane's text has of it."""
-    talk = task.conversation
-    held = [] if talk is None else [talk.agent, talk.kind]
-    asked = [task.agent_type, task.strict, task.tier, task.model, {"conversation": held}]
-    return f"{json.dumps(asked)}|{task.constraints.text}"
-
-
-@given(shared() | snapshots())
-def test_no_task_starts_whose_lane_is_left_out(seen: Snapshot) -> None:
-    shut = Planner(seen).shut
-    left_out = [task for task in seen.heads if shut.leaves_out(task.tenant, _lane(task))]
+@given(shared() | snapshots() | constrained(), st.booleans())
+def test_nothing_starts_that_is_left_out(seen: Snapshot, classifier: bool) -> None:
+    seen = seen.model_copy(update={"rules": seen.rules.model_copy(update={"classifier": classifier})})
+    planner = Planner(seen)
+    found = {task.task_id: planner.shut(demand_of(task)) for task in seen.heads}
+    left_out = {task.task_id for task in seen.heads if (shut := found[task.task_id]) is None or shut.bars(task.tenant)}
     event(f"{len(left_out)} are left out")
-    assert {task.task_id for task in left_out}.isdisjoint(start.head.task_id for start in starts(seen))
-
-
-@pytest.mark.parametrize("name", ["shop", "hub:größe", 'quo"te', "back\\slash"])
-def test_a_lane_names_an_agent_however_its_name_is_written(name: str) -> None:
-    elsewhere = SHOP.model_copy(update={"name": name})
-    shut = Planner(snapshot(CLAUDE, elsewhere, live=4, **BOUNDS)).shut
-    for task in (head(1, agent_type=name), head(1, constraints=Constraints(agents=(name,)))):
-        assert not shut.leaves_out(OWN, _lane(task))
-    assert shut.leaves_out(OWN, _lane(head(1)))
-    assert shut.leaves_out(ACME, _lane(head(1, agent_type="claude")))
+    assert left_out.isdisjoint(start.head.task_id for start in starts(seen))
 
 
 @given(shared())

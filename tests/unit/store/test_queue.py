@@ -10,11 +10,13 @@ from sqlalchemy import Connection, insert, select
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Constraints, RuleCap
+from claudomator_py.scheduler.demand import Demand
 from claudomator_py.scheduler.load import Shut, Taken
 from claudomator_py.store import queue, reads
 from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import read_json
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION
+from claudomator_py.store.tables.tasks import MAX_DEMAND
 from tests.databases import open_migrated
 
 NOW = 1_790_000_000_000
@@ -62,10 +64,19 @@ class Queue:
         rows = [{"task_id": name, "name": one, "depends_on_id": bound} for one, bound in on.items()]
         self.ask(lambda connection: connection.execute(insert(TASK_DEPENDENCY), rows) and None)
 
-    def lanes(self, taken: Taken = Taken(), *hints: str, **shut: Any) -> set[str]:  # noqa: B008 - it cannot be changed
-        found = self.ask(lambda connection: queue.lanes(connection, taken, Shut(frozenset(hints), **shut)))
+    def demands(self, *without_hints: str) -> list[Demand]:
+        return self.ask(lambda connection: queue.demands(connection, without_hints))
+
+    def lanes(self, taken: Taken = Taken(), *without_hints: str, **shut: Any) -> set[str]:  # noqa: B008 - it cannot be changed
+        found: list[str] = []
+        for demand in self.demands(*without_hints):
+            found += self.ask(partial(queue.lanes, demand=demand, taken=taken, shut=Shut(**shut)))
         assert len(found) == len(set(found))
         return {lane.partition("|")[0] for lane in found}
+
+    def first(self, demand: Demand, limit: int, after: queue.Position = queue.FRONT) -> list[str]:
+        places = self.ask(lambda connection: queue.first_places(connection, demand, limit, after))
+        return [place.position[-1] for place in places]
 
     def heads(self, *lanes: str, taken: Taken = Taken(), **changes: Any) -> list[str]:  # noqa: B008 - see above
         wanted = [f"{lane}|||||" for lane in lanes or ("a",)]
@@ -130,6 +141,50 @@ def test_so_is_the_lane_of_the_task_for_which_a_directory_is_kept(places: Queue)
 
 def test_without_tasks_there_are_no_lanes(tasks: Queue) -> None:
     assert tasks.lanes() == set()
+    assert tasks.ask(queue.all_lanes) == []
+
+
+def test_those_of_tenants_that_are_left_out_are_not_read(tasks: Queue) -> None:
+    for name, columns in {"own": {}, "ann": {"creator": "ann"}, "acme": {"organisation": "acme"}}.items():
+        for hint in ("a", "b"):
+            tasks.put(f"{name}-{hint}", f"{name}-{hint}", hint=hint, **columns)
+    assert tasks.lanes(tenants=frozenset({"org:acme"})) == {"own-a", "own-b", "ann-a", "ann-b"}
+    assert tasks.lanes(tenants=frozenset({"", "by:ann"})) == {"acme-a", "acme-b"}
+    assert tasks.lanes(newcomers=True) == {"own-a", "own-b"}
+    assert tasks.lanes(Taken(), "a", newcomers=True) == {"own-b"}
+    assert len(tasks.ask(queue.all_lanes)) == 6
+
+
+# --- demands --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_demanded_is_known_once_each(tasks: Queue) -> None:
+    few, long = Constraints(agents=("a",)).text, Constraints(agents=("a" * MAX_DEMAND,)).text
+    for number, (hint, constraints) in enumerate(
+        [("x", None), ("x", None), ("x", few), ("y", few), ("y", long), ("z", None)]
+    ):
+        tasks.put(f"t{number}", f"lane-{number}", hint=hint, constraints=constraints)
+    tasks.put("waiting", state="WAITING", hint="elsewhere")
+    assert set(tasks.demands()) == {
+        *(Demand("x", ""), Demand("x", few), Demand("y", few), Demand("y", "-"), Demand("z", ""))
+    }
+    assert len(tasks.demands()) == 5
+    assert set(tasks.demands("x", "z")) == {Demand("y", few), Demand("y", "-")}
+    assert tasks.demands("x", "y", "z") == []
+
+
+def test_the_first_of_a_demand_are_read_in_the_order_of_the_queue(tasks: Queue) -> None:
+    tasks.put("second", "a", hint="x", rank_ms=2, created_ms=5, thread="begun", dir_key="/s", creator="ann")
+    tasks.put("first", "b", hint="x", rank_ms=1, created_ms=9)
+    tasks.put("third", "a", hint="x", rank_ms=2, created_ms=6)
+    tasks.put("elsewhere", "c", hint="y", rank_ms=0)
+    tasks.put("routed", "d", hint="x", rank_ms=0, constraints="{}")
+    demand = Demand("x", "")
+    assert tasks.first(demand, 9) == ["first", "second", "third"]
+    assert tasks.first(demand, 2) == ["first", "second"]
+    assert tasks.first(demand, 2, (2, 5, "second")) == ["third"]
+    (place,) = tasks.ask(lambda connection: queue.first_places(connection, demand, 1, (1, 9, "first")))
+    assert place == queue.Place((2, 5, "second"), "a||||||by:ann", "by:ann", "/s", "begun")
 
 
 # --- heads ----------------------------------------------------------------------------------------------------------
