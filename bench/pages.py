@@ -13,7 +13,8 @@ import time
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from bench.size import copy, opened
+from bench.grown import copy
+from bench.size import opened
 from bench.subjects import EXPLICIT, Claudomator, open_claudomator
 from claudomator_py.api.settings import WebSettings
 from tests.e2e.processes import cpu_s
@@ -75,10 +76,10 @@ def measure() -> None:
 
 def _fill(subject: Claudomator) -> None:
     number = 1
-    for state, one_of in SHARES:
-        copy(subject, state, range(number, number := number + TASKS // one_of), NIGHT_MS // NIGHT)
-    copy(subject, "COMPLETED", range(number, TASKS), NIGHT_MS // NIGHT)
     with opened(subject) as connection:
+        for state, one_of in SHARES:
+            copy(connection, state, range(number, number := number + TASKS // one_of), NIGHT_MS // NIGHT)
+        copy(connection, "COMPLETED", range(number, TASKS), NIGHT_MS // NIGHT)
         # The last night: each of its tasks has more runs, one after another.
         columns = [row[1] for row in connection.execute("PRAGMA table_info(run)")]
         shifted = {"id": "id || '-r' || n.i", "seq": "seq + n.i", "attempt": "attempt + n.i"}

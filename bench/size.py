@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
+from bench.grown import copy, part_lanes
 from bench.subjects import EXPLICIT, PROGRAM, SLOTS, Claudomator, Spooler, open_claudomator, open_spooler
 from claudomator_py.domain.requests import TaskFilter
 from tests.e2e.daemon import Daemon
@@ -26,8 +27,6 @@ ROUNDS = 3
 LATENCIES = 20
 ASKED = 7
 IDLE_S = 10.0
-APART_MS = 1_000
-_COPIED = ("task", "task_revision", "run", "decision", "event")
 
 _QUESTIONS: dict[str, Callable[[Daemon], object]] = {
     "status": lambda daemon: daemon.client.status(),
@@ -52,21 +51,24 @@ def measure() -> None:
     )
     sys.stdout.write(f"| tasks | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}\n")
     with open_claudomator(EXPLICIT) as subject, open_spooler() as spooler:
-        subject.add_agent("blocked", [PROGRAM])
+        subject.add_agent("blocked", [PROGRAM], auto_select=True)
         subject.start()
         subject.run_all(1)
         subject.stop()
         for size in SIZES:
-            copy(subject, "COMPLETED", range(subject.count("1 = 1"), size))
+            with opened(subject) as connection:
+                copy(connection, "COMPLETED", range(subject.count("1 = 1"), size))
             _tell(f"{size:,}", _figures(subject, spooler))
         subject.start()
         subject.running.client.hold("blocked")
         subject.drop("blocked")
         subject.wait_for(lambda: subject.count("state = 'QUEUED'") == 1, "a task that is blocked")
         subject.stop()
-        copy(subject, "QUEUED", range(2 * SIZES[-1], 2 * SIZES[-1] + BLOCKED))
+        with opened(subject) as connection:
+            copy(connection, "QUEUED", range(2 * SIZES[-1], 2 * SIZES[-1] + BLOCKED))
         _tell(f"and {BLOCKED:,} blocked", _figures(subject, spooler))
-        _part_lanes(subject)
+        with opened(subject) as connection:
+            part_lanes(connection)
         _tell(f"and {BLOCKED:,} blocked lanes", _figures(subject, spooler))
 
 
@@ -122,44 +124,9 @@ def _asked(daemon: Daemon, question: Callable[[Daemon], object]) -> float:
     return statistics.median(taken)
 
 
-def copy(subject: Claudomator, state: str, numbers: range, apart_ms: int = APART_MS) -> None:
-    """Copy a task of that state, with what belongs to it, once for each number."""
-    with opened(subject) as connection:
-        (first,) = connection.execute("SELECT id FROM task WHERE state = ? LIMIT 1", (state,)).fetchone()
-        connection.execute("CREATE TEMP TABLE n (i INTEGER PRIMARY KEY)")
-        connection.executemany("INSERT INTO n VALUES (?)", ((number,) for number in numbers))
-        for table in _COPIED:
-            columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            values = ", ".join(_copied(table, name, apart_ms) for name in columns)
-            of_first = "id" if table == "task" else "task_id"
-            connection.execute(
-                f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table}, n WHERE {of_first} = ?",  # noqa: S608 - its own tables
-                (first,),
-            )
-
-
-def _part_lanes(subject: Claudomator) -> None:
-    """Have each of the blocked tasks be in a lane of its own."""
-    with opened(subject) as connection:
-        connection.execute("UPDATE task SET eligibility = eligibility || id WHERE state = 'QUEUED'")
-
-
 @contextmanager
 def opened(subject: Claudomator) -> Iterator[sqlite3.Connection]:
     """Its database, as long as the daemon does not run."""
     with closing(sqlite3.connect(subject.site.state / "claudomator.db")) as connection:
-        connection.execute("PRAGMA synchronous = OFF")
         yield connection
         connection.commit()
-
-
-def _copied(table: str, column: str, apart_ms: int) -> str:
-    """The column of a copy, in SQL."""
-    if (table, column) == ("event", "id"):
-        # Before all that have happened: else those who follow events would have as many new ones to read.
-        return f"{column} - {apart_ms} * n.i"
-    if column in ("id", "task_id", "run_id", "last_run_id", "supersedes"):
-        return f"{column} || '-' || n.i"
-    if column == "name" and table == "task":
-        return "'copy-' || n.i"
-    return f"{column} - {apart_ms} * n.i" if column.endswith("_ms") else column

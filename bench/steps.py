@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy.pool import _ConnectionFairy
 
@@ -58,9 +58,9 @@ def measure() -> None:
             connection.commit()
         figures[f"and {BLOCKED:,} blocked lanes"] = _counted(state)
     sys.stdout.write(f"| | {' | '.join(figures)} |\n|---|{'---:|' * len(figures)}\n")
-    for step in next(iter(figures.values())):
-        cells = " | ".join(f"{steps[step]:,}" for steps in figures.values())
-        sys.stdout.write(f"| {step} | {cells} |\n")
+    for name in next(iter(figures.values())):
+        cells = " | ".join(f"{steps[name]:,}" for steps in figures.values())
+        sys.stdout.write(f"| {name} | {cells} |\n")
     sys.stdout.flush()
 
 
@@ -115,7 +115,8 @@ def _counting(step: Callable[[], object]) -> int:
 @contextmanager
 def _listening() -> Iterator[list[int]]:
     """Count the steps of all that is executed in the block, on any connection."""
-    counted, given = [0], _ConnectionFairy.cursor
+    counted, connections = [0], cast(Any, _ConnectionFairy)
+    given = connections.cursor
 
     def count() -> None:
         counted[0] += 1
@@ -124,8 +125,8 @@ def _listening() -> Iterator[list[int]]:
         fairy.driver_connection.set_progress_handler(count, 1)
         return given(fairy, *arguments, **options)
 
-    _ConnectionFairy.cursor = cursor  # type: ignore[method-assign]
+    connections.cursor = cursor
     try:
         yield counted
     finally:
-        _ConnectionFairy.cursor = given  # type: ignore[method-assign]
+        connections.cursor = given

@@ -120,9 +120,14 @@ class Claudomator:
         self.add_agent("cmd", [PROGRAM])
         self.add_agent("fifo", self._fifo.teller)
 
-    def add_agent(self, name: str, command: Sequence[str]) -> None:
+    def add_agent(self, name: str, command: Sequence[str], *, auto_select: bool = False) -> None:
         """Have the next daemon know one more agent, with that command."""
-        settings = {"kind": "command", "command": list(command), "auto_select": False, "max_concurrent": self._slots}
+        settings = {
+            "kind": "command",
+            "command": list(command),
+            "auto_select": auto_select,
+            "max_concurrent": self._slots,
+        }
         self._agents[name] = settings
         self.site.configure(concurrency={"total": self._slots}, agents=self._agents, **self._config)
 
@@ -151,11 +156,11 @@ class Claudomator:
 
     def run_all(self, number: int) -> tuple[float, float]:
         """See ``Subject``."""
-        done = self.count("state = 'COMPLETED'")
+        of_now = f"state = 'COMPLETED' AND created_ms >= {time.time_ns() // 10**6}"  # however many there are of old
         before_s, began = cpu_s(self.running.pid), time.perf_counter()
         for _ in range(number):
             self.drop()
-        self.wait_for(lambda: self.count("state = 'COMPLETED'") >= done + number, f"{number} tasks")
+        self.wait_for(lambda: self.count(of_now) >= number, f"{number} tasks")
         taken_s = time.perf_counter() - began
         return (cpu_s(self.running.pid) - before_s) * 1000 / number, number / taken_s
 

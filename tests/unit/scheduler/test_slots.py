@@ -179,7 +179,7 @@ def test_tenants_that_get_no_slot_are_left_out() -> None:
     assert shut(CLAUDE, tenants={ACME: 2, GLOBEX: 0}, live=2) == Shut(frozenset({ACME}))
     assert shut(CLAUDE, tenants={ACME: 2, GLOBEX: 1}, live=3) == Shut(frozenset({ACME, GLOBEX}), newcomers=True)
     remote = Demand(hint_of("shop", strict=True), "")
-    with_shop = {"tenants": {ACME: 2, GLOBEX: 1}, "live": 3}
+    with_shop: dict[str, Any] = {"tenants": {ACME: 2, GLOBEX: 1}, "live": 3}
     assert shut(CLAUDE, SHOP, demand=remote, **with_shop) == Shut(), "they may have a remote run"
     assert shut(CLAUDE, SHOP, **with_shop) == Shut(frozenset({ACME, GLOBEX}), newcomers=True), "but none here"
     assert shut(CLAUDE, SHOP, demand=remote, **with_shop, remote_live=2, remote_tenants={ACME: 2}) == Shut(
