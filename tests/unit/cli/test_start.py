@@ -282,7 +282,7 @@ def test_the_help_lists_each_command_once_in_its_section(offline: Command) -> No
 def test_output_that_cannot_be_written_is_an_error_without_a_traceback(
     offline: Command, arguments: tuple[str, ...]
 ) -> None:
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             offline.argv(arguments),
             cwd=offline.home,
