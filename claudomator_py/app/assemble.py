@@ -211,6 +211,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
             overview,
             DaemonService(database, cleaner, clock),
             Schedules(database, registry, workdirs, clock, task_views, repeats, cron.wake),
+            Reports(database, task_views, clock, around.health, refusals),
             Nights(database, registry, clock, engine.budgets.zone, around.host.host_of),
             Agents(database, registry, engine.budgets, clock, repeats),
             AccessTokens(database, keyring, clock),
@@ -255,7 +256,6 @@ def _about_tasks(
         Changes(database, host, secrets),
         BranchService(database, around.branches, around.trees, clock),
         Events(database),
-        Reports(database, task_views, clock, around.health),
         Notices(database, around.notifications, clock),
     ]
 

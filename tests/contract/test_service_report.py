@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.notice import EventContext, NoticeKind, NotifyTarget, notice_of
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -400,3 +400,27 @@ def test_it_says_what_became_of_each_branch(world: World) -> None:
     assert "  - claudomator/merged (made, merged into main)" in markdown(report(world), str)
     stranger = Principal("p", role=Role.READ, organisation="elsewhere")
     assert report(world, stranger).repositories == ()
+
+
+def test_refused_files_are_reported_to_those_who_see_all(world: World) -> None:
+    world.refusals.put("/srv/tasks/a.yaml", [Problem(line=2, message="is wrong"), Problem(line=3, message="is odd")])
+    found = report(world)
+    assert (found.headline, found.refused_total) == ("nothing happened, 1 refused file", 1)
+    assert "## Refused files\n\n- /srv/tasks/a.yaml:2: is wrong (and 1 more)\n" in markdown(found, str)
+    stranger = Principal("bob", Role.READ, "acme")
+    assert (report(world, stranger).refused, report(world, stranger).refused_total) == ((), 0)
+
+
+def test_queued_and_waiting_tasks_are_counted_as_the_status_counts_them(world: World) -> None:
+    world.submit("first", working_dir="/srv/shop")
+    world.submit("second", depends_on=("first",))
+    assert (report(world).queued, report(world).waiting) == (1, 2)
+    assert report(world).headline == "nothing happened, 1 queued, 1 waiting"
+
+
+def test_a_place_that_does_not_exist_has_not_changed(world: World) -> None:
+    nowhere = changed("/nope", fault="/nope/: No such file or directory")
+    run(world, "lost", exit_code=1, status="failed", reason="setup_failed", changes=nowhere)
+    known = changed("/srv/shop", repository="/srv/shop", fault="it took too long")
+    run(world, "slow", exit_code=1, status="failed", reason="agent_error", changes=known)
+    assert [repository.path for repository in report(world).repositories] == ["/srv/shop"]

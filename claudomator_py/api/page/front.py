@@ -347,5 +347,8 @@ def _spent_today(status: StatusView) -> Sentence:
     if (limited := spent_of(status.budget)) is not None:
         return limited
     spent = status.spent_today
-    runs = counted(spent.runs, "run")
-    return (Piece(f"today {runs}, {cost_text(round(spent.usd, 4))}, {spent.tokens:,} tokens"),)
+    parts = [counted(spent.runs, "run")]
+    # Zero is a figure only if it is known.
+    parts += [str(cost_text(round(spent.usd, 4)))] if spent.usd or not spent.unpriced else []
+    parts += [f"{spent.tokens:,} tokens"] if spent.tokens or not spent.uncounted else []
+    return (Piece(f"today {', '.join(parts)}"),)

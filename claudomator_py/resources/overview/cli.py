@@ -137,7 +137,8 @@ def overview(status: StatusView, *, wide: bool = False) -> str:
 
 
 def _counts(status: StatusView) -> str:
-    """Return the counts, and the cost of today: ``1 needs you, 3 running, 12 queued; today 4.20 USD, 14 runs``."""
+    """Return the counts, and what is known of today's cost:
+    ``1 needs you, 3 running, 12 queued; today 4.20 USD, 14 runs``."""
     needs, files, failed = status.total("needs_you"), status.total("inbox"), status.total("problems")
     numbers = [
         (needs, "needs you" if needs == 1 else "need you"),
@@ -159,6 +160,8 @@ def _today(status: StatusView) -> str:
     runs = "1 run" if spent.runs == 1 else f"{spent.runs} runs"
     if not spent.usd and spent.tokens:
         return f"{amount_text(Unit.TOKENS, spent.tokens)} tokens, {runs}"
+    if not spent.usd and spent.unpriced:
+        return runs  # whose cost nobody knows: 0.00 USD would be a claim
     return f"{amount_text(Unit.USD, spent.usd)} USD, {runs}"
 
 

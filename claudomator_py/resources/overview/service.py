@@ -36,7 +36,8 @@ from claudomator_py.tasks.holds import drain_check, drain_view
 SHOWN = 50
 
 
-def _refused_file(refused: Refusal) -> FileProblemView:
+def refused_file(refused: Refusal) -> FileProblemView:
+    """Return the refusal as it is shown."""
     return FileProblemView(path=readable(refused.path), problems=refused.problems)
 
 
@@ -110,7 +111,7 @@ class Overview(Service):
                 problems=shown["problems"],
                 unlisted=unlisted,
                 problem_reasons=dict(figures.failures),
-                inbox=tuple(map(_refused_file, files)),
+                inbox=tuple(map(refused_file, files)),
                 running=shown["running"],
                 queued=shown["queued"],
                 recent=shown["recent"],
@@ -141,7 +142,7 @@ class Overview(Service):
         before = None if cursor is None else cursors.read_number(cursor, listed)
         refusals = self._refusals.page(before, limit + 1)
         part, following = cursors.part(refusals, limit, lambda refusal: cursors.write_number(refusal.number, listed))
-        return FileProblemPage(items=tuple(map(_refused_file, part)), next_cursor=following, total=len(self._refusals))
+        return FileProblemPage(items=tuple(map(refused_file, part)), next_cursor=following, total=len(self._refusals))
 
     def readiness(self) -> ReadinessView:
         """Return whether tasks are accepted and started. Never raises."""

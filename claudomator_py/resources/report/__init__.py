@@ -8,6 +8,7 @@ from claudomator_py.domain.fields import Strict
 from claudomator_py.domain.requests import Time
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.wording import TaskRef
+from claudomator_py.resources.overview import FileProblemView
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.surface import READ, Calls, QueryFields, operation
 
@@ -126,10 +127,16 @@ class ReportView(View):
     needs_you: tuple[TaskView, ...]
     """What needs a person now, latest first, at most 50."""
     needs_you_total: int
+    refused: tuple[FileProblemView, ...]
+    """Files of the inbox that are refused now, the last one refused first, at most 50; empty for callers that see only
+    their own tasks."""
+    refused_total: int
     running: int
     """Now."""
     waiting: int
     """Waiting and queued tasks now."""
+    queued: int
+    """Those of them that wait for nothing but an agent."""
     waits: tuple[TaskGroup, ...]
     """Why the next 50 of them wait, the largest group first."""
     trouble: tuple[str, ...]

@@ -100,6 +100,7 @@ def router(access: Access) -> APIRouter:
             "first": _FIRST,
             "contents": (
                 ("needs", "What needs you", report.needs_you_total),
+                ("refused", "Refused files", report.refused_total),
                 ("failures", "What failed", report.failed),
                 ("doubtful", "What to doubt", report.doubtful),
                 ("changes", "What changed", len(report.repositories)),

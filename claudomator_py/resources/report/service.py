@@ -16,6 +16,7 @@ from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.wording import TaskRef, worded
 from claudomator_py.ports import Clock
+from claudomator_py.resources.overview.service import refused_file
 from claudomator_py.resources.report import (
     MAX_NAMES,
     SCRATCH,
@@ -32,6 +33,7 @@ from claudomator_py.resources.report.text import headline_of
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
+from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import recurrence
 from claudomator_py.store import alike_rows, reads, report_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
@@ -69,13 +71,19 @@ class Reports(Service):
     """The service of reports."""
 
     def __init__(
-        self, database: Database, task_views: TaskViews, clock: Clock, health: Callable[[], list[CheckView]]
+        self,
+        database: Database,
+        task_views: TaskViews,
+        clock: Clock,
+        health: Callable[[], list[CheckView]],
+        refusals: Refusals,
     ) -> None:
-        """health: returns the checks of readiness."""
+        """health: returns the checks of readiness. refusals: the files refused at present."""
         super().__init__(database)
         self._task_views = task_views
         self._clock = clock
         self._health = health
+        self._refusals = refusals
 
     @answers(ReportCalls.report)
     def report(self, span: ReportSpan | None = None) -> ReportView:
@@ -154,8 +162,11 @@ class Reports(Service):
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
             needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
             needs_you_total=lists["needs_you"].total,
+            refused=tuple(map(refused_file, self._refusals.page(limit=SHOWN))) if by.sees_all else (),
+            refused_total=len(self._refusals) if by.sees_all else 0,
             running=lists["running"].total,
             waiting=lists["queued"].total,
+            queued=figures.counts.get("QUEUED", 0),
             waits=_groups(views.of(connection, lists["queued"].tasks), unlisted),
             trouble=(),
             warnings=(),
@@ -280,7 +291,9 @@ def _repositories(
     """settled_branches: what has become of branches, by name."""
     by_place: dict[str, list[tuple[FinishedRun, RunChanges]]] = defaultdict(list)
     for run, made in changes:
-        if made is not None and (made.is_repository or not made.is_empty):
+        # A place that was never found to be a repository, such as one that does not exist, has nothing to say.
+        was_seen = made is not None and (made.fault is None or made.repository is not None)
+        if made is not None and (not made.is_empty or (made.is_repository and was_seen)):
             by_place[(made.repository or made.place) if run.dir_key else SCRATCH].append((run, made))
     repositories = [_repository(place, runs, settled_branches) for place, runs in by_place.items()]
     return tuple(sorted(repositories, key=lambda repository: (-repository.commits, -repository.files, repository.path)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.report import SCRATCH, ReportView, RepositoryReport, TaskGroup
 
@@ -23,8 +24,10 @@ def headline_of(report: ReportView) -> str:
     tasks += [f"{asking} {'asks' if asking == 1 else 'ask'} you"] if asking else []
     if not (ended or asking or report.runs):
         tasks = ["nothing happened"]
+    tasks += [counted(report.refused_total, "refused file")] if report.refused_total else []
     tasks += [f"{report.running} running"] if report.running else []
-    tasks += [f"{report.waiting} waiting"] if report.waiting else []
+    tasks += [f"{report.queued} queued"] if report.queued else []
+    tasks += [f"{report.waiting - report.queued} waiting"] if report.waiting > report.queued else []
     parts = [", ".join(tasks), *_figures(report)]
     if report.doubtful:
         parts.append(f"{report.doubtful} changed nothing, but {'says' if report.doubtful == 1 else 'say'} otherwise")
@@ -61,6 +64,7 @@ def markdown(report: ReportView, at: Instants) -> str:
         ("What is wrong with the daemon", [f"- {problem}" for problem in report.trouble]),
         ("What else to look at", [f"- {warning}" for warning in report.warnings]),
         ("What needs you", list(_needs_you(report))),
+        ("Refused files", list(_refused(report))),
         ("What failed", list(_groups(report.failures, report.failed, at))),
         ("What to doubt", list(_doubtful(report))),
         ("What changed", [line for repository in report.repositories for line in _repository(repository)]),
@@ -97,6 +101,14 @@ def _needs_you(report: ReportView) -> Iterator[str]:
         yield f"- {view.name}: {' '.join(asked.split())}"
     if report.needs_you_total > len(report.needs_you):
         yield f"- and {report.needs_you_total - len(report.needs_you)} more"
+
+
+def _refused(report: ReportView) -> Iterator[str]:
+    for file in report.refused:
+        more = f" (and {len(file.problems) - 1} more)" if len(file.problems) > 1 else ""
+        yield from (f"- {one_line(problem.render(file.path))}{more}" for problem in file.problems[:1])
+    if report.refused_total > len(report.refused):
+        yield f"- and {report.refused_total - len(report.refused)} more"
 
 
 def _groups(groups: Sequence[TaskGroup], total: int, at: Instants) -> Iterator[str]:

@@ -56,6 +56,11 @@ def test_status_of_nothing(command: Command) -> None:
     assert "claudomator submit FILE" in done.stdout
 
 
+def test_a_cost_that_nobody_knows_is_not_zero(command: Command, prepared: PreparedService) -> None:
+    prepared.add_run(prepared.add("it", Completed()), outcome=Outcome(status=OutcomeStatus.SUCCEEDED))
+    assert command("status").stdout.splitlines()[0] == "Nothing is running or waiting; today 1 run"
+
+
 def test_a_pipe_gets_no_colour(command: Command, prepared: PreparedService) -> None:
     prepared.add("it")
     assert "\x1b" not in command("status", FORCE_COLOR="1").stdout

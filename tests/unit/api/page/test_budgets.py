@@ -32,11 +32,12 @@ def test_an_agent_says_what_it_has_spent_of_its_day_and_once_that_is_all_of_it(
 
 
 def test_the_day_of_all_agents_is_told_with_its_end() -> None:
-    def told(budget: BudgetView | None) -> str:
-        spent = front_of(StatusView(budget=budget, spent_today=SPENT)).spent
+    def told(budget: BudgetView | None, spent_today: SpendingView = SPENT) -> str:
+        spent = front_of(StatusView(budget=budget, spent_today=spent_today)).spent
         assert spent is not None
         return worded(spent, lambda instant: instant)
 
     assert told(None) == "today 3 runs, $5.00, 0 tokens"
+    assert told(None, SpendingView(runs=1, unpriced=1, uncounted=1)) == "today 1 run"
     assert told(LEFT) == "today 5.00 of 9.00 USD"
     assert told(OVER) == f"nothing starts: 5.00 of 5.00 USD used, until {MIDNIGHT}"
