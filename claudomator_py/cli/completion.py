@@ -95,12 +95,30 @@ def channels(ctx: typer.Context, incomplete: str) -> Completions:
     return _completed(ctx, incomplete, known)
 
 
+def branches(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete a branch of the repository of the task that the command names, as far as tasks work on it or began at
+    it."""
+
+    def known(client: "Client") -> Iterable[tuple[str, str]]:
+        views = client.branches()
+        # Without its value, the option ends parsing, and the task stays among the arguments.
+        tasks = {ctx.params.get("task"), *ctx.args}
+        named = [one.repository for one in views if tasks & {one.task_name, one.task_id}]
+        there = [one for one in views if one.repository in named or not named]
+        began_at = {one.onto: "" for one in there if one.onto is not None}
+        return (began_at | {one.branch: one.task_name for one in there}).items()
+
+    return _completed(ctx, incomplete, known)
+
+
 def _completed(
     ctx: typer.Context, incomplete: str, known: "Callable[[Client], Iterable[tuple[str, str]]]"
 ) -> Completions:
     try:
         with _client(ctx.params) as client:
-            return [(word, help_text) for word, help_text in known(client) if word.startswith(incomplete.lower())]
+            return [
+                (word, help_text) for word, help_text in known(client) if word.lower().startswith(incomplete.lower())
+            ]
     except Exception:
         return []
 

@@ -278,6 +278,10 @@ def test_times_of_schedules_without_a_task_are_listed_whatever_the_cause(world: 
     overdue = [(one.schedule, one.due_at) for one in found if one.why == "it is overdue"]
     assert overdue == [(name, format_instant(first + 2 * HOUR_MS)) for name in ("asleep", "skips")]
     assert "scheduled times missed" in report(world).headline
+    latest = world.access.as_(OPERATOR)[Reports].missed(7)
+    assert sorted(latest, key=str) == sorted(found, key=str)
+    assert [one.due_at for one in latest] == sorted((one.due_at for one in latest), reverse=True)
+    assert world.access.as_(OPERATOR)[Reports].missed(0) == []
 
 
 def test_a_guest_reads_of_its_own_tasks_alone(world: World) -> None:

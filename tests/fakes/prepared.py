@@ -472,6 +472,8 @@ def _ended(connection: Connection, run: Run, outcome: Outcome) -> None:
         input_tokens=outcome.tokens.input,
         output_tokens=outcome.tokens.output,
         cost_usd=outcome.cost_usd,
+        windows={name: use.model_dump(mode="json") for name, use in outcome.windows.items()} or None,
+        windows_ms=run.started_ms + 60 * SECOND_MS if outcome.windows else None,
     )
 
 

@@ -14,6 +14,7 @@ from starlette.types import Scope
 from claudomator_py.api.guard.security import STALE, is_page
 from claudomator_py.api.problem import MEDIA_TYPE, Refused
 from claudomator_py.domain.errors import ServiceError
+from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.shape import ProblemDetails
 
 _Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
@@ -34,15 +35,15 @@ def dress(scope: Scope, response: Response) -> Response:
     if not wants_page or response.media_type != MEDIA_TYPE:
         return response
     problem = ProblemDetails.model_validate_json(bytes(response.body))
-    return _login_needed(scope) if problem.status == 401 else problem_page(problem)
+    return _login_needed(scope) if problem.status == 401 else problem_page(problem, scope["state"].get("principal"))
 
 
-def problem_page(problem: ProblemDetails) -> Response:
-    """Return a page that shows the problem."""
+def problem_page(problem: ProblemDetails, by: Principal | None = None) -> Response:
+    """Return a page that shows the problem. by: the viewer, if it is known."""
     from claudomator_py.api.page.rendering import render  # late, see ``api.app``
 
     remedy = _PAGE_REMEDIES.get(problem.code, problem.remedy)
-    return render("problem.html", {"problem": problem, "remedy": remedy}, problem.status)
+    return render("problem.html", {"problem": problem, "remedy": remedy}, problem.status, by=by)
 
 
 def _login_needed(scope: Scope) -> Response:

@@ -11,6 +11,7 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import read_fields
 from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents import AgentView, BudgetView, HoldView, NearLimitView, WindowView
@@ -44,6 +45,16 @@ def router(access: Access) -> APIRouter:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowMeter:
+    """A window of a card. is_before: whether its share was reported before a limit of the agent that may be its own.
+    is_used_up: whether that limit is known to be its own."""
+
+    view: WindowView
+    is_before: bool
+    is_used_up: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AgentCard:
     """The card of an agent."""
 
@@ -65,7 +76,17 @@ class AgentCard:
     chosen_by_name: bool
     spent: Sentence | None = None
     """What it has spent today, if that is limited."""
-    windows: tuple[WindowView, ...] = ()
+    windows: tuple[WindowMeter, ...] = ()
+
+
+def _meter(window: WindowView, holds: Sequence[HoldView]) -> WindowMeter:
+    later = [
+        hold
+        for hold in holds
+        if hold.reason is Reason.RATE_LIMITED and not hold.probing and hold.since >= window.said_at
+        if hold.family in (None, window.family) and hold.window in (None, window.name)
+    ]
+    return WindowMeter(window, bool(later), any(hold.window is not None for hold in later))
 
 
 def cards_of(agents: Sequence[AgentView]) -> tuple[AgentCard, ...]:
@@ -99,7 +120,7 @@ def _card(agent: AgentView) -> AgentCard:
         release=agent.limited or bool(agent.holds),
         chosen_by_name=not agent.auto_select,
         spent=spent_of(agent.budget),
-        windows=agent.windows,
+        windows=tuple(_meter(window, agent.holds) for window in agent.windows),
     )
 
 

@@ -156,7 +156,12 @@ def merge(
     rebase: Annotated[bool, typer.Option("--rebase", help="Rebase its commits onto the target.")] = False,
     into: Annotated[
         str | None,
-        typer.Option("--into", metavar="BRANCH", help="The target. Default: the branch the task began at."),
+        typer.Option(
+            "--into",
+            metavar="BRANCH",
+            help="The target. Default: the branch the task began at.",
+            autocompletion=completion.branches,
+        ),
     ] = None,
     commit: Annotated[
         bool, typer.Option("--commit", help="First commit uncommitted changes, on the task's branch.")
@@ -223,7 +228,13 @@ def pr(
     client: "Client",
     task: TaskArgument,
     into: Annotated[
-        str | None, typer.Option("--into", metavar="BRANCH", help="The target. Default: where the task began.")
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="BRANCH",
+            help="The target. Default: where the task began.",
+            autocompletion=completion.branches,
+        ),
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="Its title. Default: the subject of the only commit, or the task's name.")

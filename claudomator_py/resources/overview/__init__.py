@@ -1,5 +1,6 @@
 """The shapes and operations of the overview. Field order is the order of the JSON."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -71,11 +72,21 @@ class StatusView(View):
 
     @property
     def first_to_reset(self) -> AgentView | None:
-        """Return, if every agent that tasks may go to is limited, the one whose limit resets first; else None."""
-        able = [agent for agent in self.agents if agent.auto_select and agent.installed and agent.problem is None]
-        if not able or not all(agent.limited for agent in able):
+        """Return, if every agent that is chosen automatically is limited, the one whose limit resets first; else None.
+        If none is chosen automatically, those that tasks name count."""
+        chosen = [agent for agent in self._able if agent.auto_select] or self._able
+        if not chosen or not all(agent.limited for agent in chosen):
             return None
-        return min(able, key=lambda agent: (agent.limited_until is None, agent.limited_until or ""))
+        return min(chosen, key=lambda agent: (agent.limited_until is None, agent.limited_until or ""))
+
+    @property
+    def limited_agents(self) -> str:
+        """Return which agents are limited if ``first_to_reset`` is one, as the subject of a sentence."""
+        return "All agents" if all(agent.limited for agent in self._able) else "All agents that need not be named"
+
+    @property
+    def _able(self) -> Sequence[AgentView]:
+        return [agent for agent in self.agents if agent.installed and agent.problem is None]
 
 
 class OverviewCalls(Calls):

@@ -170,11 +170,12 @@ def _standstill(status: StatusView) -> list[str]:
     first = status.first_to_reset
     if first is None:
         return []
+    limited = f"{status.limited_agents} are limited"
     if first.limited_until is None:
-        return [f"All agents are limited, and start nothing until one is released: claudomator release {first.name}"]
+        return [f"{limited}, and start nothing until one is released: claudomator release {first.name}"]
     now = now_ms()
     at = f"{clock(first.limited_until, now)} ({until(first.limited_until, now)})"
-    return [f"All agents are limited. The next to reset is {first.name}, at {at}."]
+    return [f"{limited}. The next to reset is {first.name}, at {at}."]
 
 
 def _more(number: int) -> list[str]:

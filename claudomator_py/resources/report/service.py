@@ -108,6 +108,12 @@ class Reports(Service):
         )
         return report.model_copy(update={"headline": headline_of(report)})
 
+    def missed(self, days: int) -> Sequence[MissedTime]:
+        """Return the scheduled times of the last days for which no task was created, latest first."""
+        now_ms = self._clock()
+        found = self._read(lambda connection: list(self._missed(connection, now_ms - days * DAY_MS, now_ms, now_ms)))
+        return sorted(found, key=lambda one: one.due_at, reverse=True)
+
     def repositories(self, days: int, zone: tzinfo) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
         """Return what runs did in each repository in that many days up to now, and on each day in that zone, the newest
         first."""

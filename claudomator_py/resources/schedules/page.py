@@ -11,11 +11,15 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.schedules import FireView, ScheduleView
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.values import dataclass
 
+_MISSED_DAYS = 7
+_FIRST = 10
+"""Missed times shown before the rest is opened."""
 Name = Annotated[str, Path(max_length=128)]
 
 
@@ -29,7 +33,9 @@ def router(access: Access) -> APIRouter:
             access.as_(by)[Schedules].all(),
             key=lambda schedule: (schedule.next_at is None, schedule.next_at or "", schedule.name),
         )
-        return render("schedules.html", {"schedules": cards_of(schedules), "place": "/schedules"}, by=by)
+        missed = access.as_(by)[Reports].missed(_MISSED_DAYS)
+        values = {"schedules": cards_of(schedules), "missed": missed, "days": _MISSED_DAYS, "first": _FIRST}
+        return render("schedules.html", {**values, "place": "/schedules"}, by=by)
 
     @routes.post("/{name}/pause")
     def pause(by: Asking, name: Name) -> Response:

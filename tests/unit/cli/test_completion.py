@@ -1,8 +1,11 @@
 """What a shell completes: names and ids that a running daemon knows, and nothing at all where it is not there."""
 
+from dataclasses import replace
+
 import pytest
 
 from claudomator_py.domain.lifecycle import Completed
+from claudomator_py.domain.worktree import Tree
 from tests.fakes.command import Command
 from tests.fakes.prepared import PreparedService
 
@@ -55,6 +58,22 @@ def test_tags_decisions_tokens_and_sessions_are_completed(command: Command, prep
     assert completed(command, "claudomator token revoke p") == ["phone"]
     for words in ("decisions show", "sessions end", "specialists export", "channel create c"):
         assert completed(command, f"claudomator {words} zz") == []
+
+
+def test_a_target_of_a_merge_is_a_branch_of_the_repository_of_the_task(
+    command: Command, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees = []
+    for name, repository, onto in (("it", "/shop", "main"), ("other", "/shop", "main-2"), ("far", "/blog", "master")):
+        task = prepared.add(name, Completed())
+        tree = Tree(
+            name, f"/{name}", f"claudomator/{name}", task, repository, "", None, left_out=False, submodules=False
+        )
+        trees.append(replace(tree, onto=f"refs/heads/{onto}"))
+    monkeypatch.setattr(prepared.world.trees, "all", lambda: trees)
+    for words in ("merge it --into", "pr it --into"):
+        assert sorted(completed(command, f"claudomator {words} m")) == ["main", "main-2"]
+    assert completed(command, "claudomator merge far --into c") == ["claudomator/far"]
 
 
 @pytest.mark.parametrize("words", ["show", "hold", "specialists show", "schedule pause", "channel show"])

@@ -157,7 +157,12 @@ def test_that_all_agents_are_limited_is_said_once() -> None:
     prepared = PreparedService()
     prepared.add("it")
     status = prepared.status()
-    assert banner() == "All agents are limited. The next to reset is codex, at 16:30 CEST (in 16m)."
+    that = "All agents that need not be named are limited."
+    assert banner() == f"{that} The next to reset is codex, at 16:30 CEST (in 16m)."
+    reset = {"limited": True, "limited_until": "2026-09-21T17:00:00.000Z", "auto_select": False}
+    assert banner(lint=an_agent("lint", **reset)).startswith("All agents are limited. The next to reset is codex, at")
+    absent = {name: an_agent(name, installed=False) for name in ("claude", "codex")}
+    assert banner(lint=an_agent("lint", **reset), **absent).startswith("All agents are limited. The next to reset is l")
     until_released = {name: an_agent(name, limited=True) for name in ("codex", "claude")}
     assert "claudomator release claude" in banner(**until_released)
     assert "All agents" not in banner(codex=an_agent("codex"))

@@ -150,5 +150,6 @@ def test_a_refusal_is_a_page_for_browsers_and_a_problem_for_programs(operator: V
     assert page.status == 404
     assert "There is no task" in text_of(page)
     assert "There are no tasks yet" in text_of(page)  # the remedy
+    assert 'href="/report"' in page.body.decode(), "it leads on"
     problem = daemon.ask("GET", "/v1/tasks/nowhere", headers={"Accept": "text/html"})
     assert (problem.status, problem.json()["code"]) == (404, "not_found")

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from claudomator_py.api.page.formatting import cost_text, took
+from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import (
@@ -135,6 +136,25 @@ def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, prepare
     assert "All agents are limited. The next to reset is claude, at 2026-09-21 15:00 UTC" in text_of(operator.get("/"))
     prepared.add_agent("codex")
     assert "All agents are limited" not in text_of(operator.get("/"))
+
+
+def test_a_share_from_before_a_limit_is_not_shown_as_of_now(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    shares = {
+        name: WindowUse(used=used, resets_at=AT_THREE) for name, used in (("five_hour", 0.43), ("seven_day", 0.2))
+    }
+    prepared.add_run(prepared.add("it", Completed()), outcome=Outcome(status=OutcomeStatus.SUCCEEDED, windows=shares))
+    assert 'value="0.43"' in operator.get("/agents").body.decode()
+    prepared.world.now_ms += 2 * MINUTE_MS
+    prepared.limit("claude", AT_THREE, window="five_hour", source="five_hour")
+    page = operator.get("/agents")
+    assert 'value="0.43"' not in page.body.decode()
+    assert "limited resets 2026-09-21 15:00 UTC ; 43% was read" in text_of(page)
+    assert 'value="0.2"' in page.body.decode(), "the other window has its own"
+    prepared.limit("claude", AT_THREE + MINUTE_MS)
+    page = operator.get("/agents")
+    assert 'value="0.2"' not in page.body.decode()
+    assert "20% before the limit, read" in text_of(page)
 
 
 def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, prepared: PreparedService) -> None:
@@ -331,7 +351,9 @@ def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
     prepared.schedules.add(spec)
     page = operator.get("/")
     assert "0 3 * * * (Europe/Berlin)" in text_of(page)
-    assert "0 3 * * * (Europe/Berlin)" in text_of(operator.get("/schedules"))
+    schedules = text_of(operator.get("/schedules"))
+    assert "0 3 * * * (Europe/Berlin)" in schedules
+    assert "None was missed." in schedules
     assert '<time datetime="2026-09-22T01:00:00.000Z" data-show="until">' in page.body.decode()
     answer = operator.post("/schedules/nightly/run")
     (task,) = map(prepared.task, prepared.task_ids())
