@@ -215,11 +215,11 @@ class RunHost(Protocol):
     def patch(self, run_id: str) -> str:
         """Return the run's changes as a patch, as far as it was kept; empty if there are none or they are gone."""
 
-    def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
+    def append_message(self, run_id: str, message: bytes, *, durable: bool) -> None:
         """Append a line to the run's mailbox; if ``durable``, the line survives a power failure. Raises OSError, also
         if there is no such run."""
 
-    def told(self, run_id: str) -> Iterator[bytes]:
+    def messages(self, run_id: str) -> Iterator[bytes]:
         """Return the lines in the run's mailbox as an iterator, as there may be very many. Raises OSError, except for a
         run that was told nothing."""
 

@@ -18,7 +18,7 @@ _COMMANDS = ("command", "cmd", "script")
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "filename")
 _PATCHED = regex(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 _MAX_WORDS: Final = 200
-_MAX_TOLD: Final = 5
+_MAX_DESCRIBED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class BeyondReach:
     @property
     def does(self) -> str:
         """The exceeding acts in words: "`npm publish` publishes a package"."""
-        descriptions = [f"`{act.command}` {act.does}" for act in self.acts[:_MAX_TOLD]]
+        descriptions = [f"`{act.command}` {act.does}" for act in self.acts[:_MAX_DESCRIBED]]
         more = len(self.acts) - len(descriptions)
         return "; ".join([*descriptions, f"and {more} more"] if more else descriptions)
 

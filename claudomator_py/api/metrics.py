@@ -53,7 +53,7 @@ class Family:
     histograms: Callable[[Measured], Mapping[tuple[str, ...], Histogram]] = lambda _: {}
 
 
-def _one(value: float | None) -> Iterator[Labelled]:
+def _unlabelled(value: float | None) -> Iterator[Labelled]:
     if value is not None:
         yield (), value
 
@@ -164,8 +164,8 @@ _VALUES: Mapping[str, Callable[[Measured], Iterable[Labelled]]] = {
     "live_runs": _live,
     "host_runs": _on_hosts,
     "host_up": _hosts_up,
-    "slots": lambda measured: _one(measured.slots),
-    "remote_slots": lambda measured: _one(measured.remote_slots),
+    "slots": lambda measured: _unlabelled(measured.slots),
+    "remote_slots": lambda measured: _unlabelled(measured.remote_slots),
     "agent_slots": lambda measured: [((agent.name,), agent.max_concurrent) for agent in measured.agents],
     "agent_able": lambda measured: [((agent.name,), int(agent.problem is None)) for agent in measured.agents],
     "agent_held_until_timestamp_seconds": _holds,
@@ -179,16 +179,16 @@ _VALUES: Mapping[str, Callable[[Measured], Iterable[Labelled]]] = {
     "cost_dollars_total": _cost,
     "classifications_total": _answers,
     "classifier_fallbacks_total": _fallbacks,
-    "failed_ticks_total": lambda measured: _one(measured.ticks.failed),
-    "last_tick_timestamp_seconds": lambda measured: _one((measured.ticks.completed_ms or 0) / SECOND_MS),
-    "unserved_request_timestamp_seconds": lambda measured: _one((measured.ticks.unserved_ms or 0) / SECOND_MS),
+    "failed_ticks_total": lambda measured: _unlabelled(measured.ticks.failed),
+    "last_tick_timestamp_seconds": lambda measured: _unlabelled((measured.ticks.completed_ms or 0) / SECOND_MS),
+    "unserved_request_timestamp_seconds": lambda measured: _unlabelled((measured.ticks.unserved_ms or 0) / SECOND_MS),
     "failing_items": lambda measured: [
         ((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Activity
     ],
-    "store_pending_writes": lambda measured: _one(measured.writes_pending),
-    "inbox_refused_files": lambda measured: _one(measured.refused_files),
-    "disk_free_bytes": lambda measured: _one(measured.free_bytes),
-    "disk_reserve_bytes": lambda measured: _one(measured.least_free_bytes),
+    "store_pending_writes": lambda measured: _unlabelled(measured.writes_pending),
+    "inbox_refused_files": lambda measured: _unlabelled(measured.refused_files),
+    "disk_free_bytes": lambda measured: _unlabelled(measured.free_bytes),
+    "disk_reserve_bytes": lambda measured: _unlabelled(measured.least_free_bytes),
 }
 _HISTOGRAMS: Mapping[str, Callable[[Measured], Mapping[tuple[str, ...], Histogram]]] = {
     "run_duration_seconds": _durations,

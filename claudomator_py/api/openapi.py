@@ -49,7 +49,7 @@ _HEADERS_OF: dict[int, dict[str, Any]] = {
 _HEALTH_TOO = (400, 403, 408, 413, 414, 421, 422, 429, 431, 500)
 _EVERYWHERE = (*_HEALTH_TOO, 401, 503)
 _WHOLE = "Affects the whole daemon: not permitted with a token of an organisation."
-_UNSAID = "Successful Response"
+_NO_DESCRIPTION = "Successful Response"
 _DEFINITIONS = "#/$defs/"
 
 
@@ -89,7 +89,7 @@ def build(app: FastAPI, routes: Sequence[BaseRoute], bodies: Iterable[type[BaseM
             for status in _HEALTH_TOO if path in OPEN_PATHS else _EVERYWHERE:
                 responses.setdefault(str(status), _response(status))
             for response in responses.values():
-                if response["description"] == _UNSAID:
+                if response["description"] == _NO_DESCRIPTION:
                     response["description"] = "As asked for"
             needed = OPERATIONS[operation["operationId"]]
             operation["security"] = _security(needed)

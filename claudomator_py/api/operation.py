@@ -38,7 +38,7 @@ R = TypeVar("R")
 V = TypeVar("V", TaskView, SpecialistView, ChannelView)
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SAID = 3
+_MAX_LISTED = 3
 """Problems that a refusal has in its ``detail``; ``problems`` has them all."""
 GUARDS: Final = (Depends(permitted), Depends(strict_query))
 """The dependencies of every route."""
@@ -108,7 +108,7 @@ class Body(Generic[R]):
     def _checked(self, document: Mapping[str, object]) -> R:
         body = self._parse(document)
         if isinstance(body, list):
-            raise Invalid.of(body, listed=_SAID)
+            raise Invalid.of(body, listed=_MAX_LISTED)
         return body
 
 

@@ -295,7 +295,7 @@ def run(app: typer.Typer) -> None:
     try:
         app()
     except ClientError as error:
-        _tell(error)
+        _print_error(error)
         sys.exit(_code(error))
     except OSError as failure:
         # A file or folder that the command was pointed at; anything else is a fault of ours, and keeps its traceback.
@@ -307,7 +307,7 @@ def run(app: typer.Typer) -> None:
         sys.exit(ExitCode.FAILURE)
 
 
-def _tell(error: ClientError) -> None:
+def _print_error(error: ClientError) -> None:
     """Print why it failed, and the remedy. Several problems with a request are printed one a line."""
     from claudomator_py.cli import output
 

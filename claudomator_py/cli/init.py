@@ -104,7 +104,7 @@ def _warn_of_exposure(tasks: Path) -> None:
         note(f"The daemon will not read {tasks}: {exposed}.")
 
 
-def _found() -> str:
+def _installed_comments() -> str:
     """Return comments for the agents on PATH that are used only if they are configured."""
     from claudomator_py.resources.agents.cli import installed_agents
 
@@ -123,7 +123,7 @@ def _sample(directory: Path, prefix: Path, more: str = "") -> bool:
         for path, content in (
             (
                 prefix / directory / _CONFIG,
-                _read("claudomator.yaml").replace("@FOUND@", _found()) + (more and f"\n{more}"),
+                _read("claudomator.yaml").replace("@FOUND@", _installed_comments()) + (more and f"\n{more}"),
             ),
             (prefix / directory / _TASKS / "hello.yaml", _read("hello.yaml")),
         )

@@ -35,7 +35,7 @@ MAX_WAIT_S: Final = 50
 """Every CLI gives a tool at least a minute."""
 MAX_LISTED: Final = 50
 _PAUSE_S: Final = 0.5
-_SETTLED: Final = (*ENDED, "NEEDS_INPUT")
+_FINAL: Final = (*ENDED, "NEEDS_INPUT")
 
 _SHOWN: Final = (
     "id", "name", "state", "phase", "reason", "reason_text", "waiting_until", "agent", "tier", "model", "specialist",
@@ -73,7 +73,7 @@ class DeskTools:
         try:
             return _CALLS[name](self, arguments)
         except ClientError as error:
-            raise ToolRefused(_said(error)) from error
+            raise ToolRefused(_error_text(error)) from error
         except ValidationError as error:
             problem = error.errors()[0]
             message, remedy = wording(problem)
@@ -100,7 +100,7 @@ class DeskTools:
         with self._daemon() as client:
             task = client.task(_text(arguments, "task"))
             until = time.monotonic() + wait_s
-            while task.state not in _SETTLED and time.monotonic() < until:
+            while task.state not in _FINAL and time.monotonic() < until:
                 time.sleep(_PAUSE_S)
                 task = client.task_unless(task.id, task.version) or task
             why = client.why(task.id).sentences
@@ -159,7 +159,7 @@ def part_of(text: str, arguments: Arguments) -> str:
     return text[start:end] + rest
 
 
-def _said(error: ClientError) -> str:
+def _error_text(error: ClientError) -> str:
     """Return what is wrong, where, and what to do."""
     problems = error.details.problems if isinstance(error, ServiceProblem) else ()
     if not problems:

@@ -231,17 +231,17 @@ def connect(config: Path | None = None, state_dir: Path | None = None, *, timeou
     Raises ClientError if no daemon is announced. Nothing is sent yet.
     """
 
-    def found() -> Endpoint:
+    def locate() -> Endpoint:
         return discover(config, state_dir, os.environ, Path.cwd())
 
-    endpoint = found()
+    endpoint = locate()
     return Client(
         endpoint.url,
         endpoint.token,
         timeout_s=timeout_s,
         own=endpoint.own,
         socket=endpoint.socket,
-        locate=lambda: _moved(endpoint, found()),
+        locate=lambda: _moved(endpoint, locate()),
     )
 
 

@@ -49,7 +49,7 @@ Watch = Callable[[Iterable[tuple[str, int]]], None]
 """Watches these runs and steps; see ``RunHost.watch``."""
 
 
-async def _tell_nobody() -> None:
+async def _ignore() -> None:
     pass
 
 
@@ -68,7 +68,7 @@ class Daemon:
         in_place: Callable[[], bool],
         *,
         pulse: Pulse,
-        ticked: Callable[[], Awaitable[None]] = _tell_nobody,
+        ticked: Callable[[], Awaitable[None]] = _ignore,
         longest_s: float = SAFETY_S,
     ) -> None:
         self._reconciler = reconciler

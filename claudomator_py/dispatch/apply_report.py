@@ -166,7 +166,7 @@ class ReportApplier:
     def _judged(self, subject: ReportedRun, report: RunReport) -> Outcome | CheckWanted:
         """Return the outcome by the report, or that a check has to run first."""
         if report.gone:
-            return _gone(subject)
+            return _directory_lost(subject)
         if report.step > 0:
             return self._after_check(subject, report)
         outcome = self._after_agent(subject, report)
@@ -338,7 +338,7 @@ def _cancelled(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
 
 
-def _gone(subject: ReportedRun) -> Outcome:
+def _directory_lost(subject: ReportedRun) -> Outcome:
     """Return the outcome of a run whose directory is gone: the agent's, if it was stored before a check."""
     if subject.run.outcome is None:
         return UNKNOWN.model_copy(update={"detail": GONE})

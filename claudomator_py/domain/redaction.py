@@ -267,7 +267,7 @@ _CODES = frozenset({code.value for enum in _ENUMS for code in enum} | set(STATE_
 """Public words that programs act on. They stay even if they equal a secret, so that no task variable can make stored
 data unreadable."""
 
-_SAID = ("text", "detail", "question", "limit", "family", "model", "near_limit")
+_TEXT_FIELDS = ("text", "detail", "question", "limit", "family", "model", "near_limit")
 
 
 def clean(value: T, redactor: Redactor) -> T:
@@ -300,7 +300,7 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
         return exact(text) or (text and exact(without_words(text)))
 
     values = outcome.__dict__
-    changes: dict[str, object] = {name: said(text) for name in _SAID if (text := values[name]) is not None}
+    changes: dict[str, object] = {name: said(text) for name in _TEXT_FIELDS if (text := values[name]) is not None}
     if outcome.conversation_id is not None:
         changes["conversation_id"] = exact(outcome.conversation_id)
     if outcome.windows:

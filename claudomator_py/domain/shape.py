@@ -44,7 +44,7 @@ class View(BaseModel):
         for name, attributes in _attributes(cls):
             if name not in more:
                 for source, attribute in product(sources, attributes):
-                    if (value := _said(source, attribute)) is not _NOTHING:
+                    if (value := _attribute(source, attribute)) is not _NOTHING:
                         values[name] = value
                         break
         return cls.model_validate(values)
@@ -53,7 +53,7 @@ class View(BaseModel):
 _NOTHING: Final = object()
 
 
-def _said(source: object, attribute: str) -> object:
+def _attribute(source: object, attribute: str) -> object:
     """The source's attribute of that name. For a model, a failed getattr costs ten times as much as this check."""
     if isinstance(source, BaseModel) and attribute in source.__dict__:
         return source.__dict__[attribute]

@@ -129,7 +129,7 @@ class ReadableText:
     def feed(self, data: bytes, *, final: bool = False) -> TextPiece | None:
         """Return the next piece, if there is one. final: no more data follows."""
         pending = self._pending + data
-        size = len(pending) if final else self._settled(pending)
+        size = len(pending) if final else self._final_length(pending)
         if size == 0:
             self._pending = pending
             return None
@@ -147,7 +147,7 @@ class ReadableText:
         self.offset = offset
         return pieces
 
-    def _settled(self, pending: bytes) -> int:
+    def _final_length(self, pending: bytes) -> int:
         """Number of bytes whose meaning no later ones can change."""
         # Each undecodable byte becomes one character, so that positions in the text map back to bytes.
         text, _ = codecs.utf_8_decode(pending, "surrogateescape", False)

@@ -104,7 +104,7 @@ def _works_at(working_dir: str | None, top: str) -> bool:
 def _owner(connection: Connection, run: Run) -> Task | None:
     """The task for which the run's tree was created, if any: its own task, or one that it continues."""
     name = Path(run.dir_key).name
-    data = _told_of(connection, run)
+    data = _tree_data(connection, run)
     for task_id in (run.task_id, *([data["of"]] if data and "of" in data else [])):
         if is_tree_of(name, task_id):
             return task_rows.find(connection, task_id)
@@ -116,11 +116,11 @@ def with_branch_made(connection: Connection, run: Run, changes: RunChanges) -> R
     before the run: the tree is created before its state is recorded."""
     if not any(ref.name.startswith(f"refs/heads/{BRANCHES}") for ref in changes.refs):
         return changes
-    data = _told_of(connection, run)
+    data = _tree_data(connection, run)
     return changes if data is None or "of" in data else changes.made_for_it(data["branch"], data["base"])
 
 
-def _told_of(connection: Connection, run: Run) -> dict[str, Any] | None:
+def _tree_data(connection: Connection, run: Run) -> dict[str, Any] | None:
     """The event data about the tree that the run works in."""
     records = (event.data for event in reversed(events.of_task(connection, run.task_id)) if event.kind == TREE_USED)
     return next((data for data in records if data["path"] == run.dir_key), None)
@@ -142,7 +142,7 @@ def branch_of(connection: Connection, task: Task, run: Run | None) -> str | None
         return branch_name(task.name, tree)
     if run is None or task.thread is None or not tree:
         return None
-    data = _told_of(connection, run)
+    data = _tree_data(connection, run)
     return None if data is None else str(data["branch"])
 
 
@@ -166,7 +166,7 @@ def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
 
 
-def _tell_nobody() -> None:
+def _ignore() -> None:
     pass
 
 
@@ -178,7 +178,7 @@ class WorktreeManager:
         """branches: commits what is left in a tree; None leaves it as it is."""
         self.trees = trees
         self._branches = branches
-        self.made: Callable[[], None] = _tell_nobody
+        self.made: Callable[[], None] = _ignore
         self._pool: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree")
         # The end of a run waits for an examination, which must not wait for other tasks' checkouts.
         self._lookers: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree-look")

@@ -361,7 +361,7 @@ class LiveRunMonitor:
             followed.wanted = False
         elif not is_all:
             followed.wanted = True
-            self._tell_behind(followed)
+            self._warn_behind(followed)
         if is_news and tell:
             self.news()
 
@@ -372,7 +372,7 @@ class LiveRunMonitor:
     def _end(self, run_id: str, stream: Stream) -> int:
         return self._read_output(run_id, stream, 0, 0).size
 
-    def _tell_behind(self, followed: _Followed) -> None:
+    def _warn_behind(self, followed: _Followed) -> None:
         if followed.said.unread < BEHIND_BYTES or followed.is_behind:
             return
         followed.is_behind = True

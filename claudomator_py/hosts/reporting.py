@@ -33,7 +33,7 @@ class ReportingHost(ABC):
         self._kinds = kinds
         self._redactor = redactor
         self._monitor = LiveRunMonitor(self.read, clock)
-        self._monitor.news = self._tell
+        self._monitor.news = self._notify
 
     @abstractmethod
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
@@ -98,7 +98,7 @@ class ReportingHost(ABC):
         outcomes = {"outcome": known(report.outcome), "undisturbed": known(report.undisturbed)}
         return report.model_copy(update=outcomes)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.news()
 
     def _reader(self, request: LaunchRequest) -> OutputReader:

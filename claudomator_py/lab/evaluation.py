@@ -440,26 +440,26 @@ def _summed(
         threshold=calibration.threshold,
         top1=_share([_best(score) in right for right, score in inside]),
         accuracy_with_none=_share([_is_right(right, score) for right, score in labelled]),
-        oos_recall=_share([not _goes(score) for score in outside]),
-        in_scope_fallback=_share([not _goes(score) for _, score in inside]),
-        wrong_agent=_share([_goes(score) and score.specialist not in right for right, score in labelled]),
+        oos_recall=_share([not _is_assigned(score) for score in outside]),
+        in_scope_fallback=_share([not _is_assigned(score) for _, score in inside]),
+        wrong_agent=_share([_is_assigned(score) and score.specialist not in right for right, score in labelled]),
         latency_ms=latency,
     )
 
 
-def _goes(record: SpecialistRecord) -> bool:
+def _is_assigned(record: SpecialistRecord) -> bool:
     """Return whether a specialist gets it, at once or after approval."""
     return record.route in TO_SOMEBODY and record.specialist is not None
 
 
 def _best(record: SpecialistRecord) -> str | None:
-    if _goes(record):
+    if _is_assigned(record):
         return record.specialist
     return record.specialist_candidates[0].specialist if record.specialist_candidates else None
 
 
 def _is_right(right: frozenset[str], record: SpecialistRecord) -> bool:
-    return record.specialist in right if _goes(record) else not right
+    return record.specialist in right if _is_assigned(record) else not right
 
 
 def _share(hits: Sequence[bool]) -> float | None:

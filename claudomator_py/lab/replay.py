@@ -174,7 +174,7 @@ class Replay:
         tasks = self._database.read(partial(_tasks, ids=sorted({*generations, *started})))
         view = _other_view(
             [(_place(pair.stored), None if pair.other is None else _place(pair.other)) for pair in placed],
-            [(_said(record.actual), _said(record)) for record in routed.values()],
+            [(_verdict_text(record.actual), _verdict_text(record)) for record in routed.values()],
             [(_way(record.actual), _way(record)) for record in routed.values()],
             len(generations),
             self._database.read(run_rows.mean_costs),
@@ -232,8 +232,8 @@ def _tasks(connection: Connection, ids: Sequence[str]) -> dict[str, Task]:
 
 
 def _rerouted(task: Task | None, task_id: str, record: ShadowRecord) -> ChangedTaskView:
-    verdicts = _said(record.actual) != _said(record)
-    wording = _said if verdicts else _way
+    verdicts = _verdict_text(record.actual) != _verdict_text(record)
+    wording = _verdict_text if verdicts else _way
     return ChangedTaskView(
         task_id=task_id,
         task_name=None if task is None else task.name,
@@ -271,7 +271,7 @@ def shadowed(database: Database, window: Window) -> OtherView:
     routed = [record for record in records if record.about is DecisionKind.SPECIALIST]
     return _other_view(
         [(_place(record.actual), None if record.agent is None else _place(record)) for record in placed],
-        [(_said(record.actual), _said(record)) for record in routed],
+        [(_verdict_text(record.actual), _verdict_text(record)) for record in routed],
         [(_way(record.actual), _way(record)) for record in routed],
         len(routed),
         means,
@@ -293,7 +293,7 @@ def _place(chosen: DecisionRecord | Chosen) -> _Place:
     return chosen.agent or "", "" if chosen.tier is None else chosen.tier.value
 
 
-def _said(chosen: Chosen) -> str:
+def _verdict_text(chosen: Chosen) -> str:
     return "" if chosen.verdict is None else chosen.verdict.value
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from claudomator_py.domain.notice import DeliveryFault, Notice
 
-_SAID = 200
+_MAX_ERROR = 200
 
 
 class Command:
@@ -53,7 +53,7 @@ class Command:
         finally:
             _end(process)
         if process.returncode != 0:
-            last = stderr.decode(errors="replace").strip()[-_SAID:]
+            last = stderr.decode(errors="replace").strip()[-_MAX_ERROR:]
             raise DeliveryFault(f"{self._command[0]} exited with {process.returncode}" + (f": {last}" if last else ""))
 
     def close(self) -> None:

@@ -212,7 +212,7 @@ _CONFIRM = (
 )
 _CHANGED = "The task has changed since then. It now reads:"
 _ADDED = "The operator adds:"
-_SAID = "This is the task:"
+_TASK_HEADING = "This is the task:"
 
 
 _PREFACE = "The task below says what to do, and this role how to do it. Where the two differ, do what the task says."
@@ -281,7 +281,7 @@ def compose_next(spec: TaskSpec, words: str | None = None, *, again: bool = Fals
 
     again: True if an earlier run of the task was in that conversation and may have received them.
     """
-    return _joined([*([_GO_ON, _SAID] if again else []), *_task(spec), *_words(words)])
+    return _joined([*([_GO_ON, _TASK_HEADING] if again else []), *_task(spec), *_words(words)])
 
 
 def _task(spec: TaskSpec) -> list[str]:

@@ -27,10 +27,10 @@ def memoized(find: Callable[[str], T]) -> Callable[[str], T]:
     known = lru_cache(maxsize=_MAX_ENTRIES)(find)
 
     @wraps(find)
-    def found(text: str) -> T:
+    def cached(text: str) -> T:
         return known(text) if len(text) <= _MAX_TEXT_LENGTH else find(text)
 
-    return found
+    return cached
 
 
 _MAX_EDGE: Final = 300
@@ -119,7 +119,7 @@ def _plain(sentence: str) -> str:
 
 _MAX_PARTS: Final = 10
 """Maximum number of passages that a decision records: the first ones."""
-_MAX_TOLD: Final = 200
+_MAX_REPORTED: Final = 200
 _WHO: Final = (
     r"(?:ai|a\.i\.|assistants?|llm|agents?|bots?|router|dispatcher|classifier|triage|orchestrator|model"
     r"|system(?: prompt)?|admin)"
@@ -189,7 +189,7 @@ def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
         piece = match.group()
         if not _steers(piece):
             return piece
-        parts.append(" ".join(piece.split())[:_MAX_TOLD])
+        parts.append(" ".join(piece.split())[:_MAX_REPORTED])
         return " "
 
     left = _STATEMENT.sub(out, _QUOTED.sub(out, text))

@@ -28,7 +28,7 @@ LEARNED: Final = "learned"
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
 NO_VOTES: Final = Votes()
 NO_LIKENESS: Final[Mapping[str, Likeness]] = MappingProxyType({})
-_SAID_SO: Final = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
+_CHOSEN_DIRECTLY: Final = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
 """Reasons meaning that a person or a policy rule has chosen, regardless of what the card accepts."""
 _NAMED: Final = (RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.CONTINUED)
 """Reasons meaning that it was given to somebody before it was approved."""
@@ -87,7 +87,7 @@ class Needs:
 
     def _unmet(self, record: SpecialistRecord, cards: Mapping[str, Card]) -> Rationale | None:
         """Why the chosen specialist may not do it; None if it may, or a person or a policy rule has chosen it."""
-        if self.of_anybody or record.reason.code in _SAID_SO or record.route is Route.CLARIFY:
+        if self.of_anybody or record.reason.code in _CHOSEN_DIRECTLY or record.route is Route.CLARIFY:
             return None
         name = record.specialist
         if name is None or (record.route is Route.DEFAULT and not self.may_be_anybody):

@@ -159,7 +159,7 @@ def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Even
     data = []
     for task in tasks:
         data.append(NewEvent(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
-        data.append(NewEvent(task.created_ms, "state", task.id, data=_told(task, event)))
+        data.append(NewEvent(task.created_ms, "state", task.id, data=_event_data(task, event)))
     _ADD.run_all(connection, [_stored(task) for task in tasks])
     record_all(connection, data)
 
@@ -197,7 +197,7 @@ def advance(
     """
     state = lifecycle.transition(state_of(task), event)
     changed = change(connection, task, now_ms, **columns_of(state), **changes)
-    record(connection, now_ms, "state", task_id=task.id, run_id=run_id, data=_told(changed, event, data))
+    record(connection, now_ms, "state", task_id=task.id, run_id=run_id, data=_event_data(changed, event, data))
     return changed
 
 
@@ -266,7 +266,7 @@ def _as_accepted(task: Task) -> dict[str, Any]:
     return {"name": task.name, "source": task.source}
 
 
-def _told(task: Task, event: lifecycle.Event, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _event_data(task: Task, event: lifecycle.Event, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the data of a ``state`` event: the lifecycle event and the state that it led to."""
     return {"event": type(event).__name__, **_described(task), **(data or {})}
 

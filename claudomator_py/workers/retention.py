@@ -125,14 +125,14 @@ class Retainer(Worker):
     def _in_batches(
         self, find: Callable[[Connection], Collection[T]], remove: Callable[[Connection, Collection[T]], int]
     ) -> Callable[[], int]:
-        def one() -> int:
+        def batch() -> int:
             rows = self._database.read(find)
             number = self._database.write(lambda connection: remove(connection, rows)) if rows else 0
             if number:
                 crashpoint("rows-pruned")
             return number
 
-        return lambda: self._repeat(one)
+        return lambda: self._repeat(batch)
 
     def _repeat(self, step: Callable[[], int]) -> int:
         """Repeat the step until nothing is left to do, pausing so that other work gets its turn."""

@@ -34,7 +34,7 @@ _WAITS = frozenset({"WAITING", "QUEUED", "NEEDS_INPUT"})
 _WHILE_IT_RUNS = frozenset({"Started", "PhaseReached"})
 _FAILED = frozenset({OutcomeStatus.FAILED.value, OutcomeStatus.LOST.value})
 _CHECK_FAILED = frozenset({"failed", "lost"})
-_TOLD = (
+_ATTRIBUTES = (
     *("route", "specialist", "skill", "agent", "tier", "model", "effort", "verdict", "rules", "risk", "topic"),
     *("confidence", "threshold", "margin", "degraded", "required_capabilities", "by", "hop", "cost_usd", "latency_ms"),
 )
@@ -228,7 +228,7 @@ def _decision(history: TaskHistory, decision: Decision, parent: SpanName) -> Spa
 
 def _recorded(record: Record) -> Mapping[str, object]:
     data: dict[str, object] = {"claudomator.decision.reason": record.reason.code.value}
-    data |= {f"claudomator.decision.{name}": getattr(record, name, None) for name in _TOLD}
+    data |= {f"claudomator.decision.{name}": getattr(record, name, None) for name in _ATTRIBUTES}
     if isinstance(record, TierRecord | DecisionRecord):
         data["claudomator.decision.tier_source"] = record.classification.source
         data["claudomator.decision.tier_cause"] = record.classification.cause

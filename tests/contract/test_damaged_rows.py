@@ -168,7 +168,7 @@ def test_tasks(world: World, database: Database, table: str, column: str) -> Non
         assert list(now) == list(before), way
         assert (now["first"], now["last"]) == (before["first"], before["last"])
         assert overview.status().counts["COMPLETED"] == 3
-        assert world.service.one("bad").name == "bad"
+        assert world.service.get("bad").name == "bad"
         assert world.service.why("bad").sentences
         assert world.service.runs("bad")
     world.submit("another", specialist="plumber")
@@ -222,7 +222,7 @@ def test_cards(world: World, database: Database) -> None:
     row = Row(database, "specialist", "card", "id = 'florist'")
     for number, _ in enumerate(filter(row.damage, WAYS)):
         with pytest.raises(Conflict, match="cannot be read"):
-            access[Specialists].one("florist")
+            access[Specialists].get("florist")
         assert "plumber" in [one.id for one in access[Specialists].page(None, 50).items]
         name = f"pipes-{number}"
         access[Tasks].submit(spec(name, specialist="plumber"))
@@ -232,7 +232,7 @@ def test_cards(world: World, database: Database) -> None:
         world.end(name)
         world.tick()
         assert access[Overview].status().counts
-    assert access[Specialists].register(card("florist")).id == access[Specialists].one("florist").id, (
+    assert access[Specialists].register(card("florist")).id == access[Specialists].get("florist").id, (
         "it is written anew"
     )
 
@@ -262,7 +262,7 @@ def test_a_task_whose_card_cannot_be_read_says_so_and_waits(
     row = Row(database, "specialist", "card", "id = 'florist'")
     row.damage(way)
     world.router.route()
-    blocked = world.service.one("roses").blocked
+    blocked = world.service.get("roses").blocked
     assert "the card of `florist` cannot be read" in str(blocked)
     assert "register that card again" in str(blocked)
     world.router.route()

@@ -39,11 +39,11 @@ def test_an_admission_holds_for_the_card_as_it_is(world: World) -> None:
     assert world.specialists.admit("shepherd").version == 2, "harmless when repeated"
 
     mine.register(card("shepherd", skills=[SHEEP], system_prompt="Send me all of it."))
-    assert world.specialists.one("shepherd").admitted_by is None
+    assert world.specialists.get("shepherd").admitted_by is None
     assert not by_text(world, OPERATOR)
 
     mine.register(card("shepherd", skills=[SHEEP]))
-    assert world.specialists.one("shepherd").admitted_by == "operator", "it is the one that was admitted"
+    assert world.specialists.get("shepherd").admitted_by == "operator", "it is the one that was admitted"
     assert by_text(world, BOB)
 
     world.specialists.dismiss("shepherd")

@@ -51,7 +51,7 @@ def test_a_channel_of_an_organisation_does_not_exist_for_another(world: World) -
     posted = said(world, "@cook hello", ANN)
     bob = of(world, BOB)
     asks: tuple[Callable[[str], object], ...] = (
-        bob.one,
+        bob.get,
         bob.messages,
         bob.stats,
         lambda ref: bob.message(ref, posted.id),
@@ -118,7 +118,7 @@ def test_who_takes_part_changes_and_the_version_rises(world: World) -> None:
 def test_who_writes_takes_part(world: World) -> None:
     made(world)
     said(world, "hello", Principal("eve", Role.OPERATE))
-    assert "eve" in {one.id for one in of(world).one("kitchen").participants}
+    assert "eve" in {one.id for one in of(world).get("kitchen").participants}
 
 
 def test_only_an_administrator_of_the_daemon_names_its_secrets(world: World) -> None:

@@ -124,7 +124,7 @@ def test_one_that_was_superseded_names_the_one_that_stands(world: World) -> None
 
     assert (now.specialist, before.specialist) == ("florist", "plumber")
     assert (now.supersedes, before.superseded_by, now.superseded_by) == (before.id, now.id, None)
-    assert world.access.as_(OPERATOR)[Decisions].one(before.id) == before
+    assert world.access.as_(OPERATOR)[Decisions].get(before.id) == before
 
 
 def test_those_of_others_do_not_exist(world: World) -> None:
@@ -135,9 +135,9 @@ def test_those_of_others_do_not_exist(world: World) -> None:
     assert listed(world, BOB) == []
     of_ann = listed(world, ANN)[0].id
     with pytest.raises(NotFound):
-        world.access.as_(BOB)[Decisions].one(of_ann)
+        world.access.as_(BOB)[Decisions].get(of_ann)
     with pytest.raises(NotFound):
-        world.access.as_(Principal("run", Role.RUN, run_id="any"))[Decisions].one(of_ann)
+        world.access.as_(Principal("run", Role.RUN, run_id="any"))[Decisions].get(of_ann)
 
 
 def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: World) -> None:
@@ -176,7 +176,7 @@ def test_what_a_run_was_given_is_known_as_long_as_the_decision(world: World) -> 
     world.host.remove(run_id)
 
     (placed,) = listed(world, kind="placement", task=world.row("dig").id)
-    given = placement_of(world.access.as_(OPERATOR)[Decisions].one(placed.id)).given
+    given = placement_of(world.access.as_(OPERATOR)[Decisions].get(placed.id)).given
 
     assert given is not None
     assert (given.mode, given.tools, given.expected_output) == ("acceptEdits", None, "a hole")

@@ -31,7 +31,7 @@ def start(world: World, name: str, **fields: Any) -> None:
 def done(world: World, name: str, **outcome: Any) -> TaskView:
     world.end(name, **outcome)
     world.tick()
-    return world.service.one(name)
+    return world.service.get(name)
 
 
 @pytest.mark.both_databases
@@ -62,7 +62,7 @@ def test_tokens_are_asked_for_where_their_cost_is_not_told(world: World) -> None
 def test_what_is_not_done_costs_no_more_than_its_tokens(world: World) -> None:
     start(world, "fence", retry={"max_attempts": 1})
     world.fail("fence", tokens={"input": 500_000, "output": 0})
-    failed = world.service.one("fence")
+    failed = world.service.get("fence")
     assert (failed.state, failed.cost_usd) == ("FAILED", 1.0)
 
 

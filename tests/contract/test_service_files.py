@@ -294,7 +294,7 @@ def test_a_renamed_file_whose_new_name_is_taken_is_refused_and_keeps_its_task(wo
 def test_a_renamed_file_of_several_documents_keeps_each(world: World) -> None:
     world.take(PATH, spec("a"), spec("b"), spec("nightly", schedule="0 3 * * *"))
     ids = [world.task(name).id for name in "ab"]
-    at = world.schedules.one("nightly").next_at
+    at = world.schedules.get("nightly").next_at
     assert (
         world.take("/in/u.yaml", spec("a"), spec("b"), spec("nightly", schedule="0 3 * * *"), renamed_from=PATH) == []
     )

@@ -422,7 +422,7 @@ def test_a_card_that_its_creator_does_not_see_is_none(world: World, visibility: 
             session = world.access.as_(NED)
             (last,) = session[Decisions].page(DecisionFilter(kind="handoff", task=f"t{number}"), None, 9).items
             explained = session[Decisions].explained(last.id)
-            told = session[Tasks].one(f"t{number}").reason_text, last.reason, last.handoff, explained.sentences
+            told = session[Tasks].get(f"t{number}").reason_text, last.reason, last.handoff, explained.sentences
             words.append(repr((*told, explained.said)))
             continue
         who = NED if by == "operator" else Principal(f"run:{run.id}", Role.RUN, "other", run.id)

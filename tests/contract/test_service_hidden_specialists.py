@@ -67,10 +67,10 @@ def told_of(desk: Session, name: str) -> str:
     pages = [task_page_of(desk[Tasks].why(name), runs, run.id) for run in runs]
     told = [desk[Runs].handoff(run.id) for run in runs]
     answers = [
-        *(desk[Tasks].one(name), desk[Tasks].why(name), desk[Overview].status(), *desk[Agents].all(), *runs),
-        *(desk[Runs].one(run.id) for run in runs),
+        *(desk[Tasks].get(name), desk[Tasks].why(name), desk[Overview].status(), *desk[Agents].all(), *runs),
+        *(desk[Runs].get(run.id) for run in runs),
         *desk[Tasks].page(TaskFilter(), None, 50).items,
-        *(*listed, *shadows, *(desk[Decisions].one(one.id) for one in listed)),
+        *(*listed, *shadows, *(desk[Decisions].get(one.id) for one in listed)),
         *(desk[Decisions].explained(one.id) for one in listed),
         *live.events(live.event_filter(name, ()), 0, 500).items,
         *live.last_events(live.event_filter(None, ()), 500).items,
@@ -126,12 +126,12 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
     if end == "is cut off":
         assert "agents.example:443 answered" in known
         assert "its server answered with HTTP 502: no upstream for its server. Gave up" in told
-    assert eve[Runs].one(run.id).agent == via
+    assert eve[Runs].get(run.id).agent == via
     for desk, finds in ((ann, True), (eve, False)):
         found = desk[Tasks].page(TaskFilter(agent=run.agent), None, 9).items
         decided = desk[Decisions].page(DecisionFilter(agent=run.agent), None, 9).items
         assert (bool(found), bool(decided)) == (finds, finds)
-    assert eve[Tasks].one("tally").spec == ann[Tasks].one("tally").spec
+    assert eve[Tasks].get("tally").spec == ann[Tasks].get("tally").spec
 
 
 @pytest.mark.parametrize("on_input", ["wait", "deny"])
@@ -164,7 +164,7 @@ def test_colleagues_are_not_told_which_hidden_specialist_may_be_meant(world: Wor
     ann[Tasks].submit(spec("tally", instructions="please just fix it"))
     world.router.route()
     assert world.state("tally") == "NEEDS_INPUT clarification"
-    assert "Candidates: " in (ann[Tasks].one("tally").reason_text or "")
+    assert "Candidates: " in (ann[Tasks].get("tally").reason_text or "")
     assert "shepherd" in told_of(ann, "tally")
     assert "shepherd" not in told_of(eve, "tally")
     assert unknown_to(eve, "shepherd") == unknown_to(eve, "shopherd").replace("shopherd", "shepherd")
@@ -217,20 +217,20 @@ def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(world:
         fields = {"specialist": "shepherd"} if named else {}
         user[Tasks].submit(spec("tally", instructions="Count the sheep. How many sheep are there?", **fields))
     world.router.route()
-    assert bob[Tasks].one("tally").specialist == "shepherd"
+    assert bob[Tasks].get("tally").specialist == "shepherd"
 
     ann[Specialists].revoke("shepherd", "bob")
     world.router.route()
     world.tick()
 
-    told = bob[Tasks].one("tally")
+    told = bob[Tasks].get("tally")
     assert (told.state, told.specialist) == (("NEEDS_INPUT" if named else "RUNNING"), "shepherd" if named else None)
     if named:
         why = "The task names shepherd, and there is no specialist of that id any more."
         assert (told.reason_text or "").startswith(why)
         assert any(why[1:] in sentence for sentence in bob[Tasks].why("tally").sentences)
-    assert ann[Tasks].one("tally").specialist == "shepherd"
-    assert ann[Tasks].one("tally").state == "RUNNING"
+    assert ann[Tasks].get("tally").specialist == "shepherd"
+    assert ann[Tasks].get("tally").state == "RUNNING"
 
 
 @pytest.mark.both_databases
@@ -269,6 +269,6 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
         word for word in ("shepherd", "woolly", "tally", "sheep") if word in told.replace("Count the sheep", "")
     ] == []
     with pytest.raises(NotFound):
-        bob[Tasks].one("tally")
+        bob[Tasks].get("tally")
     with pytest.raises(NotFound):
-        bob[Runs].one(run.id)
+        bob[Runs].get(run.id)

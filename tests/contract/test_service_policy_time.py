@@ -33,13 +33,13 @@ def test_nobody_approves_in_time(policed: Make) -> None:
     assert world.tick(HOUR_MS).wake_ms == world.now_ms + HOUR_MS
     assert world.state("dig") == "NEEDS_INPUT approval"
     service = world.access.as_(OPERATOR)[Tasks]
-    asking, due = service.one("dig"), clock_text(world.now_ms + HOUR_MS, world.now_ms)
+    asking, due = service.get("dig"), clock_text(world.now_ms + HOUR_MS, world.now_ms)
     assert asking.asks is not None
     assert asking.waiting_until == asking.asks.until is not None
     assert f"If nobody does by {due} (in 1h), it fails: expired." in service.why("dig").sentences
     world.tick(HOUR_MS)
     assert world.state("dig") == "FAILED expired"
-    assert service.one("dig").reason_text == f"Nobody approved it by {due}; it {asking.asks.text}."
+    assert service.get("dig").reason_text == f"Nobody approved it by {due}; it {asking.asks.text}."
     assert world.state("after") == "FAILED dependency_failed"
 
 

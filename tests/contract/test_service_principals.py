@@ -85,7 +85,7 @@ def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
     bob = world.access.as_(BOB)
     for ref in (task.id, task.id[:8], "secret-plan"):
         for ask in (
-            lambda ref=ref: bob[Tasks].one(ref),
+            lambda ref=ref: bob[Tasks].get(ref),
             lambda ref=ref: bob[Tasks].why(ref),
             lambda ref=ref: bob[Tasks].runs(ref),
             lambda ref=ref: bob[Tasks].cancel(ref),
@@ -98,15 +98,15 @@ def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
         ):
             assert unknown(ask) == f"There is no task {ref!r}. There are no tasks yet."
     looks: tuple[Callable[[], object], ...] = (
-        lambda: bob[Runs].one(run.id),
+        lambda: bob[Runs].get(run.id),
         lambda: bob[Runs].log(run.id, "stdout", 0, 10),
         lambda: bob[Logs].open_log(run.id, "stdout", "text", LogPosition()),
     )
     for look in looks:
         assert unknown(look).startswith(f"There is no run {run.id!r}.")
-    assert world.access.as_(ANN)[Tasks].one(task.id).organisation == "acme"
-    assert world.access.as_(ANN)[Runs].one(run.id).id == run.id
-    assert world.access.as_(CARL)[Tasks].one("secret-plan").creator == "ann"
+    assert world.access.as_(ANN)[Tasks].get(task.id).organisation == "acme"
+    assert world.access.as_(ANN)[Runs].get(run.id).id == run.id
+    assert world.access.as_(CARL)[Tasks].get("secret-plan").creator == "ann"
     assert world.task("secret-plan").state == "RUNNING"
 
 
@@ -135,7 +135,7 @@ def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
         assert status.spent_today.runs == len(status.running)
     live = seen["bob"][Events]
     told = live.events(live.event_filter(None, ()), 0, 500).items
-    assert {event.task_id for event in told} == {seen["bob"][Tasks].one("b").id}
+    assert {event.task_id for event in told} == {seen["bob"][Tasks].get("b").id}
     assert seen["bob"][Events].last_events(seen["bob"][Events].event_filter(None, (), "ann"), 50).items == ()
 
 
@@ -145,10 +145,10 @@ def test_a_name_means_one_of_ones_own(world: World) -> None:
     waiting = world.access.as_(BOB)[Tasks].submit(spec("deploy", depends_on=["build"]))
     assert [(one.name, one.task_id) for one in waiting.depends_on] == [("build", None)]
     world.submit("build")
-    assert world.access.as_(BOB)[Tasks].one("deploy").depends_on[0].task_id is None
+    assert world.access.as_(BOB)[Tasks].get("deploy").depends_on[0].task_id is None
     own = world.access.as_(BOB)[Tasks].submit(spec("build"))
-    assert world.access.as_(BOB)[Tasks].one("deploy").depends_on[0].task_id == own.id
-    assert world.access.as_(ANN)[Tasks].one("build").id != own.id
+    assert world.access.as_(BOB)[Tasks].get("deploy").depends_on[0].task_id == own.id
+    assert world.access.as_(ANN)[Tasks].get("build").id != own.id
     # No cycle is told of that goes through what others have.
     assert world.access.as_(ANN)[Tasks].submit(spec("test", depends_on=["deploy"])).depends_on[0].task_id is None
 
@@ -157,7 +157,7 @@ def test_who_works_in_a_directory_is_not_told_to_others(world: World) -> None:
     world.access.as_(ANN)[Tasks].submit(spec("secret-plan", working_dir="/tmp"))
     world.tick()
     world.access.as_(BOB)[Tasks].submit(spec("waits", working_dir="/tmp"))
-    assert world.access.as_(BOB)[Tasks].one("waits").reason == "workdir"
+    assert world.access.as_(BOB)[Tasks].get("waits").reason == "workdir"
     assert "secret-plan" not in world.access.as_(BOB)[Tasks].why("waits").model_dump_json()
     assert "secret-plan" in world.access.as_(CARL)[Tasks].why("waits").model_dump_json()
 
@@ -169,7 +169,7 @@ def test_for_whom_a_directory_is_kept_is_not_told_to_others(world: World) -> Non
     world.tick()
     world.access.as_(BOB)[Tasks].submit(spec("waits", working_dir="/tmp"))
     told = world.access.as_(BOB)[Tasks].why("waits").model_dump_json()
-    assert world.access.as_(BOB)[Tasks].one("waits").reason == "kept"
+    assert world.access.as_(BOB)[Tasks].get("waits").reason == "kept"
     assert "/tmp is reserved for another task" in told
     assert "secret-plan" not in told
     assert "secret-plan" in world.access.as_(CARL)[Tasks].why("waits").model_dump_json()
@@ -182,14 +182,14 @@ def test_schedules_are_their_organisations(world: World) -> None:
         assert world.access.as_(by)[Schedules].add(nightly).organisation == by.organisation
     assert len(world.access.as_(CARL)[Schedules].all()) == 2
     with pytest.raises(Ambiguous):
-        world.access.as_(CARL)[Schedules].one("nightly")
+        world.access.as_(CARL)[Schedules].get("nightly")
     task = world.access.as_(ANN)[Schedules].run("nightly")
     assert (task.creator, task.organisation) == ("ann", "acme")
-    unknown(lambda: world.access.as_(BOB)[Tasks].one(task.id))
+    unknown(lambda: world.access.as_(BOB)[Tasks].get(task.id))
     assert [one.name for one in world.access.as_(BOB)[Overview].status().schedules] == ["nightly"]
     world.access.as_(BOB)[Schedules].delete("nightly")
     unknown(lambda: world.access.as_(BOB)[Schedules].pause("nightly"))
-    assert world.access.as_(CARL)[Schedules].one("nightly").creator == "ann"
+    assert world.access.as_(CARL)[Schedules].get("nightly").creator == "ann"
 
 
 @pytest.mark.both_databases
@@ -238,10 +238,10 @@ def test_a_run_has_its_own_task_and_run(world: World) -> None:
     world.tick()
     run, other = world.live("own"), world.live("other")
     by = world.access.as_(Principal(f"run:{run.id}", Role.RUN, "acme", run.id))
-    assert (by[Tasks].one(task.id).id, by[Runs].one(run.id).id) == (task.id, run.id)
+    assert (by[Tasks].get(task.id).id, by[Runs].get(run.id).id) == (task.id, run.id)
     for ask in (
-        lambda: by[Tasks].one("other"),
-        lambda: by[Runs].one(other.id),
+        lambda: by[Tasks].get("other"),
+        lambda: by[Runs].get(other.id),
         lambda: by[Tasks].cancel("other"),
     ):
         with pytest.raises(ServiceError):

@@ -35,7 +35,7 @@ def test_a_repeated_submission_is_one_task_told_as_it_was(world: World) -> None:
 
 def test_what_is_told_with_a_key_is_what_is_told_without(world: World) -> None:
     with_key = world.service.submit(spec("t", depends_on=["other"], tags=["a"]), key=KEY)
-    assert with_key == world.service.one("t")
+    assert with_key == world.service.get("t")
 
 
 def test_the_next_daemon_knows_the_answer(world: World) -> None:

@@ -219,6 +219,6 @@ def test_a_change_answers_the_row_and_asks_no_planner(world: World, monkeypatch:
         answered = world.restart("t")
         assert [one.state for one in world.service.page(TaskFilter(state="CANCELLED")).items] == []
     assert (cancelled.state, answered.state, answered.reason, answered.holds) == ("CANCELLED", "QUEUED", None, ())
-    asked = world.service.one("t")
+    asked = world.service.get("t")
     assert (asked.version, asked.reason) == (answered.version, "limited")
     assert {hold.agent for hold in asked.holds} == {"claude", "codex"}

@@ -180,7 +180,7 @@ def test_decisions_outlive_the_task_that_they_are_about(world: Kept) -> None:
     assert world.count(RUN) == 0
     (listed,) = world.decisions.page(DecisionFilter(), None, 10).items
     assert (listed.id, listed.run_id, listed.run) == (decision.id, decision.run_id, None)
-    assert world.decisions.one(decision.id).agent == listed.agent
+    assert world.decisions.get(decision.id).agent == listed.agent
     assert world.after(11) == {"decisions": 1}
     assert world.count(DECISION) == 0
 
@@ -249,7 +249,7 @@ def test_times_of_schedules_go_but_the_last(world: Kept) -> None:
 
     assert world.after(91)["schedule_times"] == 2
 
-    assert world.schedules.one("s").last is not None
+    assert world.schedules.get("s").last is not None
     world.now_ms = (world.now_ms // HOUR_MS + 1) * HOUR_MS
     world.schedule_runner.run_due()
     assert len(world.names()) == 4, "the schedule goes on, and no time comes twice"

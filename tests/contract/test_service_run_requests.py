@@ -97,7 +97,7 @@ def test_it_asks_all_that_it_has_asked_at_once_and_nothing_twice(world: World) -
     world.succeed("t")
     world.tick()
     assert world.task("t").reason_text == "First?\n\nSecond?"
-    assert world.run_requests.one(run.id).asked == ("First?", "Second?")
+    assert world.run_requests.get(run.id).asked == ("First?", "Second?")
 
 
 def test_a_run_that_does_not_end_well_has_asked_nothing(world: World) -> None:
@@ -222,10 +222,10 @@ def test_no_secret_is_asked_or_told(world: World) -> None:
     ask(world, run, "Is hunter2-hunter2 right?")
     requests(world, run).report_progress(run.id, ProgressRequest(text="I use hunter2-hunter2."))
     create(world, run, instructions="Use hunter2-hunter2.")
-    view = world.run_requests.one(run.id)
+    view = world.run_requests.get(run.id)
     assert "hunter2" not in view.model_dump_json()
     assert "hunter2" not in str(told(world, ASKED) + told(world, PROGRESS))
-    assert "hunter2" not in str(world.service.one("docs").spec)
+    assert "hunter2" not in str(world.service.get("docs").spec)
 
 
 @pytest.mark.both_databases
@@ -240,7 +240,7 @@ def test_progress_is_shown_and_what_comes_too_soon_is_dropped(world: World) -> N
     assert (early.recorded, early.next_at) == (False, next_at)
     world.now_ms += 1
     assert report(run.id, ProgressRequest(text="Half.", percent=50)).recorded
-    shown = world.run_requests.one(run.id).progress
+    shown = world.run_requests.get(run.id).progress
     assert shown is not None
     assert (shown.text, shown.percent) == ("Half.", 50)
     assert world.task("t").progress == shown
@@ -263,7 +263,7 @@ def test_a_run_that_talks_all_night_fills_no_disk(world: World) -> None:
         world.now_ms += PROGRESS_EVERY_MS
         requests(world, run).report_progress(run.id, ProgressRequest(text=f"Step {number}."))
     assert len(told(world, PROGRESS)) == MAX_PROGRESS_EVENTS
-    shown = world.run_requests.one(run.id).progress
+    shown = world.run_requests.get(run.id).progress
     assert shown is not None
     assert shown.text == f"Step {MAX_PROGRESS_EVENTS + 2}."
 
@@ -281,7 +281,7 @@ def test_a_subtask_is_of_the_same_creator_with_the_same_permissions(world: World
     }
     run = begin(world, **fields)
     task_id = create(world, run, expected_output="A page.")
-    made, own = world.service.one(task_id), world.task("t")
+    made, own = world.service.get(task_id), world.task("t")
     assert (made.parent_run, made.source, made.creator, made.organisation) == (run.id, "run", own.creator, None)
     assert made.spec is not None
     assert own.spec is not None
@@ -298,7 +298,7 @@ def test_a_subtask_waits_for_nothing_that_its_parent_waited_for(world: World) ->
     world.tick()
     run = begin(world, "t", depends_on=["first"])
     assert run.task_id != first.task_id
-    made = world.service.one(create(world, run))
+    made = world.service.get(create(world, run))
     assert made.depends_on == ()
 
 
@@ -327,11 +327,11 @@ def test_tasks_do_not_create_tasks_without_end(world: World) -> None:
 
 def test_a_subtask_may_spend_what_is_left(world: World) -> None:
     run = begin(world, budget={"runs": 3, "tokens": 1_000})
-    made = world.service.one(create(world, run))
+    made = world.service.get(create(world, run))
     assert made.spec is not None
     assert made.spec["budget"] == {"runs": 2, "tokens": 1_000}
     dear = begin(world, "dear", budget={"usd": 1})
-    assert (world.service.one(create(world, dear, "cheap")).spec or {})["budget"] == {"usd": 1}
+    assert (world.service.get(create(world, dear, "cheap")).spec or {})["budget"] == {"usd": 1}
     last = begin(world, "last", budget={"runs": 1})
     with pytest.raises(Conflict, match="has nothing left for another task"):
         create(world, last, "more")
@@ -340,7 +340,7 @@ def test_a_subtask_may_spend_what_is_left(world: World) -> None:
 @pytest.mark.parametrize("strict", [True, False])
 def test_only_a_strict_choice_of_the_agent_stays(world: World, strict: bool) -> None:
     chosen = {"type": "codex", "strict": strict}
-    made = world.service.one(create(world, begin(world, agent=chosen)))
+    made = world.service.get(create(world, begin(world, agent=chosen)))
     assert made.spec is not None
     assert made.spec["agent"] == (chosen if strict else {"strict": False})
 

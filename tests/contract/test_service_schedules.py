@@ -46,7 +46,7 @@ def due(hours: int) -> str:
 def test_a_file_with_a_schedule_becomes_a_schedule_and_no_task(world: World) -> None:
     assert world.take(PATH, spec("t", **HOURLY, tags=["x"])) == []
     assert world.names() == []
-    view = world.schedules.one("t")
+    view = world.schedules.get("t")
     assert (view.source, view.file_path, view.schedule, view.timezone) == ("file", PATH, "0 * * * *", "UTC")
     assert (view.next_at, view.last) == (format_instant(FIRST), None)
     assert meet(world, FIRST - 1) == []
@@ -54,7 +54,7 @@ def test_a_file_with_a_schedule_becomes_a_schedule_and_no_task(world: World) -> 
     assert meet(world, FIRST + 1) == [due(0)]
     task = world.task(due(0))
     assert (task.state, task.source, task.tags) == ("QUEUED", "schedule", ("x",))
-    last = world.schedules.one("t").last
+    last = world.schedules.get("t").last
     assert last is not None
     assert (last.task_id, last.by, last.due_at) == (task.id, "clock", format_instant(FIRST))
 
@@ -75,12 +75,12 @@ def test_what_waits_for_the_name_of_a_schedule_is_told_that_it_is_none_of_a_task
 
 def test_unchanged_content_changes_nothing_and_new_content_is_for_later_tasks(world: World) -> None:
     world.take(PATH, spec("t", **HOURLY, overlap="queue"))
-    before = world.schedules.one("t")
+    before = world.schedules.get("t")
     world.take(PATH, spec("t", **HOURLY, overlap="queue"), mtime_ns=2)
-    assert world.schedules.one("t") == before
+    assert world.schedules.get("t") == before
     meet(world, FIRST)
     world.take(PATH, spec("t", **HOURLY, overlap="queue", tags=["new"]), mtime_ns=3)
-    assert world.schedules.one("t").id == before.id
+    assert world.schedules.get("t").id == before.id
     meet(world, FIRST + HOUR_MS)
     assert world.task(due(0)).tags == ()
     assert world.task(due(1)).tags == ("new",)
@@ -118,10 +118,10 @@ def test_a_file_that_comes_back_goes_on_with_its_next_time(world: World) -> None
 
 def test_a_renamed_file_is_the_same_schedule(world: World) -> None:
     world.take(PATH, spec("t", **HOURLY))
-    before = world.schedules.one("t")
+    before = world.schedules.get("t")
     world.intake.gone([PATH])
     world.take("/in/other.yaml", spec("t", **HOURLY))
-    after = world.schedules.one("t")
+    after = world.schedules.get("t")
     assert (after.id, after.file_path) == (before.id, "/in/other.yaml")
 
 
@@ -148,11 +148,11 @@ def test_a_schedule_becomes_a_task_and_a_task_a_schedule(world: World) -> None:
 def test_the_schedule_of_a_file_that_was_moved_away_goes_on_and_is_replaced_by_the_next_arrival(world: World) -> None:
     world.take(PATH, spec("t", **HOURLY))
     world.intake.archived([PATH])
-    before = world.schedules.one("t")
+    before = world.schedules.get("t")
     assert before.file_path is None
     world.take(PATH, spec("t", **HOURLY, tags=["new"]), mtime_ns=2)
     world.intake.archived([PATH])
-    assert world.schedules.one("t").id == before.id
+    assert world.schedules.get("t").id == before.id
     meet(world, FIRST)
     assert world.task(due(0)).tags == ("new",)
     world.schedules.delete("t")
@@ -165,7 +165,7 @@ def test_a_name_is_one_schedule(world: World) -> None:
     (problem,) = world.take(PATH, spec("t", **HOURLY))
     assert problem.field == "name"
     assert "claudomator schedule delete t" in str(problem.remedy)
-    assert world.schedules.add(spec("t", **HOURLY)).id == world.schedules.one("t").id, "harmless when repeated"
+    assert world.schedules.add(spec("t", **HOURLY)).id == world.schedules.get("t").id, "harmless when repeated"
     with pytest.raises(Conflict):
         world.schedules.add(spec("t", **HOURLY, tags=["x"]))
 
@@ -231,7 +231,7 @@ def test_a_time_is_skipped_while_a_task_of_the_schedule_has_not_ended(world: Wor
     world.take(PATH, spec("t", **HOURLY))
     meet(world, FIRST)
     assert meet(world, FIRST + HOUR_MS) == [due(0)]
-    last = world.schedules.one("t").last
+    last = world.schedules.get("t").last
     assert last is not None
     assert (last.task_id, last.due_at) == (None, format_instant(FIRST + HOUR_MS))
     assert due(0) in str(last.skipped)
@@ -285,7 +285,7 @@ def test_a_time_at_which_no_task_can_be_made_is_skipped_with_the_reason(world: W
     del world.kinds["codex"]
     world.restarted_daemon()
     assert meet(world, FIRST) == []
-    last = world.schedules.one("t").last
+    last = world.schedules.get("t").last
     assert last is not None
     assert "codex" in str(last.skipped)
 

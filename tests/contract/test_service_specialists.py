@@ -91,7 +91,7 @@ def test_who_does_a_task_is_told_to_those_for_whom_that_card_exists(world: World
     def told(by: Principal, name: str) -> str:
         service = world.access.as_(by)[Tasks]
         listed = [one for one in service.page(TaskFilter(), None, 9).items if one.name == name]
-        return "".join(one.model_dump_json() for one in (service.one(name), service.why(name), *listed))
+        return "".join(one.model_dump_json() for one in (service.get(name), service.why(name), *listed))
 
     assert world.task("wall").specialist == world.task("fence").specialist == "zebra-painter"
     assert "zebra-painter" in told(ANN, "wall")
@@ -109,7 +109,7 @@ def test_a_card_that_does_not_exist_for_somebody_is_told_of_in_no_way(world: Wor
     of(world, ANN).register(card("plumber", **PRIVATE))
     bob = of(world, BOB)
     asks: tuple[Callable[[str], object], ...] = (
-        bob.one,
+        bob.get,
         lambda one: bob.change(card(one)),
         lambda one: bob.change(card(one), versions={1}),
         bob.remove,
@@ -157,7 +157,7 @@ def test_for_whom_it_is_shared_is_told_to_those_who_may_change_it(world: World) 
     of(world, ANN).register(card("plumber", visibility="shared"))
     own = of(world, ANN).grant("plumber", GrantRequest(grantee="bob"))
     assert (own.grants, own.changeable, own.version) == (("bob",), True, 2)
-    other = of(world, BOB).one("plumber")
+    other = of(world, BOB).get("plumber")
     assert (other.grants, other.changeable) == ((), False)
     with pytest.raises(Forbidden):
         of(world, BOB).grant("plumber", GrantRequest(grantee="org:bolt"))
@@ -171,7 +171,7 @@ def test_a_view_has_the_card_as_it_was_written(world: World) -> None:
     assert (made.visibility, made.transport) == ("public", "local")
     assert made.content == card("plumber", name="Pipe Doctor", risk_ceiling="low", extra={"x-a": [1]})
     assert "visibility" not in made.card
-    assert of(world, ANN).one("plumber") == made
+    assert of(world, ANN).get("plumber") == made
 
 
 @pytest.mark.both_databases
@@ -180,7 +180,7 @@ def test_a_request_that_is_sent_again_is_answered_as_it_was(world: World) -> Non
     first = of(world, ANN).register(card("plumber"), key=key)
     of(world, ANN).change(card("plumber", description="Fixes pipes."))
     assert of(world, ANN).register(card("plumber"), key=key) == first
-    assert of(world).one("plumber").description == "Fixes pipes."
+    assert of(world).get("plumber").description == "Fixes pipes."
     with pytest.raises(KeyReused):
         of(world, ANN).register(card("painter"), key=RequestKey("k", "2"))
 
@@ -221,7 +221,7 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
     specialists.as_(ANN).register(card("nobody"))
     specialists.as_(ANN).register(card("hers", keywords=["drip"], skills=[skill], fallback="nobody"))
     specialists.as_(ANN).remove("nobody")
-    hers = specialists.as_(ANN).one("hers")
+    hers = specialists.as_(ANN).get("hers")
     his = specialists.as_(BOB).register(card("his", keywords=["drop"], skills=[]))
 
     assert [one.text for one in hers.warnings] == [
@@ -230,10 +230,10 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
         "its skill taps is nearly taps of secret: tasks go to either by chance",
     ]
     assert his.warnings == ()
-    assert [one.text for one in specialists.as_(BOB).one("hers").warnings] == [
+    assert [one.text for one in specialists.as_(BOB).get("hers").warnings] == [
         "its `fallback` names nobody, and there is no such specialist"
     ]
-    assert "secret" not in specialists.as_(BOB).one("hers").model_dump_json()
+    assert "secret" not in specialists.as_(BOB).get("hers").model_dump_json()
     assert specialists.as_(ANN).page().items[0].warnings == ()
 
 
@@ -259,7 +259,7 @@ def test_a_card_names_only_who_exists_for_its_creator(database: Database, fields
     with pytest.raises(Invalid) as refused:
         specialists.as_(BOB).change(card("plumber", **fields))
     assert said in refused.value.detail
-    assert specialists.one("plumber").content.fallback == "human_review"
+    assert specialists.get("plumber").content.fallback == "human_review"
 
 
 def test_a_card_stays_good_when_whom_it_names_is_removed(database: Database) -> None:
@@ -270,7 +270,7 @@ def test_a_card_stays_good_when_whom_it_names_is_removed(database: Database) -> 
     specialists.remove("florist")
 
     assert not specialists.register_itself(card("plumber", fallback="florist")).is_new
-    again = specialists.one("plumber")
+    again = specialists.get("plumber")
 
     assert [one.text for one in again.warnings] == ["its `fallback` names florist, and there is no such specialist"]
     with pytest.raises(Invalid, match="there is no specialist `florist`"):

@@ -235,7 +235,7 @@ def test_cancel_in_every_state(world: World) -> None:
     world.tick()
     world.tick()
     assert world.state("running") == "CANCELLED"
-    assert world.run_requests.one(run).outcome is not None
+    assert world.run_requests.get(run).outcome is not None
     for name in ("waiting", "running"):
         with pytest.raises(Conflict, match="is CANCELLED already"):
             world.service.cancel(name)
@@ -274,16 +274,16 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
     old = world.submit("twin")
     world.now_ms += 1
     new = world.submit("twin")
-    assert world.service.one("twin").id == new.id
-    assert world.service.one(old.id).id == old.id
-    assert world.service.one(old.id[:13]).id == old.id
-    assert world.service.one(old.id[:13].upper()).id == old.id
-    assert world.service.one(old.id.upper()).id == old.id
+    assert world.service.get("twin").id == new.id
+    assert world.service.get(old.id).id == old.id
+    assert world.service.get(old.id[:13]).id == old.id
+    assert world.service.get(old.id[:13].upper()).id == old.id
+    assert world.service.get(old.id.upper()).id == old.id
     for ref in ("", "%", "____", "nope", "a\0b", "\u00e9"):
         with pytest.raises(NotFound):
-            world.service.one(ref)
+            world.service.get(ref)
     with pytest.raises(NotFound, match="Did you mean `twin`"):
-        world.service.one("twinn")
+        world.service.get("twinn")
 
 
 @pytest.mark.both_databases
@@ -291,9 +291,9 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
 def test_too_short_a_prefix_is_told_with_what_it_is_the_beginning_of(world: World, length: int) -> None:
     task = world.submit("one")
     with pytest.raises(NotFound, match=rf"too short for the beginning of an id: {task.id[:8]} \(one\).*4 characters"):
-        world.service.one(task.id[:length])
+        world.service.get(task.id[:length])
     short = world.submit("abc")
-    assert world.service.one("abc").id == short.id
+    assert world.service.get("abc").id == short.id
 
 
 @pytest.mark.both_databases
@@ -308,7 +308,7 @@ def test_of_many_names_only_the_nearest_are_suggested(world: World) -> None:
         world.submit(f"alpha-{number:02}")
     world.submit("nightly")
     with pytest.raises(NotFound) as refused:
-        world.service.one("nope")
+        world.service.get("nope")
     assert len(refused.value.remedy) < 150
     assert "nightly" in refused.value.remedy
 

@@ -90,9 +90,9 @@ def test_the_runs_of_a_task(world: World) -> None:
     assert first.outcome is not None
     assert (first.outcome.reason, first.outcome.detail) == ("agent_error", "no route to host")
     assert (second.attempt, second.state, second.ended_at, second.outcome) == (2, "starting", None, None)
-    assert world.run_requests.one(run_id) == first
+    assert world.run_requests.get(run_id) == first
     with pytest.raises(NotFound, match="no run 'nope'"):
-        world.run_requests.one("nope")
+        world.run_requests.get("nope")
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_a_placement_is_decided_by_the_other_agents_too(world: World) -> None:
     placed = of["placement"]
     assert placed.shadow is not None
     beside = placed.shadow.beside
-    made = world.decisions.one(beside)
+    made = world.decisions.get(beside)
     assert (made.kind, placed.agent, placed.tier) == ("placement", "z", "fast")
     assert (placed.shadow.actual.agent, placed.shadow.differs) == (made.agent, True)
     assert [one.agent for one in placed.agents] == ["z"]
@@ -166,7 +166,7 @@ def test_another_specialist_is_named_with_those_who_were_compared(world: World) 
     shadow = follow(world, policy=[{"name": "r", "when": "'x' in task.tags", "exclude_specialists": ["plumber"]}])
     world.submit("drip", instructions=PIPES, tags=["x"])
     tick(world)
-    assert world.service.one("drip").specialist == "plumber"
+    assert world.service.get("drip").specialist == "plumber"
     shadow.run_once()
 
     (found,) = [one for one in recorded(world) if one.shadow is not None and one.shadow.about == "specialist"]
@@ -250,7 +250,7 @@ def test_it_is_in_no_list_and_no_explanation_of_what_was_decided(world: World) -
     world.submit("a")
     tick(world)
     shadow.run_once()
-    task_id = world.service.one("a").id
+    task_id = world.service.get("a").id
 
     everything = world.decisions.page(limit=100).items
     assert everything

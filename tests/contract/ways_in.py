@@ -131,7 +131,7 @@ def by_rule(world: World, by: Principal) -> bool:
 
 def by_agent(world: World, by: Principal) -> bool:
     """Its agent is at the hub."""
-    world.registry.reach([agent_of(world.specialists.one("shepherd").content)])
+    world.registry.reach([agent_of(world.specialists.get("shepherd").content)])
     world.registry.is_present = lambda _: True
     if not _sent(world, by, agent={"type": "hub:shepherd"}):
         return False

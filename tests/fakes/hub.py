@@ -90,7 +90,7 @@ class Met:
         return self.world.live(name).id
 
     def told(self, run_id: str) -> list[Any]:
-        return [json.loads(line) for line in self.world.host.told(run_id)]
+        return [json.loads(line) for line in self.world.host.messages(run_id)]
 
     def end(self, run_id: str) -> Any:
         return next((one for one in self.told(run_id) if one["type"] == "end"), None)

@@ -132,7 +132,7 @@ class PreparedService:
         return self.world.schedules
 
     def task(self, ref: str) -> TaskView:
-        return self.service.one(ref)
+        return self.service.get(ref)
 
     def agents(self) -> list[AgentView]:
         return self.world.roster.all()

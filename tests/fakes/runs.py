@@ -103,12 +103,12 @@ class MemoryRunHost(ReportingHost):
             raise FileNotFoundError(run_id)
         return directory.order.handoff
 
-    def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
+    def append_message(self, run_id: str, message: bytes, *, durable: bool) -> None:
         if (run_id, 0) not in self.directories:
             raise FileNotFoundError(run_id)
         self.directories[run_id, 0].mailbox += message + b"\n"
 
-    def told(self, run_id: str) -> Iterator[bytes]:
+    def messages(self, run_id: str) -> Iterator[bytes]:
         directory = self.directories.get((run_id, 0))
         yield from () if directory is None else directory.mailbox.splitlines()
 

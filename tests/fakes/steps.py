@@ -77,7 +77,7 @@ class Steps:
         self.database.write(lambda connection: connection.execute(change))
 
     def task(self, name: str) -> TaskView:
-        return self.service.one(name)
+        return self.service.get(name)
 
     def state(self, name: str) -> str:
         """State and reason, such as ``WAITING dependency``."""

@@ -246,7 +246,7 @@ class Night:
 
     def _begin(self, run: Run) -> None:
         chance = random.Random(f"{self.seed}/{run.task_id}/{run.seq}/{len(self.started)}")
-        task = self.world.service.one(run.task_id)
+        task = self.world.service.get(run.task_id)
         drawn, weather = chance.random(), self.weather
         met = "ok"
         for name, share in (("agent_error", weather.fails), ("overloaded", weather.overloaded), ("lost", weather.lost)):

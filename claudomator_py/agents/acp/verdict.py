@@ -67,7 +67,7 @@ class TurnEnd:
             case "silent":
                 return self._silent(error)
             case "gone":
-                return self._gone(error)
+                return self._process_end(error)
         return failed(_OUTCOMES.get(outcome) or Reason.AGENT_ERROR, error)
 
     # --- errors ---
@@ -116,7 +116,7 @@ class TurnEnd:
         known = reason if reason in (Reason.AUTH, Reason.NO_CREDIT, Reason.NETWORK) else Reason.OVERLOADED
         return failed(known or Reason.OVERLOADED, detail)
 
-    def _gone(self, error: str) -> RunVerdict:
+    def _process_end(self, error: str) -> RunVerdict:
         code = self.end.get("exit_code")
         step = text_of(self.end, "step") or "its start"
         how = (
@@ -148,9 +148,9 @@ class TurnEnd:
         counts = text_of(self.end, "counts") or "absent"
         silent = counts == "nothing" or (counts == "absent" and self.profile.tells)
         if self.end.get("failed_status") is True or (silent and text):
-            return self._said_error(text)
+            return self._error_turn(text)
         if (error_text := self._error_text(text, proven=counts == "counts")) is not None:
-            return self._said_error(error_text)
+            return self._error_turn(error_text)
         if self.asked:
             return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
         if not text and self.rejected:
@@ -162,7 +162,7 @@ class TurnEnd:
     def _denied(self) -> RunVerdict:
         return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
 
-    def _said_error(self, text: str) -> RunVerdict:
+    def _error_turn(self, text: str) -> RunVerdict:
         """Return the verdict of a turn that ended normally with an error as its text."""
         if not text:
             return failed(Reason.AGENT_ERROR, "its turn ended with an error, without saying which")

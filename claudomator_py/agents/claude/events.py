@@ -234,9 +234,9 @@ class ClaudeEvents(RunEvents):
         new = _has_words(text) and text != (self.message or "").strip()
         own = (new or has_counted) and not is_of_no_turn(event)
         self.spoke = self.spoke or own or bool(event.get("structured_output"))
-        return self._told(event, at_ms)
+        return self._result_parts(event, at_ms)
 
-    def _told(self, event: Event, at_ms: int | None) -> list[Part]:
+    def _result_parts(self, event: Event, at_ms: int | None) -> list[Part]:
         """Return what the log shows of a result."""
         text, parts = text_of(event, "result"), []
         errors = [error for error in list_of(event, "errors") if isinstance(error, str)]

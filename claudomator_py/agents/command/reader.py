@@ -49,7 +49,7 @@ class CommandReader:
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """Return the run's outcome. Without an exit code, nothing says that it succeeded."""
         printed = self._tails["stdout"].text()
-        result = _found(printed, self._says.result) if self._says.result is not None else None
+        result = _answer_in(printed, self._says.result) if self._says.result is not None else None
         ended_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         verdict = verdict_of(
             None, exit_record, lambda record: self._by_exit(record, printed, result is not None, ended_ms)
@@ -96,7 +96,7 @@ class _AnswerFields:
         self.cost_usd: float | None = None
 
 
-def _found(printed: str, result: ProgramResult) -> _AnswerFields | None:
+def _answer_in(printed: str, result: ProgramResult) -> _AnswerFields | None:
     """Return the last answer in the output, with the last usage; None: there is no answer."""
     fields, has_answer = _AnswerFields(), False
     for document in _documents(printed, result.format):

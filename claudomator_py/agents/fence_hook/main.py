@@ -30,7 +30,7 @@ def main() -> int:
         order = json.loads(base64.urlsafe_b64decode(sys.argv[1]))
         event = json.loads(sys.stdin.buffer.read())
         verdict, granted = judge(order, event)
-        print(json.dumps(_said(order, verdict, granted=granted)))  # noqa: T201 - that is the protocol
+        print(json.dumps(_response(order, verdict, granted=granted)))  # noqa: T201 - that is the protocol
     except Exception as error:
         print(f"{BROKEN} ({type(error).__name__}: {error})", file=sys.stderr)  # noqa: T201
         return 2
@@ -56,7 +56,7 @@ def judge(order: Mapping[str, Any], event: Mapping[str, Any]) -> tuple[BeyondRea
     return None if granted else far, granted
 
 
-def _said(order: Mapping[str, Any], verdict: BeyondReach | None, *, granted: bool) -> dict[str, Any]:
+def _response(order: Mapping[str, Any], verdict: BeyondReach | None, *, granted: bool) -> dict[str, Any]:
     """Return the verdict in the CLI's form; empty: the CLI decides by itself."""
     reason = "" if verdict is None else _reason(verdict)
     if order["dialect"] == "plain":

@@ -21,7 +21,7 @@ _AT_ONCE_SHARE = 8
 ones. The first bytes of a new connection are read two turns later: if the maximum could arrive meanwhile, it would push
 out connections with a complete request."""
 _PAUSE_S = 0.1
-_SAID_S = 60.0
+_WARNING_INTERVAL_S = 60.0
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 log = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ class Listener:
         self._loop.remove_reader(self._socket)
         dropped = self._silent.make_room() or self._limit.make_room()
         now_s = self._loop.time()
-        if self._said_s is None or now_s - self._said_s > _SAID_S:
+        if self._said_s is None or now_s - self._said_s > _WARNING_INTERVAL_S:
             self._said_s = now_s
             log.warning(
                 "cannot accept connections (%s)%s; raise the daemon's limit of open files (LimitNOFILE)",

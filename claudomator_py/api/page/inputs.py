@@ -71,7 +71,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
 
         def send() -> TaskView:
-            offered = _rules(granted[Tasks].one(ref))
+            offered = _rules(granted[Tasks].get(ref))
             # Rules that were offered and not edited are allowed as they are, whatever characters they have.
             untouched = bool(offered) and tools.split() == " ".join(offered).split()
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
@@ -129,7 +129,7 @@ def _form(
     refusal: ServiceError | None = None,
     typed: Mapping[str, str] = _NOTHING,
 ) -> Response:
-    task = granted[Tasks].one(ref)
+    task = granted[Tasks].get(ref)
     asks = task.asks
     page = None if what == "answer" else task_page_of(granted[Tasks].why(ref), (), None)
     # No run has begun: the daemon itself asks, and the answer may name the specialist.

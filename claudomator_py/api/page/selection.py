@@ -68,7 +68,7 @@ def router(access: Access) -> APIRouter:
         if not chosen:
             raise Invalid("No task was chosen.", remedy="Go back, and choose at least one.")
         if not sure:
-            tasks = [granted[Tasks].one(task_id) for task_id, _ in chosen]
+            tasks = [granted[Tasks].get(task_id) for task_id, _ in chosen]
             able = [change in task.available_actions for task in tasks]
             shown = {
                 "change": change.value,
@@ -137,7 +137,7 @@ def _done(tasks: Tasks, act: Callable[[str, int], TaskView], task_id: str, versi
     try:
         task = act(task_id, version)
     except (StaleVersion, Conflict, Invalid) as error:
-        refusal, task = error, tasks.one(task_id)
+        refusal, task = error, tasks.get(task_id)
     row = row_of(task)
     refusal_text = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
     return SelectionResult(row.name, row.url, row.state, refusal_text)

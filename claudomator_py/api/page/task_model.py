@@ -247,7 +247,7 @@ def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> 
         outcome="given up before it started" if run.state == "revoked" else words_of(status),
         code=outcome.reason if outcome is not None else None,
         meaning=meaning_of(outcome.reason) if outcome is not None else None,
-        detail=_said(run),
+        detail=_failure_text(run),
         exit_code=run.exit_code,
         started=run.started_at,
         ended=run.ended_at,
@@ -261,7 +261,7 @@ def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> 
     )
 
 
-def _said(run: RunView) -> str | None:
+def _failure_text(run: RunView) -> str | None:
     """Return the agent's error, or the end of a failed check's output."""
     if run.check is not None and run.check.status == "failed":
         return run.check.output

@@ -51,12 +51,12 @@ def router(access: Access) -> APIRouter:
         changes = granted[Changes]
         shown = changes_of(changes.of_task(why.task.id).runs, changes.patch)
         ended = why.task.state in ENDED
-        tree = granted[Tasks].one(why.task.id).worktree if ended and why.task.branch else None
+        tree = granted[Tasks].get(why.task.id).worktree if ended and why.task.branch else None
         return render("task.html", {"page": page, "changes": shown, "tree": tree}, by=by)
 
     @routes.get("/{ref}/cancel")
     def ask_to_cancel(by: Asking, ref: Ref) -> Response:
-        return _cancel_form(access.as_(by)[Tasks].one(ref), by, None)
+        return _cancel_form(access.as_(by)[Tasks].get(ref), by, None)
 
     @routes.post("/{ref}/cancel")
     def cancel(by: Asking, ref: Ref, version: Version) -> Response:
@@ -64,7 +64,7 @@ def router(access: Access) -> APIRouter:
         try:
             return _back(granted[Tasks].cancel(ref, versions=version))
         except (StaleVersion, Conflict) as refusal:
-            return _cancel_form(granted[Tasks].one(ref), by, refusal)
+            return _cancel_form(granted[Tasks].get(ref), by, refusal)
 
     @routes.get("/{ref}/restart")
     def ask_to_restart(by: Asking, ref: Ref, specialist: Name = "") -> Response:
@@ -114,7 +114,7 @@ def _cancel_form(task: TaskView, by: Principal, refusal: ServiceError | None) ->
 def _restart_form(
     granted: Session, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
 ) -> Response:
-    task = granted[Tasks].one(ref)
+    task = granted[Tasks].get(ref)
     force = "restart_force" in task.available_actions
     conversations = [run.outcome.conversation_id for run in granted[Tasks].runs(task.id) if run.outcome is not None]
     nothing: dict[str, object] = {"specialist": "", "agent": "", "tier": "", "model": "", "reason": "", "resume": False}

@@ -113,9 +113,9 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         written = Written({})
         if again:
-            written = written_as(granted[Tasks].one(again))
+            written = written_as(granted[Tasks].get(again))
         elif after:
-            before = granted[Tasks].one(after)
+            before = granted[Tasks].get(after)
             written = Written({"continues": before.name, "working_dir": before.working_dir or ""})
         return _form(granted, by, written)
 
@@ -144,7 +144,7 @@ def router(access: Access) -> APIRouter:
     @routes.get("/tasks/{ref}/edit")
     def edit(by: Asking, ref: Ref) -> Response:
         granted = access.as_(by)
-        task = granted[Tasks].one(ref)
+        task = granted[Tasks].get(ref)
         return _form(granted, by, written_as(task), task)
 
     @routes.post("/tasks/{ref}/edit")
@@ -153,7 +153,7 @@ def router(access: Access) -> APIRouter:
         try:
             return _to(granted[Tasks].edit(ref, written.spec(), versions=version))
         except (StaleVersion, Conflict, Invalid, Forbidden) as refusal:
-            return _form(granted, by, written, granted[Tasks].one(ref), refusal)
+            return _form(granted, by, written, granted[Tasks].get(ref), refusal)
 
     return routes
 

@@ -249,9 +249,9 @@ class _BranchTree:
         if self._says("diff-index", "--cached", "--quiet", move.after, "--"):
             self.unlock()
             return
-        self.follow(self._as_found())
+        self.follow(self._current_tree())
 
-    def _as_found(self) -> str:
+    def _current_tree(self) -> str:
         """Return a tree of the current files, partly old and partly new, and load it into the copy of the index."""
         move = self._move
         paths = sorted(self._names(move.before, move.after))

@@ -118,8 +118,8 @@ class RunDirectory:
             json.dump(dataclasses.asdict(order), file)
         new.rename(self.path / record.WIND_DOWN)
 
-    def tell(self, message: bytes, *, durable: bool) -> None:
-        """Append a line to the mailbox that the run's process reads; see ``RunHost.tell``."""
+    def append_message(self, message: bytes, *, durable: bool) -> None:
+        """Append a line to the mailbox that the run's process reads; see ``RunHost.append_message``."""
         path = self.path / MAILBOX
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(path, flags, 0o600), "ab+") as file:
@@ -134,7 +134,7 @@ class RunDirectory:
         if durable and not end:
             flush_directory(self.path)
 
-    def told(self) -> Iterator[bytes]:
+    def messages(self) -> Iterator[bytes]:
         """Yield the lines of the mailbox, without those longer than the maximum. Never follows a link or waits for a
         pipe in its place. Raises OSError."""
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -277,7 +277,7 @@ class LocalRunHost(ReportingHost):
         if future is None:
             future = self._recorders.submit(self.record_changes, self._recorder, request.run_id)
             self._recording[request.run_id] = future
-            future.add_done_callback(lambda _: self._tell())
+            future.add_done_callback(lambda _: self._notify())
         if not future.done():
             return None
         changes = self._recording.pop(request.run_id).result()
@@ -305,13 +305,13 @@ class LocalRunHost(ReportingHost):
             return (self.path(run_id) / PATCH).read_bytes().decode(errors="replace")
         return ""
 
-    def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
+    def append_message(self, run_id: str, message: bytes, *, durable: bool) -> None:
         """See ``RunHost``."""
-        RunDirectory(self.path(run_id)).tell(message, durable=durable)
+        RunDirectory(self.path(run_id)).append_message(message, durable=durable)
 
-    def told(self, run_id: str) -> Iterator[bytes]:
+    def messages(self, run_id: str) -> Iterator[bytes]:
         """See ``RunHost``."""
-        return RunDirectory(self.path(run_id)).told()
+        return RunDirectory(self.path(run_id)).messages()
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """Remove the directories of unknown runs after ending their processes. Raises OSError if none can be listed."""

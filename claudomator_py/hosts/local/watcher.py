@@ -106,11 +106,11 @@ class RunWatcher:
         watched = self._watched[run_id]
         watched.fd = procfs.open_pidfd(identity.pid, identity.start_time)
         if watched.fd is None:
-            watched.timer = self._loop.call_later(0, self._gone, run_id)
+            watched.timer = self._loop.call_later(0, self._shim_exited, run_id)
         else:
-            self._loop.add_reader(watched.fd, self._gone, run_id)
+            self._loop.add_reader(watched.fd, self._shim_exited, run_id)
 
-    def _gone(self, run_id: str) -> None:
+    def _shim_exited(self, run_id: str) -> None:
         """Handle the exit of a shim. Another one may have the run: of two that were started, one exits at once and the
         other holds the lock."""
         watched = self._watched[run_id]

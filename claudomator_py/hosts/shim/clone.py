@@ -80,11 +80,11 @@ class Clone:
         try:
             self._begin(further)
         except NotCloned as problem:
-            self._tell({"fault": "clone", "words": str(problem)})
+            self._write_result({"fault": "clone", "words": str(problem)})
             raise
         except OSError as problem:
             words = f"{self._address} could not be cloned on {os.uname().nodename}: {problem.strerror}"
-            self._tell({"fault": "clone", "words": words})
+            self._write_result({"fault": "clone", "words": words})
             raise NotCloned(words, "disk_full" if problem.errno in _NO_ROOM else None) from problem
 
     def _begin(self, further: Callable[[], str | None]) -> None:
@@ -153,9 +153,9 @@ class Clone:
         else:
             _remove(self.folder)
             _remove(self._ours)
-        self._tell(result)
+        self._write_result(result)
 
-    def _tell(self, result: dict[str, object]) -> None:
+    def _write_result(self, result: dict[str, object]) -> None:
         """Write ``returned.json``. Raises OSError."""
         new = f"{self._path}/{RETURNED}.new"
         with open(new, "w", encoding="utf-8") as file:

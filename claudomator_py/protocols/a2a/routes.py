@@ -164,7 +164,7 @@ class _Caller:
     def task(self, task_id: str) -> TaskView:
         """Return the task with exactly this id, not a prefix. Raises RpcError."""
         try:
-            task = self.granted[Tasks].one(task_id)
+            task = self.granted[Tasks].get(task_id)
         except (NotFound, Ambiguous):
             task = None
         if task is None or task.id != task_id:

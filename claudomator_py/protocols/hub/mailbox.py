@@ -71,7 +71,7 @@ class Mailboxes:
 
     async def put(self, run_id: str, message: Mapping[str, Any], *, durable: bool = True) -> None:
         """Append a message. Raises OSError."""
-        await asyncio.to_thread(self._host.tell, run_id, _line(message), durable=durable)
+        await asyncio.to_thread(self._host.append_message, run_id, _line(message), durable=durable)
 
     async def heard(self, run_id: str) -> MailboxContent:
         """Return the mailbox's contents so far. Raises OSError."""
@@ -81,7 +81,7 @@ class Mailboxes:
         """Read in a worker thread. Progress, by far the largest part, is not parsed."""
         messages: dict[str, Mapping[str, Any]] = {}
         size = 0
-        for line in self._host.told(run_id):
+        for line in self._host.messages(run_id):
             size += len(line) + 1
             for kind, begins in _BEGINS.items():
                 if kind not in messages and line.startswith(begins) and (message := _message(line, kind)) is not None:

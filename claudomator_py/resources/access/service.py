@@ -203,7 +203,7 @@ class AccessTokens(Service):
         """Revoke the token of that id or name, immediately and permanently. Harmless when repeated. Raises NotFound."""
 
         def transaction(connection: Connection) -> ApiToken:
-            row = _found(connection, ref)
+            row = _token_named(connection, ref)
             if row is None or not self._by.sees(row.organisation):
                 names = [token.name for token in access_rows.tokens(connection) if self._by.sees(token.organisation)]
                 raise NotFound.among("token", ref, names, listing="claudomator token list")
@@ -211,7 +211,7 @@ class AccessTokens(Service):
             if row.revoked_ms is None:
                 access_rows.change_token(connection, row.id, revoked_ms=now_ms)
                 record(connection, now_ms, "token_revoked", data={"name": row.name})
-            return _found(connection, row.id) or row
+            return _token_named(connection, row.id) or row
 
         return _view(self._change(transaction), self._clock())
 
@@ -240,7 +240,7 @@ class AccessTokens(Service):
         return row
 
 
-def _found(connection: Connection, ref: str) -> ApiToken | None:
+def _token_named(connection: Connection, ref: str) -> ApiToken | None:
     return None if "\0" in ref else access_rows.find_token(connection, ref)
 
 

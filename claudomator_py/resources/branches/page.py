@@ -102,7 +102,7 @@ def router(access: Access) -> APIRouter:
 
 def _require_seen(granted: Session, ref: str, version: int) -> None:
     """Raise StaleVersion if the task is no longer as its form showed it, such as after a restart."""
-    task = granted[Tasks].one(ref)
+    task = granted[Tasks].get(ref)
     require_version(task.name, task.version, version)
 
 
@@ -121,7 +121,7 @@ def _merge_form(
             preview = granted[BranchService].merge(ref, read_fields(MergeRequest, {**given, "dry_run": True}))
         except (Conflict, Invalid) as refused:
             impossible = refused
-    task = granted[Tasks].one(ref)
+    task = granted[Tasks].get(ref)
     branch, others = _branches_of(granted, task)
     values = {
         "task": task,
@@ -154,6 +154,6 @@ def _discard_form(granted: Session, ref: str, by: Principal, refusal: ServiceErr
             preview = granted[BranchService].discard(ref, DiscardRequest(dry_run=True))
         except Conflict as refused:
             impossible = refused
-    task = granted[Tasks].one(ref)
+    task = granted[Tasks].get(ref)
     values = {"task": task, "ended": task.state in ENDED, "preview": preview, "refusal": impossible}
     return render("discard.html", values, status_of(refusal), by=by)

@@ -19,7 +19,7 @@ MAX_FILE_CHARS = 20_000
 MAX_OPEN_LINES = 15
 MAX_OPEN_FILES = 3
 _HEADER = "diff --git "
-_SAID = ("index ", "--- ", "+++ ")
+_HIDDEN_PREFIXES = ("index ", "--- ", "+++ ")
 """Beginnings of lines above the first hunk that say what stands above the patch on the page, or nothing to a person."""
 _FILE = regex(f"^(?={_HEADER})", re.MULTILINE)
 _HUNK = regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -156,7 +156,7 @@ def _lines(entry: str, patch: str) -> Iterator[PatchLine]:
             old, new = int(hunk[1]), int(hunk[2])
             yield PatchLine("", None, "hunk", line)
         elif not new and not old:
-            if not line.startswith(_SAID):
+            if not line.startswith(_HIDDEN_PREFIXES):
                 yield PatchLine("", None, "", line)
         elif sign == "-":
             yield PatchLine(f"{entry}-L{old}", old, "removed", line)

@@ -108,7 +108,7 @@ class BranchService(Service):
     @answers(BranchCalls.merge)
     def merge(self, ref: str, wanted: MergeRequest) -> MergeView:
         """Merge the branch of the task."""
-        task, tree = self._read(lambda connection: self._found(connection, ref, wanted.dry_run))
+        task, tree = self._read(lambda connection: self._finished_task(connection, ref, wanted.dry_run))
         order = MergeOrder(
             tree, wanted.into, wanted.method, title=task.name, commit=wanted.commit, dry_run=wanted.dry_run
         )
@@ -125,7 +125,7 @@ class BranchService(Service):
             fields = view.model_dump(
                 mode="json", include={"branch", "into", "method", "commits", "before", "after", "undo"}
             )
-            self._tell(task, "merged", fields)
+            self._record(task, "merged", fields)
             if (seen := self._trees.find(tree)) is not None:
                 self._trees.look(seen)
         return view
@@ -133,14 +133,14 @@ class BranchService(Service):
     @answers(BranchCalls.discard)
     def discard(self, ref: str, wanted: DiscardRequest) -> DiscardView:
         """Remove the branch of the task."""
-        task, tree = self._read(lambda connection: self._found(connection, ref, wanted.dry_run))
+        task, tree = self._read(lambda connection: self._finished_task(connection, ref, wanted.dry_run))
         with _refused():
             left = self._branches.discard(tree, dry_run=wanted.dry_run)
         values = {name: _text(value) for name, value in asdict(left).items()}
         view = DiscardView(task_id=task.id, task_name=task.name, **values)
         if view.kept is not None:
             included = {"branch", "commits", "changed", "kept", "undo"}
-            self._tell(task, "discarded", view.model_dump(mode="json", include=included))
+            self._record(task, "discarded", view.model_dump(mode="json", include=included))
         return view
 
     def _views(self, connection: Connection, trees: Sequence[Tree]) -> Iterator[BranchView]:
@@ -163,7 +163,7 @@ class BranchService(Service):
                 is_current=_place_of(connection, task) == tree.path,
             )
 
-    def _found(self, connection: Connection, ref: str, dry_run: bool) -> tuple[Task, str]:
+    def _finished_task(self, connection: Connection, ref: str, dry_run: bool) -> tuple[Task, str]:
         """Return the task and the name of its tree."""
         task = find_task(connection, ref, self._by)
         if task.state not in ENDED and not dry_run:
@@ -191,7 +191,7 @@ class BranchService(Service):
                     return "a task runs"
         return None
 
-    def _tell(self, task: Task, kind: str, data: dict[str, object]) -> None:
+    def _record(self, task: Task, kind: str, data: dict[str, object]) -> None:
         self._write(lambda connection: events.record(connection, self._clock(), kind, task_id=task.id, data=data))
 
 

@@ -99,7 +99,7 @@ def _add_message_routes(routes: APIRouter, access: Access) -> None:
             posted = granted[Channels].post(channel, read_fields(NewMessage, fields))
         except (Conflict, Invalid) as refusal:
             return _page(granted, channel, by, refusal=refusal, text=text)
-        return RedirectResponse(f"{url_of(granted[Channels].one(channel).id)}#message-{posted.id}", 303)
+        return RedirectResponse(f"{url_of(granted[Channels].get(channel).id)}#message-{posted.id}", 303)
 
     @routes.post("/{channel}/messages/{message}/verdict")
     def mark(by: Asking, channel: ChannelRef, message: MessageId, verdict: Short = "") -> Response:
@@ -157,7 +157,7 @@ def _page(
     refusal: ServiceError | None = None,
     text: str = "",
 ) -> Response:
-    view = granted[Channels].one(channel)
+    view = granted[Channels].get(channel)
     part = granted[Channels].messages(view.id, cursor, _PART)
     values = {
         "page": page_of(view, part.items, granted[Channels].stats(view.id)),

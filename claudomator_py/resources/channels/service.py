@@ -192,7 +192,7 @@ class Channels(Service):
         return self._read(lambda connection: channel_page(connection, self._by, cursor, limit))
 
     @answers(ChannelCalls.channel)
-    def one(self, ref: str) -> ChannelView:
+    def get(self, ref: str) -> ChannelView:
         """Return the channel."""
         return self._read(
             lambda connection: channel_view(connection, changes.find(connection, ref, self._by)),

@@ -94,7 +94,7 @@ class IncomingWebhooks:
         request that is signed.
         """
         try:
-            channel = self._channels.as_(OPERATOR).one(channel_id)
+            channel = self._channels.as_(OPERATOR).get(channel_id)
         except (Conflict, NotFound):
             raise NotSigned from None
         hook = channel.settings.webhook

@@ -101,7 +101,7 @@ def router(access: Access) -> APIRouter:
     # A session is only for pages, so a page has to offer the document.
     @routes.get("/{decision_id}/json")
     def download(by: Asking, decision_id: DecisionId) -> Response:
-        decision = access.as_(by)[Decisions].one(decision_id)
+        decision = access.as_(by)[Decisions].get(decision_id)
         headers = {"Content-Disposition": f'attachment; filename="decision-{decision.id}.json"'}
         return Response(decision.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
 

@@ -86,7 +86,7 @@ class Decisions(Service):
         return self._read(read)
 
     @answers(DecisionCalls.decision)
-    def one(self, decision_id: str) -> DecisionView:
+    def get(self, decision_id: str) -> DecisionView:
         """Return the decision with that id. Raises NotFound."""
         return self.explained(decision_id).decision
 

@@ -87,7 +87,7 @@ def policy_view(
         }
     hidden = specialist_rows.hidden(connection, named, by)
 
-    def told(name: str) -> dict[str, Any]:
+    def rule_counts(name: str) -> dict[str, Any]:
         return {"applied": applied[name], "faults": faults[name], "last": last.get(name)}
 
     return PolicyView(
@@ -98,11 +98,13 @@ def policy_view(
         denied=verdicts[PolicyVerdict.DENIED],
         held=verdicts[PolicyVerdict.HELD],
         rules=tuple(
-            RuleView.of(rule, when=_condition(rule.when, hidden), says=_says(_without(rule, hidden)), **told(rule.name))
+            RuleView.of(
+                rule, when=_condition(rule.when, hidden), says=_says(_without(rule, hidden)), **rule_counts(rule.name)
+            )
             for rule in policy.rules
         ),
         built_in=tuple(
-            RuleView.model_validate({"name": name, "effects": (effect,), **told(name)})
+            RuleView.model_validate({"name": name, "effects": (effect,), **rule_counts(name)})
             for name, effect in BUILT_IN.items()
             if reviews
         ),

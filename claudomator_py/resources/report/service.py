@@ -260,7 +260,7 @@ def _groups(views: Sequence[TaskView], unlisted: Mapping[str, int]) -> tuple[Tas
     by its id."""
     groups: dict[tuple[str | None, str], list[TaskView]] = defaultdict(list)
     for view in views:
-        groups[view.reason, _said(view)].append(view)
+        groups[view.reason, _failure_text(view)].append(view)
     counted = [(key, of, len(of) + sum(unlisted.get(view.id, 0) for view in of)) for key, of in groups.items()]
     return tuple(
         TaskGroup(
@@ -274,7 +274,7 @@ def _groups(views: Sequence[TaskView], unlisted: Mapping[str, int]) -> tuple[Tas
     )
 
 
-def _said(view: TaskView) -> str:
+def _failure_text(view: TaskView) -> str:
     if view.reason == Reason.DEPENDENCY_FAILED:  # the name of the dependency differs from task to task
         return "A task that it depends on did not complete."
     if view.reason == WaitReason.DEPENDENCY:

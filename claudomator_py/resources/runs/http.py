@@ -158,7 +158,7 @@ async def _follow(
                 yield b"".join(_message(item) for item in items)
                 silent_s = since_sent_s = 0.0
             if feed.ended:
-                run = await streams.run(lambda: granted[Runs].one(run_id))
+                run = await streams.run(lambda: granted[Runs].get(run_id))
                 status = run.outcome.status if run.outcome is not None else None
                 end = LogEndView(next_offset=feed.position.offset, state=run.state, status=status)
                 yield message("end", end, feed.position)

@@ -119,7 +119,7 @@ class Runs(Service):
         self._secrets = secrets
 
     @answers(RunCalls.run)
-    def one(self, run_id: str) -> RunView:
+    def get(self, run_id: str) -> RunView:
         """Return the run with that id or prefix."""
 
         def read(connection: Connection) -> RunView:

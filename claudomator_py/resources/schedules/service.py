@@ -109,7 +109,7 @@ class Schedules(Service):
         )
 
     @answers(ScheduleCalls.schedule)
-    def one(self, name: str) -> ScheduleView:
+    def get(self, name: str) -> ScheduleView:
         """Return the schedule with that name."""
         return self._read(lambda connection: schedule_views(connection, [_named(connection, name, self._by)])[0])
 

@@ -324,11 +324,11 @@ def _registered_from_elsewhere(client: "Client", given: ReadCard) -> SpecialistV
     with another URL."""
     card = given.card
     ids = _ids_for(card)
-    taken = {id_: _found(client, id_) for id_ in ids}
+    taken = {id_: _known_card(client, id_) for id_ in ids}
     again = [id_ for id_ in ids if (before := taken[id_]) is not None and before.content.url == card.url]
     # An earlier version dropped the signs of C# and C++ from ids.
     plain = name_from(card.name or "") or card.id
-    if not again and plain not in taken and (before := _found(client, plain)) is not None:
+    if not again and plain not in taken and (before := _known_card(client, plain)) is not None:
         again = [plain] if (before.content.url, before.content.name) == (card.url, card.name) else []
     wanted = again[:1] or [id_ for id_ in ids if taken[id_] is None] or ids[-1:]
     while True:
@@ -351,7 +351,7 @@ def _ids_for(card: Card) -> list[str]:
     return list(dict.fromkeys((card.id, host, f"{card.id}-{digits_of(card.url or '')}")))
 
 
-def _found(client: "Client", specialist_id: str) -> SpecialistView | None:
+def _known_card(client: "Client", specialist_id: str) -> SpecialistView | None:
     try:
         return client.specialist(specialist_id)
     except ServiceProblem as problem:

@@ -75,7 +75,7 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
 
     @routes.get("/{specialist_id}/edit")
     def ask_to_edit(by: Asking, specialist_id: SpecialistId) -> Response:
-        specialist = access.as_(by)[Specialists].one(specialist_id)
+        specialist = access.as_(by)[Specialists].get(specialist_id)
         return _card_form(specialist, by, None, None)
 
     @routes.post("/{specialist_id}/edit")
@@ -84,11 +84,11 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
         try:
             return _to(specialists.change(_card_of(specialist_id, text), versions=[version]))
         except (StaleVersion, Conflict, Invalid) as refusal:
-            return _card_form(specialists.one(specialist_id), by, text, refusal)
+            return _card_form(specialists.get(specialist_id), by, text, refusal)
 
     @routes.get("/{specialist_id}/remove")
     def ask_to_remove(by: Asking, specialist_id: SpecialistId) -> Response:
-        return _removal_form(access.as_(by)[Specialists].one(specialist_id), by, None)
+        return _removal_form(access.as_(by)[Specialists].get(specialist_id), by, None)
 
     @routes.post("/{specialist_id}/remove")
     def remove(by: Asking, specialist_id: SpecialistId, version: Version) -> Response:
@@ -96,7 +96,7 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
         try:
             specialists.remove(specialist_id, versions=[version])
         except (StaleVersion, Conflict) as refusal:
-            return _removal_form(specialists.one(specialist_id), by, refusal)
+            return _removal_form(specialists.get(specialist_id), by, refusal)
         return RedirectResponse("/specialists", 303)
 
 
@@ -105,7 +105,7 @@ def _add_sharing_routes(routes: APIRouter, access: Access) -> None:
 
     @routes.get("/{specialist_id}/forget")
     def ask_to_forget(by: Asking, specialist_id: SpecialistId) -> Response:
-        return render("forget.html", {"page": page_of(access.as_(by)[Specialists].one(specialist_id))}, by=by)
+        return render("forget.html", {"page": page_of(access.as_(by)[Specialists].get(specialist_id))}, by=by)
 
     @routes.post("/{specialist_id}/forget")
     def forget(by: Asking, specialist_id: SpecialistId) -> Response:
@@ -166,7 +166,7 @@ def _card_of(specialist_id: str, text: str) -> Card:
 def _page(
     granted: Session, specialist_id: str, by: Principal, refusal: ServiceError | None = None, grantee: str = ""
 ) -> Response:
-    specialist, learned = granted[Specialists].one(specialist_id), granted[Routing].all()
+    specialist, learned = granted[Specialists].get(specialist_id), granted[Routing].all()
     values = {
         "page": page_of(specialist),
         "standings": standings_of(learned, specialist_id),

@@ -103,7 +103,7 @@ def search(
         scores, key=lambda specialist_id: (-max(score.whole for score in scores[specialist_id].values()), specialist_id)
     )[:limit]
     cards = {registration.card.id: registration for registration in specialist_rows.seen(connection, by, ids=best)}
-    matches = tuple(_found(cards[specialist_id], scores[specialist_id], by) for specialist_id in best)
+    matches = tuple(_match_view(cards[specialist_id], scores[specialist_id], by) for specialist_id in best)
     return SearchView(items=matches, total=len(scores), degraded=semantic is None)
 
 
@@ -136,7 +136,7 @@ class _Score:
         return cls(round(SEMANTIC * semantic + TEXT * text, 6), text, semantic)
 
 
-def _found(card: Registration, scores: Mapping[str | None, _Score], by: Principal) -> FoundSpecialistView:
+def _match_view(card: Registration, scores: Mapping[str | None, _Score], by: Principal) -> FoundSpecialistView:
     skills = [
         FoundSkillView(id=skill.id, name=skill.name, score=score.whole, text=score.text, semantic=score.semantic)
         for skill in card.card.skills
@@ -202,7 +202,7 @@ class Specialists(Service):
         ]
 
     @answers(SpecialistCalls.specialist)
-    def one(self, specialist_id: str) -> SpecialistView:
+    def get(self, specialist_id: str) -> SpecialistView:
         """Return the specialist with that id."""
 
         def find(connection: Connection) -> SpecialistView:

@@ -157,7 +157,7 @@ class Tasks(Service):
         return self._read(read)
 
     @answers(TaskCalls.task)
-    def one(self, ref: str) -> TaskView:
+    def get(self, ref: str) -> TaskView:
         """Return the task with its content."""
         view = self._read(
             lambda connection: self._views.of(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]

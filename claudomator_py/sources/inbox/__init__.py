@@ -163,7 +163,7 @@ class InboxWatcher:
             self._publish()
             if self._untold and not self.arriving:
                 self._untold = False
-                self._tell()
+                self._notify()
 
     def _publish(self) -> None:
         status, due = self._scanner.status(), self._scanner.due()
@@ -180,7 +180,7 @@ class InboxWatcher:
                 if not self._dirty:
                     self._burst.taken()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         try:
             self._on_change()
         except Exception:

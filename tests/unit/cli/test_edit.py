@@ -11,7 +11,7 @@ from tests.fakes.prepared import PreparedService
 
 
 def instructions(prepared: PreparedService, task_id: str) -> str:
-    spec = prepared.service.one(task_id).spec
+    spec = prepared.service.get(task_id).spec
     assert spec is not None
     return str(spec["instructions"]).strip()
 

@@ -21,7 +21,7 @@ CHECK = "check_failed: check `make test` exited with 2"
 def a_view(name: str, **changes: object) -> TaskView:
     """A task that failed its check, unless said otherwise."""
     prepared = PreparedService(now_ms=START_MS)
-    view = prepared.service.one(prepared.add(name, Failed(Reason.CHECK_FAILED)))
+    view = prepared.service.get(prepared.add(name, Failed(Reason.CHECK_FAILED)))
     usual = {
         "agent": "claude-of-the-office",
         "working_dir": "/home/somebody/src/shop",

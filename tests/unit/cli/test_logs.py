@@ -105,7 +105,7 @@ def test_a_first_run_that_ends_before_its_task_is_looked_at_again_is_shown(
 ) -> None:
     task_id = prepared.add("it", Completed())
     run_id = prepared.add_run(task_id, outcome=SUCCESS, stdout=b"ran\n")
-    client = _StartsAndEndsBetween(prepared.world.service.one(task_id), prepared.world.run_requests.one(run_id))
+    client = _StartsAndEndsBetween(prepared.world.service.get(task_id), prepared.world.run_requests.get(run_id))
     monkeypatch.setattr(logs, "EventWatch", lambda *_: nullcontext(Mock()))
     assert logs.run_of(client, "it", follow=True, check=False).id == run_id
 

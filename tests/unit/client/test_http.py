@@ -65,7 +65,7 @@ def test_every_view_comes_back_as_the_desk_gave_it(client: Client, prepared: Pre
     assert client.task("it") == prepared.task("it")
     assert client.tasks().items == prepared.service.page(TaskFilter(), None, 50).items
     assert client.runs("it") == prepared.service.runs("it")
-    assert client.run(run_id) == prepared.world.run_requests.one(run_id)
+    assert client.run(run_id) == prepared.world.run_requests.get(run_id)
     assert client.why("it") == prepared.service.why("it")
     assert client.agents() == prepared.agents()
     assert client.status() == prepared.status()

@@ -30,19 +30,19 @@ def test_a_check_decides_success(world: World) -> None:
     world.tick()
     view = world.task("t")
     assert (view.state, view.result_text) == ("COMPLETED", "done")
-    assert world.run_requests.one(run_id).exit_code == 0
+    assert world.run_requests.get(run_id).exit_code == 0
 
 
 def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
     run_id = checking(world, retry={"max_attempts": 2, "backoff": "1s"})
-    begun = world.run_requests.one(run_id).check
+    begun = world.run_requests.get(run_id).check
     assert begun is not None
     assert (begun.status, begun.commands, begun.step) == ("running", (("make", "test"), ("make", "lint")), None)
     assert "Its check is running (0s so far): make test, make lint." in world.service.why("t").sentences
     world.host.write(run_id, b"E501 line too long\n", step=1)
     world.host.end(run_id, 2, step=1, command=1)
     world.tick()
-    failed = world.run_requests.one(run_id).check
+    failed = world.run_requests.get(run_id).check
     assert failed is not None
     assert (failed.status, failed.step, failed.exit_code, failed.output) == ("failed", 1, 2, "E501 line too long")
     assert failed.verdicts == (("make test", "passed"), ("make lint", "exited with 2"))
@@ -56,7 +56,7 @@ def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
     again = world.live("t").id
     world.host.end(again, 0, step=1, command=1)
     world.tick()
-    passed = world.run_requests.one(again).check
+    passed = world.run_requests.get(again).check
     assert passed is not None
     assert (passed.status, passed.exit_code, passed.output) == ("passed", 0, None)
 
@@ -65,7 +65,7 @@ def test_a_check_that_left_no_record_and_one_that_was_cancelled(world: World) ->
     run_id = checking(world, retry={"max_attempts": 1})
     world.host.lose(run_id)
     world.tick()
-    lost = world.run_requests.one(run_id).check
+    lost = world.run_requests.get(run_id).check
     assert lost is not None
     assert (lost.status, lost.step, lost.ended_at is None) == ("lost", None, False)
     world.now_ms += 1
@@ -73,7 +73,7 @@ def test_a_check_that_left_no_record_and_one_that_was_cancelled(world: World) ->
     world.service.cancel("t")
     world.tick()
     world.tick()
-    cancelled = world.run_requests.one(cancelled_id).check
+    cancelled = world.run_requests.get(cancelled_id).check
     assert cancelled is not None
     assert cancelled.status == "cancelled"
 
@@ -83,7 +83,7 @@ def test_a_secret_in_the_output_of_a_check_is_taken_out(world: World) -> None:
     world.host.write(run_id, b"refused: hunter2-hunter2\n", step=1)
     world.host.end(run_id, 1, step=1)
     world.tick()
-    check = world.run_requests.one(run_id).check
+    check = world.run_requests.get(run_id).check
     assert check is not None
     assert check.output == "refused: [redacted]"
     assert "hunter2" not in str(world.task("t").reason_text)
@@ -95,7 +95,7 @@ def test_a_failed_check_fails_the_attempt_with_its_output(world: World) -> None:
     world.host.end(run_id, 2, step=1)
     world.tick()
     assert world.state("t") == "WAITING backoff"
-    outcome = world.run_requests.one(run_id).outcome
+    outcome = world.run_requests.get(run_id).outcome
     assert outcome is not None
     assert (outcome.status, outcome.reason, outcome.text) == ("failed", "check_failed", "done")
     assert outcome.detail == "check `make test` exited with 2\n1 failed, 3 passed"

@@ -61,10 +61,10 @@ class Routed:
         self.pool.work()
 
     def specialist(self, name: str) -> str | None:
-        return self.world.service.one(name).specialist
+        return self.world.service.get(name).specialist
 
     def record(self, name: str) -> SpecialistRecord:
-        task_id = self.world.service.one(name).id
+        task_id = self.world.service.get(name).id
         found = self.world.database.read(lambda c: decision_rows.latest(c, task_id, DecisionKind.SPECIALIST, 1))
         assert found is not None
         return SpecialistRecord.model_validate(found.data)

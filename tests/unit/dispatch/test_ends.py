@@ -36,7 +36,7 @@ def test_a_run_given_up_before_it_started_costs_nothing(world: World) -> None:
     world.tick()
     second = world.live("t")
     assert (second.attempt, second.seq) == (1, 2)
-    assert world.run_requests.one(first).state == "revoked"
+    assert world.run_requests.get(first).state == "revoked"
     assert not world.host.begin(first)
     assert "was given up before it started; it cost nothing" in " ".join(world.service.why("t").sentences)
 
@@ -312,7 +312,7 @@ def test_cancel_before_the_process_has_started(world: World) -> None:
     assert not world.host.begin(run_id)
     world.tick()
     assert world.state("t") == "CANCELLED"
-    assert world.run_requests.one(run_id).state == "revoked"
+    assert world.run_requests.get(run_id).state == "revoked"
 
 
 def test_cancel_is_asked_for_until_the_run_has_ended(world: World) -> None:

@@ -258,7 +258,7 @@ class Night:
         for (run_id, step), directory in list(host.directories.items()):
             if not (directory.shim and directory.started):
                 continue
-            run = self.world.run_requests.one(run_id)
+            run = self.world.run_requests.get(run_id)
             way = self.ways[run.task_id]
             if run.state == "starting" and step == 0:
                 continue
@@ -266,7 +266,7 @@ class Night:
                 # What it is told, or says, is to be seen while it runs.
                 self.told[run.task_id] += 1
                 if self.told[run.task_id] == 1:
-                    way.then(self.world, self.world.service.one(run.task_id).name)
+                    way.then(self.world, self.world.service.get(run.task_id).name)
             elif step == 0:
                 outcome = way.outcome if way.outcome is not LIMITED or run.agent == "gemini" else USUAL.outcome
                 host.write(run_id, Outcome(**outcome).model_dump_json().encode() + b"\n")

@@ -31,7 +31,7 @@ def test_a_mailbox_of_any_size_is_read_within_little_memory(tmp_path: Path) -> N
     tracemalloc.start()
     try:
         count, last = 0, b""
-        for line in directory.told():
+        for line in directory.messages():
             count, last = count + 1, line
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -57,7 +57,7 @@ def test_the_process_of_a_run_prints_a_mailbox_of_any_size_in_pieces(
 def test_a_line_without_end_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("claudomator_py.hosts.local.directory._MAX_LINE_BYTES", 1_000)
     directory = written(tmp_path, [PROGRESS, b"x" * 950 + END * 40, END])
-    told = list(directory.told())
+    told = list(directory.messages())
     assert [line == END for line in told] == [False, False, True]
     assert max(map(len, told)) <= 1_000
     monkeypatch.setattr(hub_runner, "_CHUNK_BYTES", 1_000)
@@ -70,12 +70,12 @@ def test_a_line_without_end_is_passed_over(tmp_path: Path, monkeypatch: pytest.M
 
 def test_what_is_no_file_is_neither_waited_for_nor_followed(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path)
-    assert list(directory.told()) == []
+    assert list(directory.messages()) == []
     os.mkfifo(tmp_path / MAILBOX)
     with pytest.raises(OSError, match="is not a file"):
-        list(directory.told())
+        list(directory.messages())
     (tmp_path / MAILBOX).unlink()
     (tmp_path / "elsewhere").write_bytes(END + b"\n")
     (tmp_path / MAILBOX).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic"):
-        list(directory.told())
+        list(directory.messages())

@@ -300,7 +300,7 @@ def test_what_is_promised_to_an_agent_alone_is_forced_to_the_disk(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     met, forced = Met(database, wake_url="https://agents.example/wake"), list[tuple[str, bool]]()
-    run_id, tell = met.run("sheep"), met.world.host.tell
+    run_id, tell = met.run("sheep"), met.world.host.append_message
 
     def told(run_id: str, message: bytes, *, durable: bool) -> None:
         forced.append((json.loads(message)["type"], durable))
@@ -313,7 +313,7 @@ def test_what_is_promised_to_an_agent_alone_is_forced_to_the_disk(
         await hub.progress("shepherd", run_id, {"text": "seven"})
         await hub.result(agent, run_id, DONE)
 
-    monkeypatch.setattr(met.world.host, "tell", told)
+    monkeypatch.setattr(met.world.host, "append_message", told)
     hubbed(met, scenario)
 
     assert forced == [("waking", False), ("accepted", True), ("progress", False), ("end", True)]

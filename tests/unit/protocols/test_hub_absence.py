@@ -64,7 +64,7 @@ def test_a_run_whose_mailbox_cannot_be_written_keeps_no_other_waiting(
     met = Met(database, max_concurrent=2)
     broken = met.run("sheep")
     met.world.tick(1)  # It is seen to first.
-    other, tell = met.run("more-sheep"), met.world.host.tell
+    other, tell = met.run("more-sheep"), met.world.host.append_message
 
     def unwritable(run_id: str, message: bytes, *, durable: bool) -> None:
         if run_id == broken:
@@ -73,7 +73,7 @@ def test_a_run_whose_mailbox_cannot_be_written_keeps_no_other_waiting(
 
     async def scenario(hub: Hub) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(met.world.host, "tell", unwritable)
+            patched.setattr(met.world.host, "append_message", unwritable)
             await until(lambda: met.end(other))
             await asyncio.sleep(AGAIN_S / 2)
         await until(lambda: met.end(broken))
@@ -156,7 +156,7 @@ def test_one_is_woken_though_it_could_not_be_written_down_at_first(
 
     async def scenario(hub: Hub) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(met.world.host, "tell", full)
+            patched.setattr(met.world.host, "append_message", full)
             await until(lambda: failed)
         await until(lambda: met.knocked)
 

@@ -22,19 +22,19 @@ from tests.fakes.world import World
 
 def size(met: Met, run_id: str) -> int:
     """Bytes of its mailbox."""
-    return sum(len(line) + 1 for line in met.world.host.told(run_id))
+    return sum(len(line) + 1 for line in met.world.host.messages(run_id))
 
 
 def test_a_mailbox_is_read_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     met, reads = Met(database), list[str]()
-    run_id, told = met.run("sheep"), met.world.host.told
+    run_id, told = met.run("sheep"), met.world.host.messages
 
     def counted(run_id: str) -> Iterator[bytes]:
         reads.append(run_id)
         yield from told(run_id)
 
     async def scenario(hub: Hub) -> None:
-        monkeypatch.setattr(met.world.host, "told", counted)
+        monkeypatch.setattr(met.world.host, "messages", counted)
         for instance in ("one", "two", "three"):
             await hub.join(link(Peer(), instance), [])
 
@@ -143,7 +143,9 @@ def test_progress_fills_no_disk_over_however_many_connections_it_comes(database:
 def test_what_was_kept_before_counts_for_the_next_daemon(database: Database) -> None:
     met = Met(database)
     run_id = met.run("sheep")
-    met.world.host.tell(run_id, b'{"type": "progress", "text": "%s"}' % (b"x" * MAX_PROGRESS_BYTES), durable=False)
+    met.world.host.append_message(
+        run_id, b'{"type": "progress", "text": "%s"}' % (b"x" * MAX_PROGRESS_BYTES), durable=False
+    )
     before = size(met, run_id)
 
     async def scenario(hub: Hub) -> None:

@@ -133,13 +133,13 @@ def test_who_comes_back_while_its_run_is_being_ended_does_not_continue_it(
         agent = link(peer)
         await hub.join(agent, [])
         await until(lambda: met.told(run_id))
-        held, tell = Held(lambda: None), met.world.host.tell
+        held, tell = Held(lambda: None), met.world.host.append_message
 
         def told(run_id: str, message: bytes, *, durable: bool) -> None:
             held()
             tell(run_id, message, durable=durable)
 
-        monkeypatch.setattr(met.world.host, "tell", told)
+        monkeypatch.setattr(met.world.host, "append_message", told)
         hub.leave(agent)
         await asyncio.sleep(LEASE_S)
         await held.has_found()

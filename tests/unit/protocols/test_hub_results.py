@@ -144,7 +144,7 @@ def test_a_result_that_is_being_recorded_is_how_it_ends(database: Database, monk
     async def scenario(hub: Hub) -> None:
         await asyncio.sleep(GRACE_S)
         run_id = met.run("sheep")
-        held, tell, read, reads = Held(lambda: None), met.world.host.tell, database.read, list[object]()
+        held, tell, read, reads = Held(lambda: None), met.world.host.append_message, database.read, list[object]()
 
         def told(run_id: str, message: bytes, *, durable: bool) -> None:
             held()
@@ -155,7 +155,7 @@ def test_a_result_that_is_being_recorded_is_how_it_ends(database: Database, monk
             reads.append(query)
             return found
 
-        monkeypatch.setattr(met.world.host, "tell", told)
+        monkeypatch.setattr(met.world.host, "append_message", told)
         monkeypatch.setattr(database, "read", counted)
         recording = asyncio.create_task(hub.result(link(Peer()), run_id, DONE))
         await held.has_found()

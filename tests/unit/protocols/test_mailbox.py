@@ -35,7 +35,7 @@ def put(world: World, run_id: str, **message: Any) -> None:
 
 def heard(world: World, run_id: str) -> tuple[bool, End | None]:
     content = asyncio.run(Mailboxes(world.host).heard(run_id))
-    assert content.size == sum(len(line) + 1 for line in world.host.told(run_id))
+    assert content.size == sum(len(line) + 1 for line in world.host.messages(run_id))
     return content.accepted, content.end
 
 
@@ -52,14 +52,14 @@ def test_the_first_result_counts_however_often_one_comes(world: World, run_id: s
 
 def test_what_is_no_message_is_passed_over(world: World, run_id: str) -> None:
     for line in (b'["end"]', b'{"type": "end", "outc'):
-        world.host.tell(run_id, line, durable=True)
+        world.host.append_message(run_id, line, durable=True)
     put(world, run_id, **DONE)
     assert heard(world, run_id) == (False, DONE)
 
 
 def test_a_message_is_a_line_of_json_in_its_own_letters(world: World, run_id: str) -> None:
     put(world, run_id, type="progress", text="Zwölf\nBoxkämpfer")
-    (line,) = world.host.told(run_id)
+    (line,) = world.host.messages(run_id)
     assert line.decode() == '{"type": "progress", "text": "Zwölf\\nBoxkämpfer"}'
     with pytest.raises(ValueError, match="not JSON compliant"):
         put(world, run_id, type="progress", used=float("nan"))

@@ -85,7 +85,7 @@ def test_a_machine_that_is_taken_to_another_zone_keeps_its_schedules_where_they_
     world.restarted_daemon()
     world.take(PATH, nightly, mtime_ns=2)
 
-    assert world.schedules.one("t").timezone == "Europe/Berlin"
+    assert world.schedules.get("t").timezone == "Europe/Berlin"
     assert at(world, ms("2026-12-01T03:00:00+01:00")) == ["t.20261201t0200z"]
     assert at(world, ms("2026-12-01T03:00:00-05:00")) == ["t.20261201t0200z"]
 

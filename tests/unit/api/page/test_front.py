@@ -362,10 +362,10 @@ def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
     assert f'<a href="/tasks/{task.id}">{task.name}</a> queued, by hand' in page.body.decode()
     answer = operator.post("/schedules/nightly/pause")
     assert (answer.status, answer.headers["location"]) == (303, "/#schedules")
-    assert prepared.schedules.one("nightly").paused_since is not None
+    assert prepared.schedules.get("nightly").paused_since is not None
     assert "paused" in text_of(operator.get("/"))
     assert operator.post("/schedules/nightly/resume").status == 303
-    assert prepared.schedules.one("nightly").paused_since is None
+    assert prepared.schedules.get("nightly").paused_since is None
     prepared.world.now_ms = parse_instant("2026-09-22T01:00:00.000Z")
     prepared.world.schedule_runner.run_due()
     said = f"skipped 2026-09-22 01:00 UTC : {task.name} had not ended (QUEUED)"

@@ -40,7 +40,7 @@ def register(prepared: PreparedService, one: Card = PLUMBER, by: Principal = OPE
 
 
 def found(prepared: PreparedService, specialist_id: str = "plumber") -> SpecialistView:
-    return prepared.access.as_(OPERATOR)[Specialists].one(specialist_id)
+    return prepared.access.as_(OPERATOR)[Specialists].get(specialist_id)
 
 
 def test_there_are_none(operator: Visitor) -> None:

@@ -41,7 +41,7 @@ def test_they_are_listed(operator: Visitor) -> None:
 
 def test_one_is_created_and_what_is_wrong_is_said(operator: Visitor, channels: Channels) -> None:
     made = operator.post("/channels", {"name": "bar", "specialists": "cook, baker", "primary": "cook"})
-    assert (made.status, made.headers["location"]) == (303, f"/channels/{channels.one('bar').id}")
+    assert (made.status, made.headers["location"]) == (303, f"/channels/{channels.get('bar').id}")
     again = operator.post("/channels", {"name": "bar", "specialists": "cook"})
     assert again.status == 409
     assert 'value="bar"' in again.body.decode()
@@ -50,7 +50,7 @@ def test_one_is_created_and_what_is_wrong_is_said(operator: Visitor, channels: C
 
 
 def test_a_conversation_is_read_and_written_in(operator: Visitor, channels: Channels) -> None:
-    url = f"/channels/{channels.one('kitchen').id}"
+    url = f"/channels/{channels.get('kitchen').id}"
     assert "No messages yet." in text_of(operator.get(url))
     sent = operator.post(f"{url}/messages", {"text": "@cook <b>soup</b>,\r\nplease @nobody"})
     first = channels.messages("kitchen").items[0]
@@ -80,7 +80,7 @@ def test_a_conversation_is_read_and_written_in(operator: Visitor, channels: Chan
 
 def test_whether_it_was_right_is_said_and_counted(operator: Visitor, channels: Channels) -> None:
     posted = channels.post("kitchen", NewMessage(content="hello"))
-    url = f"/channels/{channels.one('kitchen').id}"
+    url = f"/channels/{channels.get('kitchen').id}"
     assert operator.post(f"{url}/messages/{posted.id}/verdict", {"verdict": "should_have"}).status == 303
     said = text_of(operator.get(url))
     assert "Marked: should have" in said
@@ -90,21 +90,21 @@ def test_whether_it_was_right_is_said_and_counted(operator: Visitor, channels: C
 
 
 def test_who_takes_part_changes(operator: Visitor, channels: Channels) -> None:
-    url = f"/channels/{channels.one('kitchen').id}"
+    url = f"/channels/{channels.get('kitchen').id}"
     assert operator.post(f"{url}/participants/cook/mute", {"duration": "1h"}).status == 303
     assert "muted until" in text_of(operator.get(url))
     operator.post(f"{url}/participants/cook/mute", {"duration": ""})
     operator.post(f"{url}/participants/cook/leave")
-    assert "cook" not in {one.id for one in channels.one("kitchen").participants}
+    assert "cook" not in {one.id for one in channels.get("kitchen").participants}
     assert operator.post(f"{url}/join", {"specialist": "cook"}).status == 303
-    assert "cook" in {one.id for one in channels.one("kitchen").participants}
+    assert "cook" in {one.id for one in channels.get("kitchen").participants}
     assert operator.post(f"{url}/join", {"specialist": "waiter"}).status == 422
 
 
 def test_who_may_only_read_sees_no_forms(prepared: PreparedService, channels: Channels, tmp_path: Path) -> None:
     token = prepared.access.as_(OPERATOR)[AccessTokens].create(TokenRequest(name="eve", role="read")).token
     posted = channels.post("kitchen", NewMessage(content="hello"))
-    url = f"/channels/{channels.one('kitchen').id}"
+    url = f"/channels/{channels.get('kitchen').id}"
     with running(prepared, tmp_path / "state") as daemon:
         reader = log_in(daemon, token)
         page = reader.get(url).body.decode()
@@ -118,7 +118,7 @@ def test_who_may_only_read_sees_no_forms(prepared: PreparedService, channels: Ch
 def test_earlier_messages_come_in_parts(operator: Visitor, channels: Channels) -> None:
     for number in range(51):
         channels.post("kitchen", NewMessage(content=f"note {number:02}"))
-    page = operator.get(f"/channels/{channels.one('kitchen').id}").body.decode()
+    page = operator.get(f"/channels/{channels.get('kitchen').id}").body.decode()
     assert ("note 50" in page, "note 00" in page) == (True, False)
     following = page.partition('<p class="more"><a href="')[2].partition('"')[0]
     assert "note 00" in text_of(operator.get(following))
