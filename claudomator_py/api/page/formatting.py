@@ -24,6 +24,16 @@ DAYS = (1, 7, 30, 90)
 V = TypeVar("V", bound=BaseModel)
 
 
+def days_text(days: int) -> str:
+    """Return a number of days: ``a day``, ``7 days``."""
+    return "a day" if days == 1 else f"{days} days"
+
+
+def day_spans(path: str, chosen: int, section: str) -> tuple[tuple[str, str, bool], ...]:
+    """Return the numbers of days to choose from on that page: words, address, and whether it is the one shown."""
+    return tuple((days_text(days), f"{path}?days={days}#{section}", days == chosen) for days in DAYS)
+
+
 def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
     """Return the filled-in fields as a model. Raises Invalid."""
     result = validate(kind, {key: value for key, value in given.items() if value}, {})

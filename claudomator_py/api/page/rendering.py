@@ -17,7 +17,8 @@ from claudomator_py.domain.errors import ServiceError
 from claudomator_py.domain.event_words import TITLES
 from claudomator_py.domain.health import StopsView
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.text import plain
+from claudomator_py.domain.text import one_line, plain
+from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.policy import CHECKS
@@ -170,6 +171,11 @@ def _cell(value: Cell) -> "str | Markup":
     return "" if value is None else str(value)
 
 
+def _figure(value: float | None, form: str) -> str:
+    """Return a number in a format of Python's; empty without one."""
+    return "" if value is None else format(value, form)
+
+
 @cache
 def compile_templates() -> None:
     """Compile the templates of all pages, once. Called after the first page, so that the next ones do not wait."""
@@ -193,7 +199,10 @@ def _environment() -> "Environment":
     )
     environment.globals.update(version=__version__, asset=_asset_url, event_kinds=tuple(TITLES), rule_checks=CHECKS)
     environment.globals.update(when=when, row_cells=row_cells)
+    environment.filters["counted"] = counted
+    environment.filters["figure"] = _figure
     environment.filters["instant"] = instant_text
+    environment.filters["one_line"] = one_line
     environment.filters["remedy"] = remedy_text
     environment.filters["sentence"] = sentence
     return environment

@@ -12,7 +12,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.wording import Piece, Sentence, said
 from claudomator_py.resources.decisions import CandidateView, DecisionView
 from claudomator_py.resources.events import EventView
-from claudomator_py.resources.routing.page import RouteShown, route_of
+from claudomator_py.resources.routing import RouteView
 from claudomator_py.resources.runs import OutcomeView, RunCheckView, RunView
 from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.resources.tasks import DependencyView, TaskView, WhyView
@@ -135,7 +135,7 @@ class TaskPage:
     facts: tuple[tuple[str, str], ...]
     specialist: SpecialistLink | None
     sentences: tuple[str, ...]
-    route: RouteShown | None
+    route: RouteView | None
     restart_url: str | None
     candidates: tuple[CandidateEntry, ...]
     decided_at: str | None
@@ -174,7 +174,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         facts=_facts(task, shown),
         specialist=_specialist(why),
         sentences=why.sentences,
-        route=route_of(why.routing) if why.routing is not None and why.routing.candidates else None,
+        route=why.routing if why.routing is not None and why.routing.candidates else None,
         restart_url=next((action.url for action in actions if action.url.endswith("/restart")), None),
         candidates=tuple(_candidate(candidate, decision) for candidate in decision.agents) if decision else (),
         decided_at=decision.at if decision else None,

@@ -22,7 +22,6 @@ from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.service import Decisions, Explained
 from claudomator_py.resources.report.night import Nights
-from claudomator_py.resources.routing.page import candidate_of
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
 from claudomator_py.values import dataclass
@@ -92,7 +91,6 @@ def router(access: Access) -> APIRouter:
             "decision": decision,
             "title": f"{decision.kind} of {_title(decision)}",
             "facts": _facts(decision),
-            "specialists": tuple(map(candidate_of, decision.specialists)),
             "outcome": _outcome(explained),
             "tone": "busy" if decision.run is None else _ENDINGS.get(decision.run.ended_as or "", "busy"),
         }

@@ -170,7 +170,7 @@ def _page(
     values = {
         "page": page_of(specialist),
         "standings": standings_of(learned, specialist_id),
-        "corrections": corrections_of(learned.corrections, specialist_id),
+        "corrections": corrections_of(learned, specialist_id),
         "refusal": refusal,
         "grantee": grantee,
     }

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 import pytest
+from fastapi import Response
 
 from tests.fakes.daemon import Answer, Daemon
 
@@ -86,10 +87,10 @@ class _Text(HTMLParser):
             self.parts.append(" ")
 
 
-def text_of(answer: Answer) -> str:
+def text_of(answer: Answer | Response) -> str:
     """What the page says, without its markup, on one line."""
     parser = _Text()
-    parser.feed(answer.body.decode())
+    parser.feed(bytes(answer.body).decode())
     return " ".join("".join(parser.parts).split())
 
 
