@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
-from claudomator_py.api.page.formatting import remedy_text
+from claudomator_py.api.page.formatting import cost_text, model_text, remedy_text, tokens_text, took
 from claudomator_py.domain.errors import ServiceError
 from claudomator_py.domain.event_words import TITLES
 from claudomator_py.domain.health import StopsView
@@ -198,7 +198,8 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     environment.globals.update(version=__version__, asset=_asset_url, event_kinds=tuple(TITLES), rule_checks=CHECKS)
-    environment.globals.update(when=when, row_cells=row_cells)
+    environment.globals.update(when=when, row_cells=row_cells, took=took, model_text=model_text)
+    environment.globals.update(tokens_text=tokens_text, cost_text=cost_text)
     environment.filters["counted"] = counted
     environment.filters["figure"] = _figure
     environment.filters["instant"] = instant_text

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, short_line, tokens_text, took
+from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, short_line, tokens_text
 from claudomator_py.api.page.rows import TONES, Action, TaskRow, actions_of, row_of, words_of
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
@@ -13,7 +13,7 @@ from claudomator_py.domain.wording import Piece, Sentence, said
 from claudomator_py.resources.decisions import CandidateView, DecisionView
 from claudomator_py.resources.events import EventView
 from claudomator_py.resources.routing import RouteView
-from claudomator_py.resources.runs import OutcomeView, RunCheckView, RunView
+from claudomator_py.resources.runs import OutcomeView, RunView
 from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.resources.tasks import DependencyView, TaskView, WhyView
 from claudomator_py.values import dataclass
@@ -54,40 +54,21 @@ class BranchEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """The check of a run. log_url: the page with its output."""
-
-    tone: str
-    status: str
-    commands: tuple[tuple[str, str], ...]
-    took: str | None
-    log_url: str
-    shown: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RunEntry:
-    """A run. log_url: the page with its log."""
+    """A run, and what the page says of it in words."""
 
-    id: str
+    run: RunView
     title: str
-    agent: str
-    model: str | None
     tone: str
     outcome: str
-    code: str | None
     meaning: str | None
     detail: str | None
-    exit_code: int | None
-    started: str
-    ended: str | None
-    took: str | None
-    tokens: str | None
-    cost: str | None
     reset: Sentence | None
-    check: Check | None
-    log_url: str
-    shown: bool
+    check_tone: str
+    is_shown: bool
+    """Whether the page shows its log."""
+    shows_check: bool
+    """Whether the page shows the log of its check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,25 +220,16 @@ def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> 
     status = outcome.status if outcome is not None else run.state
     again = f", after restart {run.generation - 1}" if run.generation > 1 else ""
     return RunEntry(
-        id=run.id,
+        run=run,
         title=f"Run {number}{again}",
-        agent=run.agent,
-        model=model_text(run.tier, run.model),
         tone=_TONES.get(status, "busy" if outcome is None and run.state not in ("ended", "revoked") else "off"),
         outcome="given up before it started" if run.state == "revoked" else words_of(status),
-        code=outcome.reason if outcome is not None else None,
         meaning=meaning_of(outcome.reason) if outcome is not None else None,
         detail=_failure_text(run),
-        exit_code=run.exit_code,
-        started=run.started_at,
-        ended=run.ended_at,
-        took=took(run.started_at, run.ended_at),
-        tokens=tokens_text(outcome.tokens) if outcome is not None else None,
-        cost=cost_text(outcome.cost_usd) if outcome is not None else None,
         reset=_reset(outcome),
-        check=_check(run, run.check, shown=its_log and check) if run.check is not None else None,
-        log_url=f"/tasks/{run.task_id}?run={run.id}#log",
-        shown=its_log and not check,
+        check_tone="off" if run.check is None else _CHECK_TONES.get(run.check.status, "off"),
+        is_shown=its_log and not check,
+        shows_check=its_log and check,
     )
 
 
@@ -266,17 +238,6 @@ def _failure_text(run: RunView) -> str | None:
     if run.check is not None and run.check.status == "failed":
         return run.check.output
     return run.outcome.detail if run.outcome is not None else None
-
-
-def _check(run: RunView, check: RunCheckView, *, shown: bool) -> Check:
-    return Check(
-        tone=_CHECK_TONES.get(check.status, "off"),
-        status=check.status,
-        commands=check.verdicts,
-        took=took(check.started_at, check.ended_at),
-        log_url=f"/tasks/{run.task_id}?run={run.id}&check=true#log",
-        shown=shown,
-    )
 
 
 def _reset(outcome: OutcomeView | None) -> Sentence | None:

@@ -25,71 +25,35 @@ _REACHED = {Transport.LOCAL: "agents of this daemon", Transport.HTTP: "HTTP", Tr
 class SpecialistRow:
     """A line of the list."""
 
-    id: str
-    name: str
-    url: str
+    view: SpecialistView
     tone: str
-    visibility: str
     line: str | None
     """Its description in one line."""
-    score: str | None
-    """Score in a search; None outside of searches."""
-    skill: str | None
-    """The best matching skill in a search."""
     meta: tuple[str, ...]
     """Further facts, as text."""
-    changed: str
-    """An instant."""
-
-
-@dataclass(frozen=True, slots=True)
-class SkillShown:
-    """A skill of the card."""
-
-    id: str
-    name: str
-    description: str
-    tags: tuple[str, ...]
-    examples: tuple[str, ...]
-    creator: str | None
-    """To whom its cost is attributed, if not to the card's creator."""
-    price: str | None
+    score: float | None = None
+    """Score in a search; None outside of searches."""
+    skill: str | None = None
+    """The best matching skill in a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialistPage:
-    """A specialist. tasks_url: the list of its tasks."""
+    """A specialist, and what the page says of it in words."""
 
-    id: str
-    name: str
+    view: SpecialistView
+    card: Card
     url: str
     tasks_url: str
-    version: int
+    """The list of its tasks."""
     tone: str
-    visibility: str
     exists_for: str
     """Who can see it, in a sentence."""
-    description: str
-    system_prompt: str
-    expected_output: str | None
-    facts: tuple[tuple[str, str], ...]
-    skills: tuple[SkillShown, ...]
-    keywords: tuple[str, ...]
-    changed: str
-    """An instant."""
-    changeable: bool
-    """Whether the viewer may change it, unless a file defines it."""
-    file_path: str | None
-    shipped: bool
-    grants: tuple[str, ...]
-    takes_grants: bool
     works_for: str
     """Whose work it may do, in a sentence."""
-    is_admitted: bool
+    facts: tuple[tuple[str, str], ...]
     text: str
     """The whole card, for editing."""
-    warnings: tuple[str, ...]
-    """Warnings about it, without full stops."""
 
 
 def url_of(specialist_id: str) -> str:
@@ -97,15 +61,25 @@ def url_of(specialist_id: str) -> str:
     return f"/specialists/{specialist_id}"
 
 
-def row_of(specialist: SpecialistView) -> SpecialistRow:
-    """Return a line of the list."""
-    return _row(specialist, None, None)
+def row_of(specialist: SpecialistView, score: float | None = None, skill: str | None = None) -> SpecialistRow:
+    """Return a line of the list, or of search results."""
+    skills = len(specialist.content.skills)
+    meta = (
+        specialist.id if specialist.id != specialist.name else "",
+        "1 skill" if skills == 1 else f"{skills} skills",
+        specialist.creator if specialist.source != "shipped" else "",
+        specialist.organisation or "",
+        _SOURCES[specialist.source],
+        "" if specialist.transport is Transport.LOCAL else _REACHED[specialist.transport],
+    )
+    line = short_line(specialist.description)
+    return SpecialistRow(specialist, _TONES[specialist.visibility], line, tuple(filter(None, meta)), score, skill)
 
 
 def search_row(match: FoundSpecialistView) -> SpecialistRow:
     """Return a line of search results."""
     skill = next((item.name for item in match.skills if item.id == match.best_skill_id), None)
-    return _row(match.specialist, f"{match.score:.2f}", skill)
+    return row_of(match.specialist, match.score, skill)
 
 
 def choices_of(specialists: Sequence[SpecialistView]) -> tuple[tuple[str, str], ...]:
@@ -117,41 +91,15 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
     """Return the page of one specialist."""
     card = specialist.content
     return SpecialistPage(
-        id=specialist.id,
-        name=specialist.name,
+        view=specialist,
+        card=card,
         url=url_of(specialist.id),
         tasks_url=filter_url("/", TaskFilter(specialist=specialist.id)),
-        version=specialist.version,
         tone=_TONES[specialist.visibility],
-        visibility=specialist.visibility.value,
         exists_for=_exists_for(specialist),
-        description=card.description,
-        system_prompt=card.system_prompt,
-        expected_output=card.expected_output,
-        facts=_facts(specialist, card),
-        skills=tuple(
-            SkillShown(
-                id=skill.id,
-                name=skill.name,
-                description=skill.description,
-                tags=skill.tags,
-                examples=skill.examples,
-                creator=skill.creator,
-                price=(skill.pricing.text or None) if skill.pricing is not None else None,
-            )
-            for skill in card.skills
-        ),
-        keywords=card.keywords,
-        changed=specialist.updated_at,
-        changeable=specialist.changeable,
-        file_path=specialist.file_path,
-        shipped=specialist.source == "shipped",
-        grants=specialist.grants,
-        takes_grants=specialist.visibility is Visibility.SHARED,
         works_for=_works_for(specialist),
-        is_admitted=specialist.admitted_by is not None,
+        facts=_facts(specialist, card),
         text=card_text(specialist.card),
-        warnings=tuple(odd.text for odd in specialist.warnings),
     )
 
 
@@ -162,30 +110,6 @@ def _works_for(specialist: SpecialistView) -> str:
         return f"It may do the work of everyone who can see it: {specialist.admitted_by} admitted this card."
     whose = specialist.organisation or "this daemon's own side"
     return f"It does only work of {whose}, and its card adds no permissions to a task: nobody has admitted it."
-
-
-def _row(specialist: SpecialistView, score: str | None, skill: str | None) -> SpecialistRow:
-    skills = len(specialist.content.skills)
-    meta = (
-        specialist.id if specialist.id != specialist.name else "",
-        "1 skill" if skills == 1 else f"{skills} skills",
-        specialist.creator if specialist.source != "shipped" else "",
-        specialist.organisation or "",
-        _SOURCES[specialist.source],
-        "" if specialist.transport is Transport.LOCAL else _REACHED[specialist.transport],
-    )
-    return SpecialistRow(
-        id=specialist.id,
-        name=specialist.name,
-        url=url_of(specialist.id),
-        tone=_TONES[specialist.visibility],
-        visibility=specialist.visibility.value,
-        line=short_line(specialist.description),
-        score=score,
-        skill=skill,
-        meta=tuple(line for line in meta if line),
-        changed=specialist.updated_at,
-    )
 
 
 def _exists_for(specialist: SpecialistView) -> str:
