@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from claudomator_py import __version__
 from claudomator_py.cli import ExitCode
-from claudomator_py.client import ClientError, DaemonNotRunning, NotAuthorised
+from claudomator_py.client import ClientError, DaemonNotRunning, NotAuthorised, ServiceProblem
 from claudomator_py.imports import bulk_import
 from claudomator_py.values import dataclass, toml_data
 
@@ -328,7 +328,7 @@ def _code(error: ClientError) -> int:
     match error:
         case DaemonNotRunning():
             return ExitCode.NOT_RUNNING
-        case NotAuthorised():
+        case NotAuthorised() | ServiceProblem(code="not_permitted"):
             return ExitCode.NOT_AUTHORISED
         case _:
             return ExitCode.FAILURE

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from claudomator_py import __version__
 from claudomator_py.client import (
+    ClientError,
     ConnectionLost,
     DaemonNotRunning,
     NotAuthorised,
@@ -313,7 +314,9 @@ def task_document(spec: TaskSpec) -> dict[str, object]:
 
 
 def path_segment(text: str) -> str:
-    """Return the text escaped as one segment of a path."""
+    """Return the text escaped as one segment of a path. Raises ClientError: no name and no id contains a slash."""
+    if "/" in text:
+        raise ClientError(f"Nothing is named {text!r}, as no name or id contains a slash.", remedy="Correct the name.")
     return quote(text, safe="").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="")
 
 

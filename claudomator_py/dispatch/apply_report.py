@@ -20,7 +20,7 @@ from claudomator_py.domain.inputs import heard, needing_permission, wants_permis
 from claudomator_py.domain.outcome import Fee, HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import RunReport
-from claudomator_py.domain.run import ExitRecord, command_text, ended_text
+from claudomator_py.domain.run import ExitRecord, command_text, ending_of
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.registry import AgentRegistry
@@ -217,9 +217,9 @@ class ReportApplier:
         if record.exit_code == 0 and record.ended_by is None:
             return outcome
         command = command_text(subject.spec.check[min(record.step, len(subject.spec.check) - 1)])
-        how = ended_text(record.exit_code, record.ended_by, record.error)
+        how = ending_of(f"check `{command}`", record.exit_code, record.ended_by, record.error)
         redactor = self._secrets.redactor(subject.spec.env, subject.run.id)
-        unchecked = _unchecked(outcome, redactor.redact(f"check `{command}` {how}\n{wrote}".rstrip()))
+        unchecked = _unchecked(outcome, redactor.redact(f"{how}\n{wrote}".rstrip()))
         return needing_permission(unchecked) if wants_permission(outcome, subject.spec) else unchecked
 
     def _end(

@@ -115,7 +115,7 @@ def name_suggestion(name: str, valid: Sequence[str], listing: str | None) -> str
 
     listing: the command that lists them all.
     """
-    if len(valid) <= _FEW or near(name, valid):
+    if len(valid) <= _FEW or near(name, valid, alike=_ALMOST):
         return suggestion(name, valid)
     hint = f"the names nearest to it are {', '.join(_nearest(name, valid, most=_FEW, cutoff=0))}"
     return hint if listing is None else f"{hint}; `{listing}` lists them all"

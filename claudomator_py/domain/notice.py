@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from claudomator_py.domain.budget import SpentBudget
+from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
 from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, Provenance, Reason
@@ -213,7 +214,9 @@ def _text(event: EventContext, reason: Reason | None) -> str:
     asked = request_in_event(event.data)
     if asked is not None:
         return f"{asked.words}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
-    parts = [REASON_POLICIES[reason].meaning] if reason is not None else []
+    why = event.data.get("why")  # such as the rule that refused it, or what a person gave as the reason
+    meaning = REASON_POLICIES[reason].meaning if reason is not None else ""
+    parts = [f"{meaning} {sentence(str(why))}".lstrip() if why else meaning]
     if event.outcome is not None:
         if event.data.get("remark"):
             parts.append(f"{event.data['remark'].capitalize()}.")

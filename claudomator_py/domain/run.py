@@ -272,6 +272,11 @@ def ended_text(exit_code: int | None, ended_by: EndedBy | None, error: str | Non
     return f"was ended by signal {-exit_code}" if exit_code < 0 else f"exited with {exit_code}"
 
 
+def ending_of(command: str, exit_code: int | None, ended_by: EndedBy | None, error: str | None) -> str:
+    """Return the command with how it ended: ``make lint exited with 2``, ``make: make cannot be started: ...``."""
+    return f"{command}{' ' if error is None else ': '}{ended_text(exit_code, ended_by, error)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One item that a line of output contains."""

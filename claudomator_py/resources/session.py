@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import Ambiguous, NotFound
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.units import short_id
-from claudomator_py.store import reads, run_rows
+from claudomator_py.store import reads, run_rows, schedule_rows
 from claudomator_py.store.database import Database, read_or_refuse, write_or_refuse
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.idempotency import IdempotentRequests
@@ -103,7 +103,15 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
     """Return the task that is meant, among those that exist for the principal. Raises NotFound or Ambiguous."""
     matching = reads.matching(connection, ref, by)
     if not matching:
-        raise NotFound.among("task", ref, reads.names_like(connection, by), listing="claudomator list")
+        names = reads.names_like(connection, by)
+        if by.sees(by.organisation) and schedule_rows.named(connection, ref, by.organisation) is not None:
+            last = next((name for name in names if name.startswith(f"{ref}.")), None)
+            remedy = f"the last of its tasks is {last}" if last is not None else "it has made no task yet"
+            raise NotFound(
+                f"There is no task {ref!r}: it is a schedule.",
+                remedy=f"See `claudomator schedule list`; {remedy}.",
+            )
+        raise NotFound.among("task", ref, names, listing="claudomator list")
     ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in matching)
     whole = ref == matching[0].name or ref.lower() == matching[0].id
     if not whole and len(ref) < SHORTEST_PREFIX:

@@ -49,6 +49,8 @@ def get(connection: Connection, schedule_id: str) -> Schedule:
 
 def named(connection: Connection, name: str, organisation: str | None = None) -> Schedule | None:
     """Return the organisation's schedule with this name that is not gone, or None."""
+    if "\0" in name:  # which PostgreSQL does not take
+        return None
     query = select(SCHEDULE).where(
         SCHEDULE.c.name == name,
         SCHEDULE.c.gone_ms.is_(None),

@@ -13,6 +13,7 @@ from pathlib import Path
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Transport
 from claudomator_py.domain.errors import Problem, printable, shown, suggestion
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from claudomator_py.environment.programs import programs_of
@@ -35,6 +36,10 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
             problems.append(problem)
     if spec.agent.type is not None:
         problems += _agent_problems(spec, spec.agent.type, registry)
+    hosts = {host for agent in registry.configured for host in agent.hosts}
+    if spec.host is not None and hosts and spec.host not in (LOCAL, *hosts) and not problems:
+        message = f"no agent runs on `{spec.host}`"
+        problems.append(Problem(field="host", message=message, remedy=suggestion(spec.host, hosts)))
     return problems
 
 

@@ -10,6 +10,7 @@ from claudomator_py.domain.limits import Bucket, Hold, RanOn, bucket_after, hold
 from claudomator_py.domain.outcome import Outcome, Provenance
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import SECOND_MS, format_instant
+from claudomator_py.domain.wording import instant_text
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run
@@ -124,5 +125,6 @@ def drain_check(state: DrainView) -> CheckView:
     if not state.drained:
         return CheckView(name="drain", ok=True, detail="tasks are started")
     why = f" ({state.reason})" if state.reason else ""
-    detail = f"drained since {state.since}{why}: nothing is started; live runs: {state.running}"
+    since = instant_text(state.since or "")
+    detail = f"drained since {since}{why}: nothing is started; live runs: {state.running}"
     return CheckView(name="drain", ok=False, detail=detail, remedy="to start tasks again: claudomator undrain")

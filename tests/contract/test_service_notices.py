@@ -173,6 +173,7 @@ def test_a_rejection_is_told_as_one(world: World, post: Post) -> None:
     world.service.reject("t", RejectRequest(reason="Not on a Friday."))
     notice = post.mail["phone"].next()
     assert (notice.kind, notice.reason) == (NoticeKind.FAILED, Reason.REJECTED)
+    assert notice.text == "A rule or a person rejected it. Not on a Friday."
 
 
 def test_an_agent_that_waits_for_an_operator_is_told_of_with_the_remedy(world: World, post: Post) -> None:

@@ -66,6 +66,19 @@ def test_why_names_the_schedule_and_the_time(world: World) -> None:
     assert any("schedule t" in sentence and "15:00 UTC" in sentence for sentence in sentences), sentences
 
 
+def test_its_name_is_none_of_a_task_and_leads_to_its_tasks(world: World) -> None:
+    world.take(PATH, spec("t", **HOURLY))
+    with pytest.raises(NotFound, match="There is no task 't': it is a schedule") as refused:
+        world.service.why("t")
+    assert refused.value.remedy == "See `claudomator schedule list`; it has made no task yet."
+    meet(world, FIRST)
+    with pytest.raises(NotFound) as refused:
+        world.service.cancel("t")
+    assert refused.value.remedy == f"See `claudomator schedule list`; the last of its tasks is {due(0)}."
+    with pytest.raises(NotFound):
+        world.schedules.get("a\0b")
+
+
 def test_what_waits_for_the_name_of_a_schedule_is_told_that_it_is_none_of_a_task(world: World) -> None:
     world.take(PATH, spec("t", **HOURLY))
     world.submit("after", depends_on=["t"])

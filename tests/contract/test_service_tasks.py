@@ -330,9 +330,11 @@ def test_a_task_that_could_never_run_as_it_asks_is_refused(world: World) -> None
         ({"agent": {"type": "gemini", "strict": True}}, "no agent `gemini` is configured, and the task insists on it"),
         ({"agent": {"type": "simulated"}}, "no agent `simulated` is configured, and the task insists on it"),
         ({"agent": {"type": "lint"}}, "it cannot enforce permissions"),
+        ({"host": "moon"}, "host: no agent runs on `moon`; write `local`"),
     ):
         with pytest.raises(Invalid, match=words):
             world.submit("t", **fields)
+    assert world.submit("here", host="local").state == "QUEUED"
     wished = world.submit("t", agent={"type": "gemini"})
     assert (wished.state, len(wished.warnings)) == ("QUEUED", 1)
 

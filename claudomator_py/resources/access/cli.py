@@ -81,7 +81,7 @@ def create(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the holder in the audit log. Names are never reused.")
     ],
-    role: Annotated[Role, typer.Option(parser=_role, metavar="read|operate|admin", help="What the holder may do.")],
+    role: Annotated[str, typer.Option(parser=_role, metavar="read|operate|admin", help="What the holder may do.")],
     organisation: Annotated[
         str | None, typer.Option(metavar="ORG", help="Limit the holder to this organisation's tasks.")
     ] = None,
@@ -95,7 +95,7 @@ def create(
 
     A token cannot have more rights than the one used to create it.
     """
-    wanted = {"name": name, "role": role.value, "organisation": organisation, "expires": expires}
+    wanted = {"name": name, "role": role, "organisation": organisation, "expires": expires}
     made = client.create_token(checked(TokenRequest, wanted))
     if output is Format.JSON:
         out_json(made)

@@ -51,7 +51,7 @@ _PARTICIPANTS = Table[ParticipantView](
     Column("ID", lambda participant: participant.id, flexible=True),
     Column("ROLE", lambda participant: participant.role),
     Column("NAME", lambda participant: participant.display_name, flexible=True),
-    Column("MUTED UNTIL", lambda participant: participant.muted_until),
+    Column("MUTED UNTIL", lambda participant: times.clock(participant.muted_until, times.now_ms())),
 )
 _PRIMARY_KEY = "primary_agent"
 

@@ -12,7 +12,7 @@ from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Fee, HandoffRequest, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.requests import ProgressRequest, QuestionRequest, SubtaskRequest
-from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
+from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text, ending_of
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.wording import known_or_none
 from claudomator_py.surface import OPERATE_OWN, READ_OWN, Calls, JsonBody, Key, PathText, operation
@@ -161,8 +161,8 @@ class RunCheckView(View):
         if self.step is None or self.status == "passed":
             return ", ".join(command_text(command) for command in self.commands)
         which = f" ({self.step + 1} of {len(self.commands)})" if len(self.commands) > 1 else ""
-        how = ended_text(self.exit_code, self.ended_by, self.error)
-        return f"{command_text(self.commands[self.step])}{which} {how}"
+        command = f"{command_text(self.commands[self.step])}{which}"
+        return ending_of(command, self.exit_code, self.ended_by, self.error)
 
     @property
     def verdicts(self) -> tuple[tuple[str, str], ...]:

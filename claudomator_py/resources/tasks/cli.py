@@ -136,7 +136,8 @@ def _detail(view: TaskView, now: int, *, with_changes: bool) -> str:
     if with_changes and view.state == "COMPLETED" and view.changes is not None:
         return f"{view.changes}: {detail}" if detail else view.changes
     waits = view.waiting_until if view.state in ("WAITING", "QUEUED") else None
-    return detail if waits is None else f"{detail} until {clock(waits, now)}"
+    at = "" if waits is None else clock(waits, now)
+    return detail if at in detail else f"{detail} until {at}"
 
 
 def _folder(view: TaskView) -> str | None:

@@ -4,7 +4,7 @@ import pytest
 from freezegun import freeze_time
 
 from claudomator_py.domain.blocked import on_hold
-from claudomator_py.domain.lifecycle import Completed, Failed, Queued
+from claudomator_py.domain.lifecycle import Completed, Failed, Queued, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import MINUTE_MS, format_instant, parse_instant
@@ -91,6 +91,15 @@ def waiting(count: int, **changes: object) -> list[TaskView]:
     for number in range(count):
         prepared.add(f"next-{number}", Queued())
     return [view.model_copy(update=limited | changes) for view in prepared.service.page(TaskFilter(), None, 100).items]
+
+
+@freeze_time(NOW)
+def test_the_end_of_a_wait_is_named_once() -> None:
+    prepared = PreparedService(now_ms=START_MS)
+    prepared.add("later", Waiting(WaitReason.TIME, START_MS + MINUTE_MS))
+    (view,) = prepared.service.page(TaskFilter(), None, 1).items
+    detail = list_text([view], wide=False).splitlines()[-1].partition("time: ")[2]
+    assert detail.count("UTC") == 1, detail
 
 
 @freeze_time(NOW)

@@ -313,3 +313,11 @@ def test_a_closed_stream_is_none_that_can_be_missed(offline: Command, closed: st
         )
         assert done.returncode == (3 if arguments == ("status",) else 0)
         assert "Traceback" not in done.stderr
+
+
+def test_what_a_role_may_not_do_is_told_by_its_own_exit_code(command: Command, daemon_url: str) -> None:
+    done = command("token", "create", "reader")
+    assert (done.returncode, "admin, run" in done.stderr) == (2, False)
+    token = command("token", "create", "reader", "--role", "read").stdout.strip()
+    done = command("drain", CLAUDOMATOR_TOKEN=token, CLAUDOMATOR_URL=daemon_url)
+    assert (done.returncode, "needs admin" in done.stderr) == (4, True), done.stderr

@@ -109,12 +109,18 @@ def test_a_log_is_read_in_parts(client: Client, prepared: PreparedService) -> No
     assert client.log(run_id, "stdout", rest.next_offset).ended
 
 
-@pytest.mark.parametrize("ref", ["missing", ".", "..", "a/b", "../../livez", "ä?#%2F&x=1", " ", "x" * 128])
+@pytest.mark.parametrize("ref", ["missing", ".", "..", "ä?#%2F&x=1", " ", "x" * 128])
 def test_a_reference_is_data_whatever_is_in_it(client: Client, ref: str) -> None:
     with pytest.raises(ServiceProblem) as refused:
         client.task(ref)
     assert refused.value.code in ("not_found", "no_such_path")
     assert refused.value.remedy
+
+
+@pytest.mark.parametrize("ref", ["a/b", "../../livez"])
+def test_a_reference_with_a_slash_is_none_and_no_path(client: Client, ref: str) -> None:
+    with pytest.raises(ClientError, match=f"Nothing is named '{ref}'"):
+        client.task(ref)
 
 
 def test_nobody_there(prepared: PreparedService) -> None:

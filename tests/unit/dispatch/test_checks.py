@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.run import ending_of
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.store.tables import RUN, TASK, Run
 from claudomator_py.tasks.runs import begin_check
@@ -87,6 +88,12 @@ def test_a_secret_in_the_output_of_a_check_is_taken_out(world: World) -> None:
     assert check is not None
     assert check.output == "refused: [redacted]"
     assert "hunter2" not in str(world.task("t").reason_text)
+
+
+def test_a_command_that_never_began_is_told_apart_from_why() -> None:
+    assert ending_of("make test", 2, None, None) == "make test exited with 2"
+    why = "make cannot be started: No such file or directory"
+    assert ending_of("make test", None, None, why) == f"make test: {why}"
 
 
 def test_a_failed_check_fails_the_attempt_with_its_output(world: World) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.domain.errors import Problem, field_name, located, suggestion
+from claudomator_py.domain.errors import Problem, field_name, located, name_suggestion, suggestion
 
 
 def test_the_nearest_word_is_suggested_in_any_case() -> None:
@@ -18,6 +18,15 @@ def test_of_a_great_many_the_first_are_named() -> None:
     said = suggestion("zzz", [f"task-{number:04}" for number in range(1_050)])
     assert said.startswith("write one of task-0000, task-0001, ")
     assert said.endswith("task-0049, or one of 1,000 more")
+
+
+def test_of_names_without_number_only_a_few_are_named_however_near_one_is() -> None:
+    names = ["wd", *(f"task-{number}" for number in range(20))]
+    said = name_suggestion("w", names, "claudomator list")
+    assert said.startswith("the names nearest to it are wd, ")
+    assert said.endswith("; `claudomator list` lists them all")
+    assert said.count(",") == 4
+    assert name_suggestion("task-01", names, "claudomator list") == "did you mean `task-1`?"
 
 
 @pytest.mark.parametrize(
