@@ -32,13 +32,15 @@ from bench import (
     scale,
     shims,
     size,
+    steps,
 )
 
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
     "beside": (beside.measure, 600),
     "peers": (peers.measure, 900),
-    "size": (size.measure, 1200),
+    "size": (size.measure, 1800),
+    "steps": (steps.measure, 600),
     "adoption": (adoption.measure, 300),
     "queue": (queue.measure, 300),
     "metrics": (metrics.measure, 300),

@@ -4,7 +4,19 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, ScalarSelect, Select, bindparam, case, func, select, text
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    bindparam,
+    case,
+    func,
+    select,
+    text,
+)
 
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, WaitReason
 from claudomator_py.domain.outcome import Reason
@@ -16,6 +28,7 @@ from claudomator_py.store.tables import RUN, TASK, TASK_DEPENDENCY
 from claudomator_py.store.visibility import alike, tasks_seen
 
 _OTHER = TASK.alias("other")
+_LISTED: BindParameter[Sequence[str]] = bindparam("listed", expanding=True)
 _SAID_OF_FAILURES = ("reason", "detail", "over_budget", "refused_handoff")
 _ASKED = ("kind", "text", "refused_handoff", "unclear", "until_ms")
 
@@ -57,6 +70,9 @@ def _queries(by: Principal) -> Mapping[StatusList, Sequence[Statement]]:
     unready = case(
         (TASK.c.reason == WaitReason.DEPENDENCY.value, _dependencies(_OTHER.c.state.is_distinct_from("COMPLETED")))
     )
+    # Only lanes of listed tasks count; there may be thousands of others.
+    their_lanes = select(_OTHER.c.lane).where(_OTHER.c.id.in_(_LISTED))
+    queued = (text("task.state = 'QUEUED'"), TASK.c.lane.in_(their_lanes))
     waits = func.coalesce(TASK.c.reason, "") != WaitReason.BUDGET.value
     return {
         "needs_you": [
@@ -71,7 +87,7 @@ def _queries(by: Principal) -> Mapping[StatusList, Sequence[Statement]]:
             )
         ],
         "queued": [
-            _counted(select(TASK.c.lane, place, TASK.c.thread), mine, text("task.state = 'QUEUED'")),
+            _counted(select(TASK.c.lane, place, TASK.c.thread), mine, *queued),
             _counted(select(TASK.c.until_ms, unready), mine, TASK.c.state == "WAITING", waits),
         ],
     }
@@ -79,7 +95,7 @@ def _queries(by: Principal) -> Mapping[StatusList, Sequence[Statement]]:
 
 def _counted(alike_in: Select[Any], *which: ColumnElement[bool] | Any) -> Statement:
     """Group tasks by columns and reason: for each group with a listed task, its id and the number unlisted."""
-    listed = case((TASK.c.id.in_(bindparam("listed", expanding=True)), TASK.c.id)).label("listed")
+    listed = case((TASK.c.id.in_(_LISTED), TASK.c.id)).label("listed")
     parts = [column.label(f"part_{number}") for number, column in enumerate(alike_in.selected_columns)]
     # A subquery, because PostgreSQL treats an expression with parameters as a different one at each occurrence.
     subquery = (

@@ -491,6 +491,7 @@ CREATE INDEX ix_task_running ON task (id) WHERE state = 'RUNNING';
 CREATE INDEX ix_task_specialist ON task (specialist, created_ms, id) WHERE specialist IS NOT NULL;
 CREATE INDEX ix_task_state ON task (state, created_ms, id);
 CREATE INDEX ix_task_thread ON task (state, thread) WHERE thread IS NOT NULL;
+CREATE INDEX ix_task_turn ON task (state, rank_ms, created_ms, id) WHERE state = 'QUEUED';
 CREATE INDEX ix_task_unrouted ON task (state, rank_ms, created_ms, id) WHERE state = 'QUEUED' AND constraints IS NULL;
 CREATE UNIQUE INDEX uq_channel_name ON channel (name) WHERE organisation IS NULL;
 CREATE UNIQUE INDEX uq_channel_organisation_name ON channel (organisation, name) WHERE organisation IS NOT NULL;

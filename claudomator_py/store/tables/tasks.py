@@ -43,6 +43,7 @@ class Task(Row):
         # The state comes first, although it is constant: otherwise SQLite prefers the index on the state.
         partial_index("ix_task_lane", "state", "lane", *_IN_ORDER, "dir_key", "thread", where=_QUEUED),
         partial_index("ix_task_place", "state", *_DEMANDED, "tenant", "lane", "dir_key", "id", where=_QUEUED),
+        partial_index("ix_task_turn", "state", *_IN_ORDER, where=_QUEUED),
         partial_index("ix_task_demand", "state", *_DEMANDED, *_IN_ORDER, where=_QUEUED),
         # Covers the query: otherwise SQLite may prefer the index on the state, and read every queued task.
         partial_index("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, "seq", where="seq > 0"),

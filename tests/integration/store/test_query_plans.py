@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from types import SimpleNamespace
+from typing import Any, Final, cast, get_args
 
 import pytest
 from sqlalchemy import Connection
@@ -12,16 +13,20 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.scheduler.demand import Demand
 from claudomator_py.scheduler.load import Shut, Taken
-from claudomator_py.store import events, metric_rows, pruning, queue, reads, run_rows, spending_rows
+from claudomator_py.store import alike_rows, events, metric_rows, pruning, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.schema import begin
+from claudomator_py.store.tables import Task
 from tests.databases import listening, open_migrated
 
 TAKEN = Taken(frozenset({"/a", "/b"}), frozenset({"keeper"}), frozenset({"thread"}), frozenset({"first"}))
 SHUT = Shut(frozenset({"org:acme"}))
 DEMAND = Demand("hint", "{}")
 
+QUEUED = reads.StatusFigures({"QUEUED": 1}, 0, {})
+NOT_LISTED: Final = ("needs_you", "problems", "running", "recent")
+LISTED = reads.Listed([cast(Task, SimpleNamespace(id="a"))], 2)
 FIGURES = reads.StatusFigures(dict.fromkeys(get_args(StateName), 1), 1, {"lost": 1})
 
 
@@ -71,6 +76,16 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "the operator's first lane": (
         lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
         "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant=?)",
+    ),
+    "what is queued, in order": (
+        lambda found: reads.status_lists(found, 5, failed_since_ms=1, figures=QUEUED),
+        "INDEX ix_task_turn (state=?)",
+    ),
+    "those of the lanes that are listed": (
+        lambda found: alike_rows.unlisted(
+            found, {**dict.fromkeys(NOT_LISTED, reads.Listed((), 0)), "queued": LISTED}, 1
+        ),
+        "INDEX ix_task_lane (state=? AND lane=?)",
     ),
     "the head of a lane": (
         lambda found: queue.heads(found, ["lane"], TAKEN, after=(1, 2, "a"), without=["b"]),

@@ -1,4 +1,4 @@
-"""What queued tasks demand of agents comes first in the index by which lanes are found, and has an order of its own."""
+"""Indexes of queued tasks by what they demand of agents, and in the queue's order."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,6 +9,7 @@ down_revision = "0021_settled_branches"
 _DEMAND = "CASE WHEN length(constraints) > 500 THEN '-' ELSE coalesce(constraints, '') END"
 _INDEXES = (
     ("ix_task_place", ["state", "hint", "demand", "tenant", "lane", "dir_key", "id"]),
+    ("ix_task_turn", ["state", "rank_ms", "created_ms", "id"]),
     ("ix_task_demand", ["state", "hint", "demand", "rank_ms", "created_ms", "id"]),
 )
 
