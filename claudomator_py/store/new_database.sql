@@ -465,6 +465,7 @@ CREATE INDEX ix_outbox_state ON outbox (state, id);
 CREATE INDEX ix_run_answered ON run (started_ms) WHERE answered_ms IS NOT NULL;
 CREATE INDEX ix_run_conversation ON run (conversation_id, started_ms);
 CREATE INDEX ix_run_default_model ON run (agent, started_ms) WHERE model IS NULL AND ran_model IS NOT NULL;
+CREATE INDEX ix_run_end ON run (ended_ms) WHERE ended_ms IS NOT NULL;
 CREATE INDEX ix_run_ended ON run (agent, ended_as, reason, started_ms, ended_ms, input_tokens, output_tokens, cost_usd) WHERE ended_as IS NOT NULL;
 CREATE INDEX ix_run_scratch ON run (scratch_of) WHERE scratch_of IS NOT NULL;
 CREATE INDEX ix_run_spent ON run (started_ms, agent, state, live, input_tokens, output_tokens, cost_usd, in_vain) WHERE state <> 'revoked';
@@ -514,4 +515,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0022_demands');
+INSERT INTO alembic_version (version_num) VALUES ('0023_run_ends');

@@ -134,8 +134,6 @@ def has_earlier(connection: Connection, since_ms: int, by: Principal) -> bool:
     return connection.execute(query.limit(1)).one_or_none() is not None
 
 
-MAX_RUN_MS = 30 * DAY_MS
-"""Runs that began earlier than this before the span are left out, because only their start is indexed."""
 _BEGUN = RUN.c.state != literal_column("'revoked'")
 """Literally the condition of the index, so that it is used."""
 
@@ -160,7 +158,7 @@ class FinishedRun(NamedTuple):
 
 def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[FinishedRun]:
     """Return the runs visible to the principal that ended from since_ms until before until_ms, by their end."""
-    rows = _finished(alike(by)).rows(connection, begun=since_ms - MAX_RUN_MS, since=since_ms, until=until_ms)
+    rows = _finished(alike(by)).rows(connection, since=since_ms, until=until_ms)
     return [FinishedRun._make((*row[:-1], None if row[-1] is None else _read_changes(row[-1]))) for row in rows]
 
 
@@ -169,13 +167,12 @@ _read_changes = keeping_reader(RunChanges)
 
 @lru_cache(maxsize=16)
 def _finished(by: Principal) -> Statement:
-    begun, since, until = (bindparam(name, type_=BigInteger) for name in ("begun", "since", "until"))
+    since, until = (bindparam(name, type_=BigInteger) for name in ("since", "until"))
     columns = [RUN.c[name] for name in FinishedRun._fields if name != "changes"]
     query = (
         # As text, because runs that changed nothing share the same text, which is parsed once.
         select(*columns, sound(RUN.c.outcome)["changes"].as_string())
-        .where(_BEGUN, RUN.c.started_ms >= begun, RUN.c.started_ms < until)
-        .where(RUN.c.ended_ms >= since, RUN.c.ended_ms < until, runs_seen(by))
+        .where(RUN.c.ended_ms >= since, RUN.c.ended_ms < until, RUN.c.state != "revoked", runs_seen(by))
         .order_by(RUN.c.ended_ms, RUN.c.id)
     )
     return Statement(query)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, column, inspect, select, table
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.store.database import Database
 
-SCHEMA = "0022_demands"
+SCHEMA = "0023_run_ends"
 """The newest migration."""
 NEW_DATABASE = Path(__file__).with_name("new_database.sql")
 """The schema that the migrations produce in SQLite, written by ``store.migrations.revise --snapshot``."""

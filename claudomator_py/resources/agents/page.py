@@ -46,12 +46,12 @@ def router(access: Access) -> APIRouter:
 
 @dataclass(frozen=True, slots=True)
 class WindowMeter:
-    """A window of a card. is_before: whether its share was reported before a limit of the agent that may be its own.
-    is_used_up: whether that limit is known to be its own."""
+    """A window of a card. is_used_up: whether the agent is limited by it. is_before: whether the agent has met a limit
+    of an unknown window since its share was reported."""
 
     view: WindowView
-    is_before: bool
     is_used_up: bool
+    is_before: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,16 @@ class AgentCard:
 
 
 def _meter(window: WindowView, holds: Sequence[HoldView]) -> WindowMeter:
-    later = [
+    limits = [
         hold
         for hold in holds
-        if hold.reason is Reason.RATE_LIMITED and not hold.probing and hold.since >= window.said_at
-        if hold.family in (None, window.family) and hold.window in (None, window.name)
+        if hold.reason is Reason.RATE_LIMITED and not hold.probing and hold.family in (None, window.family)
     ]
-    return WindowMeter(window, bool(later), any(hold.window is not None for hold in later))
+    return WindowMeter(
+        window,
+        is_used_up=any(hold.window == window.name for hold in limits),
+        is_before=any(hold.window is None and hold.since >= window.said_at for hold in limits),
+    )
 
 
 def cards_of(agents: Sequence[AgentView]) -> tuple[AgentCard, ...]:

@@ -82,7 +82,9 @@ class StatusView(View):
     @property
     def limited_agents(self) -> str:
         """Return which agents are limited if ``first_to_reset`` is one, as the subject of a sentence."""
-        return "All agents" if all(agent.limited for agent in self._able) else "All agents that need not be named"
+        return (
+            "All agents" if all(agent.limited for agent in self._able) else "All agents that are chosen automatically"
+        )
 
     @property
     def _able(self) -> Sequence[AgentView]:

@@ -99,8 +99,6 @@ class ChartColumn:
     width: float
     done: float
     failed: float
-    running: float
-    open: float
     words: str
 
 
@@ -115,6 +113,10 @@ class Picture:
     starts: Sequence[Band]
     ticks: Sequence[Tick]
     columns: Sequence[ChartColumn]
+    running: str
+    """The line of runs at a time, as the path of an SVG."""
+    open: str
+    """The line of open tasks."""
     max_ended: int
     """What the tallest column stands for."""
     max_running: int
@@ -144,8 +146,11 @@ def drawn(night: Night, now_ms: int, names_of: Callable[[Collection[str]], Mappi
     max_ended = max((column.done + column.failed for column in night.bins), default=0)
     max_running = max((column.running for column in night.bins), default=0)
     max_open = max((column.open for column in night.bins), default=0)
-    columns = [_column(night, column, max_ended, max_running, max_open) for column in night.bins]
-    return Picture(top, labels, bars, holds, starts, list(_ticks(night)), columns, max_ended, max_running, max_open)
+    columns = [_column(night, column, max_ended) for column in night.bins]
+    lines = _line([column.running for column in night.bins]), _line([column.open for column in night.bins])
+    return Picture(
+        top, labels, bars, holds, starts, list(_ticks(night)), columns, *lines, max_ended, max_running, max_open
+    )
 
 
 def _x(night: Night, at_ms: int) -> float:
@@ -287,10 +292,20 @@ def _ticks(night: Night) -> Iterator[Tick]:
         at += timedelta(milliseconds=step_ms)
 
 
-def _column(night: Night, bin_: Bin, max_ended: int, max_running: int, max_open: int) -> ChartColumn:
+def _line(values: Sequence[int]) -> str:
+    """Return the steps of a curve that has a value in each part of the span."""
+    width, per_one = (WIDTH - LEFT) / max(1, len(values)), CHART / max(1, max(values, default=0))
+    steps = [
+        f"V{round(CHART - value * per_one, 1)}H{round(LEFT + (place + 1) * width, 1)}"
+        for place, value in enumerate(values)
+    ]
+    return f"M{LEFT} {CHART}" + "".join(steps)
+
+
+def _column(night: Night, bin_: Bin, max_ended: int) -> ChartColumn:
     left = _x(night, bin_.begin_ms)
     width = (WIDTH - LEFT) / max(1, len(night.bins))
-    per_ended, per_running = CHART / max(1, max_ended), CHART / max(1, max_running)
+    per_ended = CHART / max(1, max_ended)
     words = (
         f"{_clock(night, bin_.begin_ms)}: {bin_.done} succeeded, {bin_.failed} failed, at most {bin_.running} at once, "
     )
@@ -300,7 +315,5 @@ def _column(night: Night, bin_: Bin, max_ended: int, max_running: int, max_open:
         round(width - 1, 1),
         round(bin_.done * per_ended, 1),
         round(bin_.failed * per_ended, 1),
-        round(bin_.running * per_running, 1),
-        round(bin_.open * CHART / max(1, max_open), 1),
         words,
     )

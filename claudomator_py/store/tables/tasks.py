@@ -211,6 +211,7 @@ class Run(Row):
         partial_index("ix_run_warned", "warned_until_ms", where="warned_until_ms IS NOT NULL"),
         partial_index("ix_run_answered", "started_ms", where="answered_ms IS NOT NULL"),
         partial_index("ix_run_default_model", "agent", "started_ms", where="model IS NULL AND ran_model IS NOT NULL"),
+        partial_index("ix_run_end", "ended_ms", where="ended_ms IS NOT NULL"),
         partial_index("ix_run_ended", *_SUMMED, where="ended_as IS NOT NULL"),
     )
 

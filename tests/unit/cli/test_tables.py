@@ -157,7 +157,7 @@ def test_that_all_agents_are_limited_is_said_once() -> None:
     prepared = PreparedService()
     prepared.add("it")
     status = prepared.status()
-    that = "All agents that need not be named are limited."
+    that = "All agents that are chosen automatically are limited."
     assert banner() == f"{that} The next to reset is codex, at 16:30 CEST (in 16m)."
     reset = {"limited": True, "limited_until": "2026-09-21T17:00:00.000Z", "auto_select": False}
     assert banner(lint=an_agent("lint", **reset)).startswith("All agents are limited. The next to reset is codex, at")
