@@ -1,6 +1,5 @@
 """/channels: the channels, and one conversation, to read and to write in."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Query
@@ -18,15 +17,11 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.triage import Role, TriageReason
 from claudomator_py.resources.channels import (
     AnswerView,
-    ChannelStatsView,
     ChannelView,
     JoinRequest,
     MarkRequest,
     MessageView,
     MuteRequest,
-    ParticipantView,
-    RuleStatsView,
-    StrategiesView,
 )
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.session import Access, Session
@@ -139,7 +134,7 @@ def _list(
 ) -> Response:
     part = granted[Channels].page(cursor, _PART)
     values = {
-        "rows": [row_of(channel) for channel in part.items],
+        "rows": [(channel, _facts_of(channel)) for channel in part.items],
         "next_cursor": part.next_cursor,
         "refusal": refusal,
         "given": given or {"name": "", "specialists": "", "primary": ""},
@@ -159,8 +154,16 @@ def _page(
 ) -> Response:
     view = granted[Channels].get(channel)
     part = granted[Channels].messages(view.id, cursor, _PART)
+    messages = [_message(message, view) for message in reversed(part.items)]
     values = {
-        "page": page_of(view, part.items, granted[Channels].stats(view.id)),
+        "channel": view,
+        "url": url_of(view.id),
+        "settings": _settings_of(view),
+        "messages": messages,
+        "last": f", last by {messages[-1].author}" if messages else "",
+        "stats": granted[Channels].stats(view.id),
+        "reasons": _REASONS,
+        "verdicts": VERDICTS,
         "next_cursor": part.next_cursor,
         "reply_to": reply_to,
         "refusal": refusal,
@@ -170,82 +173,17 @@ def _page(
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelRow:
-    """A row of the list."""
-
-    id: str
-    name: str
-    url: str
-    meta: tuple[str, ...]
-    """Other facts, in words."""
-    changed: str
-    """An instant."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerShown:
-    """Somebody who was chosen to answer a message."""
-
-    words: str
-    url: str | None
-    """Of the task, or of the message that is the answer."""
-
-
-@dataclass(frozen=True, slots=True)
 class MessageShown:
-    """A message of the conversation."""
+    """A message of the conversation, and its decision in words."""
 
-    id: int
+    view: MessageView
     author: str
-    by_agent: bool
-    content: str
-    reply_to: int | None
-    at: str
-    """An instant."""
-    attachments: tuple[str, ...]
-    """In words."""
     reason: str
     """Which rule decided who answers, in words."""
     notes: tuple[str, ...]
     """Other facts about the decision."""
-    answers: tuple[AnswerShown, ...]
-    verdict: str | None
-    """See ``MarkVerdict``."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemberShown:
-    """A participant."""
-
-    id: str
-    name: str
-    agent: bool
-    primary: bool
-    muted_until: str | None
-    """An instant."""
-    url: str | None
-    """Of the specialist's page."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelPage:
-    """One channel."""
-
-    id: str
-    name: str
-    url: str
-    facts: tuple[tuple[str, str], ...]
-    members: tuple[MemberShown, ...]
-    messages: tuple[MessageShown, ...]
-    """Oldest first."""
-    rules: tuple[tuple[str, RuleStatsView], ...]
-    """Each with its words; empty if there are no messages."""
-    shadowed: int
-    compared: StrategiesView
-    verdicts: tuple[tuple[str, str], ...]
-    """What an operator may say of a decision, with the words for it."""
-    summary: str
-    """Read out to screen readers."""
+    answers: tuple[tuple[str, str | None], ...]
+    """Who was chosen to answer, in words, and the address of the task or of the answer."""
 
 
 def url_of(channel_id: str) -> str:
@@ -253,18 +191,17 @@ def url_of(channel_id: str) -> str:
     return f"/channels/{channel_id}"
 
 
-def row_of(channel: ChannelView) -> ChannelRow:
-    """Return a row of the list."""
+def _facts_of(channel: ChannelView) -> tuple[str, ...]:
+    """Return the facts of a row of the list, in words."""
     agents = sum(participant.role is Role.AGENT for participant in channel.participants)
     meta = [f"{agents} specialist{'s' if agents != 1 else ''}", f"{len(channel.participants) - agents} people"]
     if channel.primary is not None:
         meta.append(f"primary {channel.primary}, {channel.settings.primary.value}")
     meta.append(f"by {channel.creator}" + (f" of {channel.organisation}" if channel.organisation else ""))
-    return ChannelRow(channel.id, channel.name, url_of(channel.id), tuple(meta), channel.updated_at)
+    return tuple(meta)
 
 
-def page_of(channel: ChannelView, newest_first: Sequence[MessageView], stats: ChannelStatsView) -> ChannelPage:
-    """Return the page of one channel."""
+def _settings_of(channel: ChannelView) -> tuple[tuple[str, str], ...]:
     settings = channel.settings
     facts = [("Primary", f"{channel.primary or 'nobody'}, {settings.primary.value}")]
     if settings.keywords:
@@ -279,28 +216,7 @@ def page_of(channel: ChannelView, newest_first: Sequence[MessageView], stats: Ch
         facts.append(("Works in", settings.working_dir))
     if settings.webhook is not None:
         facts.append(("Incoming webhook", settings.webhook.kind.value))
-    messages = tuple(_message(message, channel) for message in reversed(newest_first))
-    last = f", last by {messages[-1].author}" if messages else ""
-    return ChannelPage(
-        id=channel.id,
-        name=channel.name,
-        url=url_of(channel.id),
-        facts=tuple(facts),
-        members=tuple(_member(participant, channel) for participant in channel.participants),
-        messages=messages,
-        rules=tuple((_REASONS[rule.reason], rule) for rule in stats.rules) if stats.messages else (),
-        shadowed=stats.shadowed,
-        compared=stats.compared,
-        verdicts=tuple((verdict.value, words) for verdict, words in VERDICTS.items()),
-        summary=f"{stats.messages} messages{last}",
-    )
-
-
-def _member(participant: ParticipantView, channel: ChannelView) -> MemberShown:
-    agent = participant.role is Role.AGENT
-    url = f"/specialists/{participant.id}" if agent else None
-    name = participant.display_name or participant.username or participant.id
-    return MemberShown(participant.id, name, agent, participant.id == channel.primary, participant.muted_until, url)
+    return tuple(facts)
 
 
 def _message(message: MessageView, channel: ChannelView) -> MessageShown:
@@ -310,23 +226,12 @@ def _message(message: MessageView, channel: ChannelView) -> MessageShown:
         notes.append(f"ambiguous: {', '.join(decision.ambiguous)}")
     if decision.ask_among:
         notes.append(f"to choose from: {', '.join(decision.ask_among)}")
-    return MessageShown(
-        id=message.id,
-        author=channel.name if message.author == channel.id else message.author,
-        by_agent=message.hops > 0,
-        content=message.content,
-        reply_to=message.reply_to,
-        at=message.created_at,
-        attachments=tuple(f"{each.name} ({each.state.value})" for each in message.attachments),
-        reason=_REASONS[decision.reason],
-        notes=tuple(notes),
-        answers=tuple(map(_answer, message.answers)),
-        verdict=None if message.verdict is None else message.verdict.value,
-    )
+    author = channel.name if message.author == channel.id else message.author
+    return MessageShown(message, author, _REASONS[decision.reason], tuple(notes), tuple(map(_answer, message.answers)))
 
 
-def _answer(answer: AnswerView) -> AnswerShown:
+def _answer(answer: AnswerView) -> tuple[str, str | None]:
     words = f"{answer.specialist} {_STATES[answer.state]}" + (f": {answer.skipped}" if answer.skipped else "")
     if answer.message_id is not None:
-        return AnswerShown(words, f"#message-{answer.message_id}")
-    return AnswerShown(words, None if answer.task_id is None else f"/tasks/{answer.task_id}")
+        return words, f"#message-{answer.message_id}"
+    return words, None if answer.task_id is None else f"/tasks/{answer.task_id}"
