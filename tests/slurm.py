@@ -43,8 +43,11 @@ SlurmdTimeout=20
 MpiDefault=none
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4
-Licenses=agents:8
-PartitionName=agents Nodes=ALL Default=YES OverSubscribe=FORCE:8
+Licenses=agents:8,single:1
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=agents Nodes=ALL Default=YES OverSubscribe=FORCE:8 PriorityTier=1
+PartitionName=urgent Nodes=ALL OverSubscribe=EXCLUSIVE PriorityTier=10
 """
 
 

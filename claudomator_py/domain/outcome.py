@@ -58,6 +58,8 @@ class Reason(StrEnum):
     PUSH_FAILED = "push_failed"
     DISK_FULL = "disk_full"
     LOST = "lost"
+    PREEMPTED = "preempted"
+    REQUEUED = "requeued"
     UNFINISHED = "unfinished"
     NO_ANSWER = "no_answer"
     AGENT_ERROR = "agent_error"
@@ -175,6 +177,18 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.PUSH_FAILED: _asks("What the run did on its node could not be brought back to the repository; it is kept."),
     Reason.DISK_FULL: _retries("There was no space left on the disk."),
     Reason.LOST: _ends("What the run did is not known: nobody could tell how it ended."),
+    Reason.PREEMPTED: ReasonPolicy(
+        meaning="The cluster ended the run to give its node to a job of higher priority.",
+        counts_attempt=False,
+        retries=True,
+        outage=True,
+    ),
+    Reason.REQUEUED: ReasonPolicy(
+        meaning="The cluster, or its administrator, ended the run to start its job again.",
+        counts_attempt=False,
+        retries=True,
+        outage=True,
+    ),
     Reason.UNFINISHED: _retries("The model was cut off in the middle of its work, though the agent called it done."),
     Reason.NO_ANSWER: _retries("The agent said that it was done, but its model had neither said nor done anything."),
     Reason.AGENT_ERROR: _retries("The agent ended without success and gave no more specific reason."),

@@ -107,16 +107,19 @@ class Strikes:
         return lambda: _send(stopped, signal.SIGCONT)
 
     def _requeue(self) -> Undo | None:
-        return self._asked("scontrol", "requeue")
+        # Slurm requeues our jobs only for whoever allows that first.
+        return self._asked("scontrol update JobId={0} Requeue=1", "scontrol requeue {0}")
 
     def _cancelled(self) -> Undo | None:
-        return self._asked("scancel")
+        return self._asked("scancel {0}")
 
-    def _asked(self, *command: str) -> Undo | None:
+    def _asked(self, *commands: str) -> Undo | None:
         jobs = ask("squeue", "--noheader", "--format=%i").split()
         if not jobs:
             return None
-        ask(*command, self._random.choice(jobs))
+        job = self._random.choice(jobs)
+        for command in commands:
+            ask(*command.format(job).split())
         return _nothing
 
     def _supervisors(self) -> list[int]:

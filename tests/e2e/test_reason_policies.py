@@ -86,6 +86,8 @@ ELSEWHERE = {
     Reason.NOT_RUNNING: "tests/e2e/test_hub_connections.py",
     Reason.CLONE_FAILED: "tests/e2e/test_slurm_clones.py",
     Reason.PUSH_FAILED: "tests/e2e/test_slurm_clones.py",
+    Reason.PREEMPTED: "tests/e2e/test_slurm_causes.py",
+    Reason.REQUEUED: "tests/e2e/test_slurm_causes.py",
     Reason.EXPIRED: "tests/contract/test_service_policy.py",
 }
 """Those that need a specialist, a remote agent or a policy, by where they are proven."""

@@ -4,15 +4,19 @@ import fcntl
 import os
 import re
 import shutil
-import subprocess
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from claudomator_py.cli.doctor import Finding, ok, problem, warn
+from claudomator_py.cli.doctor import Finding, Severity, ok, problem, warn
 from claudomator_py.domain.host import SLURM_COMMANDS, HostSpec
+from claudomator_py.hosts.slurm.commands import EngineSilent, ask
 
-_PATIENCE_S = 15.0
+_PATIENCE_S = 5.0
+_SLURM_CONF = "/etc/slurm/slurm.conf"
+_MUNGE_SOCKET = "/run/munge/munge.socket.2"
+_START_MUNGE = "Start it, for example by `sudo systemctl start munge`."
 
 
 def host_findings(name: str, host: HostSpec) -> Iterator[Finding]:
@@ -23,6 +27,11 @@ def host_findings(name: str, host: HostSpec) -> Iterator[Finding]:
         detail = f"{', '.join(missing)} is not on PATH" if len(missing) == 1 else f"not on PATH: {', '.join(missing)}"
         yield problem(f"host {name}: commands", detail, "Install Slurm's client (slurm-client), and its slurm.conf.")
         return
+    munge = _munge(f"host {name}: munge")
+    if munge is not None:
+        yield munge
+    if munge is not None and munge.verdict is Severity.PROBLEM:
+        return  # Slurm's commands would hang.
     yield _cluster(f"host {name}: cluster", host)
     yield from _tracking(f"host {name}: ends of jobs")
 
@@ -52,11 +61,39 @@ def _lock_fault(root: Path) -> str | None:
     return "a lock can be held twice at once"
 
 
+def _munge(name: str) -> Finding | None:
+    """Return whether munged, which signs what Slurm's commands say, is there; None if Slurm does not use it."""
+    try:
+        text = Path(os.environ.get("SLURM_CONF", _SLURM_CONF)).read_text(errors="replace")
+    except OSError:
+        text = ""
+    kind = re.search(r"^\s*AuthType\s*=\s*(\S+)", text, re.MULTILINE | re.IGNORECASE)
+    if not text or (kind is not None and kind[1] != "auth/munge"):
+        return None
+    named = re.search(r"^\s*AuthInfo\s*=.*\bsocket=([^\s,]+)", text, re.MULTILINE | re.IGNORECASE)
+    path = _MUNGE_SOCKET if named is None else named[1]
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_PATIENCE_S)
+            connection.connect(path)
+    except FileNotFoundError:
+        return problem(name, f"munged does not run: there is no {path}", _START_MUNGE)
+    except ConnectionRefusedError:
+        return problem(name, f"munged has died: nobody listens on {path}", _START_MUNGE)
+    except OSError as fault:
+        return problem(name, f"munged cannot be reached on {path}: {fault.strerror or fault}", _START_MUNGE)
+    return ok(name, f"munged listens on {path}")
+
+
 def _cluster(name: str, host: HostSpec) -> Finding:
     chosen = [] if host.partition is None else [f"--partition={host.partition}"]
-    nodes = _ask("sinfo", "--noheader", "--format=%D %T", *chosen)
-    if nodes is None:
-        return problem(name, "the controller does not answer", "See `sinfo`, and the log of slurmctld.")
+    try:
+        nodes = ask("sinfo", "--noheader", "--format=%D %T", *chosen)
+    except EngineSilent as fault:
+        if "authentication" in str(fault).lower():
+            remedy = "Give both machines the same /etc/munge/munge.key and time, and restart munged there."
+            return problem(name, f"the controller does not accept what munged signs: {fault}", remedy)
+        return problem(name, f"the controller does not answer: {fault}", "See `sinfo`, and the log of slurmctld.")
     if not nodes.strip():
         place = "the cluster" if host.partition is None else f"partition {host.partition}"
         return problem(name, f"{place} has no nodes", "Name one of the partitions that `sinfo` shows.")
@@ -67,8 +104,10 @@ def _cluster(name: str, host: HostSpec) -> Finding:
 
 
 def _tracking(name: str) -> Iterator[Finding]:
-    config = _ask("scontrol", "show", "config")
-    kind = None if config is None else re.search(r"ProctrackType\s*=\s*(\S+)", config)
+    try:
+        kind = re.search(r"ProctrackType\s*=\s*(\S+)", ask("scontrol", "show", "config"))
+    except EngineSilent:
+        return
     if kind is None:
         return
     if kind[1] == "proctrack/cgroup":
@@ -76,12 +115,3 @@ def _tracking(name: str) -> Iterator[Finding]:
     else:
         detail = f"with {kind[1]}, processes in sessions of their own survive their job"
         yield warn(name, detail, "Set ProctrackType=proctrack/cgroup in slurm.conf.")
-
-
-def _ask(*command: str) -> str | None:
-    """Return the command's output; None: it failed."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None

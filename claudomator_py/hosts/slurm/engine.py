@@ -68,10 +68,12 @@ class NodeList:
 
 @dataclass(frozen=True, slots=True)
 class JobList:
-    """Our jobs by name. asked_at: time before the query, on the monotonic clock."""
+    """Our jobs by name. asked_at: time before the query, on the monotonic clock. over: states of the jobs that have
+    ended and that Slurm has not forgotten."""
 
     asked_at: float
     jobs: Mapping[str, Job]
+    over: Mapping[str, str]
 
 
 class Slurm:
@@ -112,14 +114,19 @@ class Slurm:
         """Return our jobs as Slurm lists them now. Raises EngineSilent."""
         asked_at = time.monotonic()
         text = ask("squeue", "--me", "--noheader", "--states=all", "--format=%j|%T|%r|%N")
-        jobs = {}
+        jobs, over = {}, {}
         for line in text.splitlines():
             name, _, rest = line.partition("|")
             state, _, rest = rest.partition("|")
             reason, _, nodes = rest.rpartition("|")
-            if name.startswith(PREFIX) and not _is_over(state):
+            if not name.startswith(PREFIX):
+                continue
+            # A job that is COMPLETING has not ended: some of its processes may still live.
+            if state in _OVER:
+                over[name] = state
+            else:
                 jobs[name] = Job(name, state, reason, nodes)
-        self._listed = JobList(asked_at, jobs)
+        self._listed = JobList(asked_at, jobs, over)
         return self._listed
 
     def nodes(self) -> NodeList:
@@ -227,8 +234,3 @@ _OVER: Final = (
 def run_of(key: str) -> str:
     """Return the id of the run whose job has that name."""
     return key.removeprefix(PREFIX).rpartition("-")[0]
-
-
-def _is_over(state: str) -> bool:
-    """Return whether the job has ended. COMPLETING is not an end: some of its processes may still live."""
-    return state in _OVER

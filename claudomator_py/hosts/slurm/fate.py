@@ -11,6 +11,7 @@ from claudomator_py.domain.run import ExitRecord, RunFate, RunStatus
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.shim import record
+from claudomator_py.hosts.slurm import causes
 from claudomator_py.hosts.slurm.engine import Slurm, run_of
 from claudomator_py.ports import Clock
 
@@ -26,6 +27,8 @@ FORCE_S: Final = 30.0
 
 _UNASKED_S: Final = 3.0
 """After its submission a run is left alone for this long: most have begun by then, so that Slurm need not be asked."""
+_CAUSE_S: Final = 10.0
+"""How long an interrupted run may wait for Slurm to say why."""
 _SIGNS: Final = (record.STARTED, record.CANCEL, *OVER)
 _MAX_SKEWS: Final = 20
 
@@ -43,6 +46,8 @@ class Fates:
         """By job: when its submission ended."""
         self._loose: dict[str, float] = {}
         """By job: when nobody was found to hold its run, which has begun and not ended."""
+        self._asked_to_end: set[str] = set()
+        """Jobs of such runs that were asked to end."""
         self._cancelled: dict[str, float] = {}
 
     def submitted(self, key: str, submitting: Future[None]) -> None:
@@ -68,6 +73,7 @@ class Fates:
         """Forget a job."""
         for kept in (self._absent, self._asked_from, self._loose, self._cancelled, self._submitting):
             kept.pop(key, None)
+        self._asked_to_end.discard(key)
 
     def decide(self, engine: Slurm, path: str, key: str, grace_ms: int) -> RunStatus:
         """Return what became of the run in that directory. Raises OSError."""
@@ -78,10 +84,12 @@ class Fates:
             case RunFate.STARTING:
                 return self._starting(engine, path, key)
             case RunFate.UNFINISHED | RunFate.ORPHANED:
-                return self._unfinished(engine, key)
+                return self._unfinished(engine, path, key)
             case RunFate.ALIVE:
                 self._loose.pop(key, None)
                 self._force(engine, path, key, grace_ms)
+            case RunFate.ENDED if _is_interrupted(status, path) and not self._knows_cause(engine, path, key):
+                return RunStatus(RunFate.ALIVE)
             case RunFate.ENDED | RunFate.REVOKED:
                 self.forget(key)
         return status
@@ -121,16 +129,32 @@ class Fates:
             engine.end(key)
         return status
 
-    def _unfinished(self, engine: Slurm, key: str) -> RunStatus:
+    def _unfinished(self, engine: Slurm, path: str, key: str) -> RunStatus:
         """Decide about a run that has begun, has not ended, and that nobody holds: it is over once Slurm lists no job
-        of its name."""
+        of its name. What Slurm says before that job is ended may be the cause."""
+        since = self._loose.setdefault(key, time.monotonic())
         listed = engine.listed()
-        if key not in self._loose:
-            self._loose[key] = time.monotonic()
-            engine.end(key)
-        if listed is None or listed.asked_at <= self._loose[key] or key in listed.jobs:
+        if listed is None or listed.asked_at <= since:
             return RunStatus(RunFate.ALIVE)
-        return RunStatus(RunFate.UNFINISHED)
+        if key not in self._asked_to_end:
+            self._asked_to_end.add(key)
+            causes.note(path, causes.cause(listed, key) or "")
+            engine.end(key)
+        return RunStatus(RunFate.ALIVE if key in listed.jobs else RunFate.UNFINISHED)
+
+    def _knows_cause(self, engine: Slurm, path: str, key: str) -> bool:
+        """Return whether it is known why a run was interrupted, or will not be known."""
+        if causes.is_noted(path):
+            return True
+        since = self._loose.setdefault(key, time.monotonic())
+        listed = engine.listed()
+        cause = None if listed is None or listed.asked_at <= since else causes.cause(listed, key)
+        if cause is None and time.monotonic() - since < _CAUSE_S:
+            return False
+        causes.note(path, cause or "")
+        # It may have been requeued; if it starts again, its supervisor finds `started` and leaves.
+        engine.end(key)
+        return True
 
     def _force(self, engine: Slurm, path: str, key: str, grace_ms: int) -> None:
         """End the job of a cancelled run that does not end, for example because its node does not see the file."""
@@ -140,6 +164,12 @@ class Fates:
         if time.monotonic() - since > grace_ms / SECOND_MS + FORCE_S:
             self._cancelled[key] = time.monotonic()
             engine.end(key)
+
+
+def _is_interrupted(status: RunStatus, path: str) -> bool:
+    """Return whether the supervisor was told to stop, and not by us."""
+    has_stopped = status.exit is not None and status.exit.ended_by == "interrupt"
+    return has_stopped and not os.path.exists(f"{path}/{record.CANCEL}")
 
 
 class ClockSkew:

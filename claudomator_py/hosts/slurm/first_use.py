@@ -37,7 +37,7 @@ class FirstUse:
         self._news = news
         self._mark = Path(host.root) / f"{_MARK}{name}"
         self._is_proved = self._is_recorded()
-        self._words = "is being tried before its first run"
+        self._words: str | None = None
         self._lock = threading.Lock()
         self._trying: threading.Thread | None = None
         self._next = 0.0
@@ -50,13 +50,14 @@ class FirstUse:
             return None
         with self._lock:
             if self._trying is None and time.monotonic() >= self._next and not self._closing.is_set():
+                self._words = self._words or "is being tried before its first run"
                 self._trying = threading.Thread(target=self._try, name="slurm-trial", daemon=True)
                 self._trying.start()
         return self._words
 
     @property
     def words(self) -> str | None:
-        """The latest result of ``obstacle``, or what it would be; None if the host may have runs."""
+        """The latest result of ``obstacle``; None before the first."""
         return None if self._is_proved else self._words
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Final
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.host import LOCAL, HostSpec, HostType, HostView, choose_host
+from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunSpec, RunStatus, Swept
@@ -36,6 +37,7 @@ from claudomator_py.hosts.local.sweep import sweep
 from claudomator_py.hosts.reporting import RedactorOf
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.record import now_ms
+from claudomator_py.hosts.slurm import causes
 from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
 from claudomator_py.hosts.slurm.clones import Clones, with_fault
 from claudomator_py.hosts.slurm.commands import EngineSilent
@@ -54,6 +56,8 @@ _POLL_ENDING_S: Final = 0.01
 """Pause while a supervisor that has recorded the end of its run still holds the lock, for some milliseconds."""
 _POLLS_S: Final = 0.002
 """Minimum pause per live run, which limits polling to a few hundredths of the loop's time."""
+_TOOK_S: Final = 300.0
+"""For this long after a host has taken a node from a run, other hosts are preferred."""
 _ASK_AGAIN_S: Final = 0.25
 _MAX_NODES: Final = 100
 _USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
@@ -94,6 +98,8 @@ class ClusterRunHost(LocalRunHost):
         """Watched runs and steps, and whether the end of each was reported."""
         self._active: Counter[str] = Counter()
         """Number of live runs by host."""
+        self._took: dict[str, float] = {}
+        """By host: when its engine last took a node from a run."""
         self._poll: asyncio.TimerHandle | None = None
         self._young_until = 0.0
         self._fates = Fates(absent_s)
@@ -268,14 +274,15 @@ class ClusterRunHost(LocalRunHost):
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
         """See ``RunHost``. A run whose work could not be brought back has failed."""
         report = super().report(request, record, step)
-        if report is None or report.outcome is None or self._clones is None:
+        if report is None or report.outcome is None:
             return report
-        fault = self._clones.fault(self.place(request.run_id))
-        if fault is None:
-            return report
-        outcomes = {"outcome": report.outcome, "undisturbed": report.undisturbed}
-        judged = {name: outcome and with_fault(outcome, fault) for name, outcome in outcomes.items()}
-        return report.model_copy(update=judged)
+        path = self.place(request.run_id)
+        if state := causes.noted(path):
+            if state in causes.FROM_THE_CLUSTER:
+                self._took[self.host_of(request.run_id)] = time.monotonic()
+            report = _changed(report, lambda outcome: causes.with_cause(outcome, state))
+        fault = None if self._clones is None else self._clones.fault(path)
+        return report if fault is None else _changed(report, lambda outcome: with_fault(outcome, fault))
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """See ``RunHost``. Ends our jobs that belong to no known run first."""
@@ -334,16 +341,16 @@ class ClusterRunHost(LocalRunHost):
     def _view(self, name: str, engine: Slurm, *, ask: bool) -> HostView:
         skew = self._skews[name].seconds
         about = HostView(name=name, kind=HostType.SLURM, live=self._active[name], clock_skew=skew)
-        untried = self._first_uses[name].words
+        problem = self._first_uses[name].words or engine.refusal or engine.problem
         if not ask:
             known = engine.listed()
             waits = Counter(job.why for job in known.jobs.values() if job.waits) if known is not None else {}
-            return about.model_copy(update={"waits": waits, "problem": engine.problem or untried})
+            return about.model_copy(update={"waits": waits, "problem": problem})
         try:
             waits = Counter(job.why for job in engine.list().jobs.values() if job.waits)
             listed = engine.nodes()
-        except EngineSilent as problem:
-            return about.model_copy(update={"problem": str(problem)})
+        except EngineSilent as silence:
+            return about.model_copy(update={"problem": str(silence)})
         return HostView.of(
             about,
             waits=waits,
@@ -352,7 +359,7 @@ class ClusterRunHost(LocalRunHost):
             cpus_used=listed.cpus_used,
             unusable=tuple(node for node in listed.nodes if node.state not in _USABLE)[:_MAX_NODES],
             version=listed.version,
-            problem=engine.problem or untried,
+            problem=problem,
         )
 
     def _choose(self, order: RunSpec) -> str:
@@ -370,6 +377,8 @@ class ClusterRunHost(LocalRunHost):
             listed = self._engines[name].listed() if name in self._engines else None
             waiting[name] = 0 if listed is None else sum(job.waits for job in listed.jobs.values())
             if name in self._engines and self._engines[name].problem is not None:
+                waiting[name] += 1
+            if time.monotonic() < self._took.get(name, -_TOOK_S) + _TOOK_S:
                 waiting[name] += 1
         chosen = choose_host(allowed, self._active, waiting)
         # Counted here until the next call of `watch` counts all live runs.
@@ -401,6 +410,11 @@ class ClusterRunHost(LocalRunHost):
             else:
                 pause_s = _POLL_ENDING_S
         self._poll = asyncio.get_running_loop().call_later(pause_s, self._look) if self._live else None
+
+
+def _changed(report: RunReport, change: Callable[[Outcome], Outcome]) -> RunReport:
+    outcomes = {"outcome": report.outcome, "undisturbed": report.undisturbed}
+    return report.model_copy(update={name: outcome and change(outcome) for name, outcome in outcomes.items()})
 
 
 def _is_released(path: str) -> bool:

@@ -14,7 +14,9 @@ from claudomator_py.domain.run import RunFate, RunSpec
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import fate
+from claudomator_py.hosts.slurm import engine, fate
+from claudomator_py.hosts.slurm.commands import words_of
+from claudomator_py.hosts.slurm.first_use import FirstUse
 from claudomator_py.hosts.slurm.host import ClusterRunHost
 from tests.integration.hosts.rig import LIMITS
 from tests.patience import wait_until
@@ -72,6 +74,7 @@ def host(tmp_path: Path, commands: Commands) -> Iterator[ClusterRunHost]:
     spec = HostSpec(
         kind=HostType.SLURM, root=str(tmp_path / "shared"), partition="night", licenses={"claude": "claude-max"}
     )
+    FirstUse("lab", spec, lambda: None).record()
     launcher = Launcher()
     host = ClusterRunHost(tmp_path / "runs", launcher, hosts={"lab": spec}, grace_ms=100)
     yield host
@@ -122,6 +125,26 @@ def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHo
     assert "invalid partition" in (host.hosts()[1].problem or "")
     host.prepare(replace(ORDER, run_id="next", hosts=("lab", LOCAL)))
     assert host.host_of("next") == LOCAL
+
+
+@pytest.mark.parametrize(("text", "plain"), [*words_of("refusals").items()])
+def test_a_host_that_refuses_all_runs_takes_none_for_a_while(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch, text: str, plain: str
+) -> None:
+    commands.fail("sbatch", f"sbatch: error: Batch job submission failed: {text}")
+    commands.say("squeue", "")
+    submitted(host)
+    wait_until(lambda: plain in host.closed().get("lab", ""))
+    monkeypatch.setattr(engine, "_REFUSAL_S", 0.0)
+    assert "refuses" not in host.closed().get("lab", "")
+
+
+def test_a_host_that_refuses_a_single_run_takes_others(host: ClusterRunHost, commands: Commands) -> None:
+    commands.fail("sbatch", "sbatch: error: Batch job submission failed: Requested node configuration is not available")
+    commands.say("squeue", "")
+    submitted(host)
+    wait_until(lambda: "not available" in (host.hosts(ask=False)[1].problem or ""))
+    assert "refuses" not in host.closed().get("lab", "")
 
 
 def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands: Commands) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -119,6 +120,28 @@ def test_a_cluster_without_folder_and_commands_and_one_that_does_not_answer(offl
     assert checks["host lab: folder"]["verdict"] == "ok"
     assert checks["host lab: cluster"]["verdict"] == "problem"
     assert list(shared.iterdir()) == []
+
+
+def test_a_munged_that_is_missing_or_dead_is_named(offline: Command, tmp_path: Path) -> None:
+    """Slurm's commands hang without it."""
+    (offline.home / "claudomator.yaml").write_text(f"hosts: {{lab: {{kind: slurm, root: {tmp_path}}}}}\n")
+    for name in SLURM_COMMANDS:
+        _program(tmp_path / "bin", name)
+    path, conf, listening = f"{tmp_path / 'bin'}:/usr/bin:/bin", tmp_path / "slurm.conf", tmp_path / "munge"
+
+    def munge(text: str) -> tuple[object, object]:
+        conf.write_text(text)
+        found = _checks(offline, PATH=path, SLURM_CONF=str(conf)).get("host lab: munge", {})
+        return found.get("verdict"), found.get("detail")
+
+    named = f"AuthType=auth/munge\nAuthInfo=ttl=60,socket={listening}\n"
+    assert munge(named) == ("problem", f"munged does not run: there is no {listening}")
+    with socket.socket(socket.AF_UNIX) as munged:
+        munged.bind(str(listening))
+        munged.listen()
+        assert munge(named) == ("ok", f"munged listens on {listening}")
+    assert munge(named) == ("problem", f"munged has died: nobody listens on {listening}")
+    assert munge("AuthType=auth/slurm\n") == (None, None)
 
 
 def test_a_broken_configuration_is_told_and_the_rest_is_looked_at(offline: Command) -> None:

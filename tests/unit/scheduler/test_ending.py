@@ -42,6 +42,8 @@ TABLE = {
     Reason.UNREACHABLE: OUTAGE,
     Reason.DISK_FULL: AGAIN,
     Reason.CLONE_FAILED: AGAIN,
+    Reason.PREEMPTED: OUTAGE,
+    Reason.REQUEUED: OUTAGE,
     Reason.UNFINISHED: AGAIN,
     Reason.NO_ANSWER: AGAIN,
     Reason.AGENT_ERROR: AGAIN,
@@ -158,7 +160,7 @@ def test_pauses_double_from_attempt_to_attempt() -> None:
 
 # After these the next run goes on in the conversation, if the model has said or done something in it.
 RESUMED_AFTER = {"network", "overloaded", "unreachable", "disk_full", "lost", "interrupted", "stalled", "unfinished"}
-RESUMED_AFTER |= {"clone_failed"}
+RESUMED_AFTER |= {"clone_failed", "preempted", "requeued"}
 TAKEN_UP_BY_WHOEVER_IS_FIRST = {"rate_limited", "auth", "no_credit"}
 
 
