@@ -165,7 +165,7 @@ class CheckSlots:
         """Replace the live runs."""
         with self._lock:
             self._live = {run.id: run for run in live}
-            self._to_check &= self._live.keys()
+            self._to_check = self._to_check.intersection(self._live)
 
     def over(self, run: Run) -> None:
         """Free the slot of a run that has ended."""

@@ -61,8 +61,12 @@ class StoreIntake:
             place += len(reading.parsed.specs)
         # In one transaction, so that no tick sees only the first file and gives it the slot of a more urgent one.
         changes = FileBatch([result for result in results if isinstance(result, FileTransaction)]).changes()
-        # The inbox reports them, once it is known whether more have arrived.
-        taking = iter(self._database.submit_together([caused_by(INBOX.id, change) for change in changes], planned=True))
+        # On this thread: the writer's takes two thread switches. The inbox reports them, once it is known whether more
+        # have arrived.
+        with self._database.together():
+            taking = iter(
+                self._database.submit_together([caused_by(INBOX.id, change) for change in changes], planned=True)
+            )
         verdicts = [result if isinstance(result, list) else _verdict(next(taking)) for result in results]
         for reading, refused in zip(readings, verdicts, strict=True):
             if not refused:
