@@ -1,6 +1,6 @@
 """Rows of the outbox: notices, each to one target, and each target's cursor in the events."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
@@ -84,6 +84,12 @@ def find(connection: Connection, row_id: int) -> Outbox | None:
     """Return the notice, or None."""
     row = connection.execute(select(OUTBOX).where(OUTBOX.c.id == row_id)).one_or_none()
     return None if row is None else Outbox(**row._mapping)
+
+
+def counts(connection: Connection) -> Mapping[str, int]:
+    """Return the number of notices in each state, without states that none is in."""
+    query = select(OUTBOX.c.state, func.count()).group_by(OUTBOX.c.state)
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def page(connection: Connection, state: str | None, before: int | None, limit: int) -> Sequence[Outbox]:

@@ -26,12 +26,13 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("")
     def show(by: Asking, state: DeliveryState | None = None, cursor: Cursor = None) -> Response:
-        page = access.as_(by)[Notices].deliveries(state, cursor, _PART)
-        states = [(state, state.value, f"/notices?state={state}") for state in DeliveryState]
+        service = access.as_(by)[Notices]
+        page, counts = service.deliveries(state, cursor, _PART), service.counts()
+        states = [(one, one.value, counts.get(one.value, 0), f"/notices?state={one}") for one in DeliveryState]
         values = {
             "deliveries": page.items,
             "tones": _TONES,
-            "states": [(None, "all", "/notices"), *states],
+            "states": [(None, "all", sum(counts.values()), "/notices"), *states],
             "state": state,
             "more": _more(state, page.next_cursor),
             "place": "/notices",

@@ -1,5 +1,7 @@
 """Notices: what was sent to whom, what was given up, and sending it again."""
 
+from collections.abc import Mapping
+
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Conflict, NotFound
@@ -41,6 +43,10 @@ class Notices(Service):
             return Page(items=tuple(map(_view, part)), next_cursor=following)
 
         return self._read(read)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of them in each state, without states that none is in."""
+        return self._read(outbox_rows.counts)
 
     @answers(NotificationCalls.retry_notification)
     def again(self, delivery: int) -> DeliveryView:

@@ -23,6 +23,8 @@ def test_what_did_not_arrive_is_told_with_why_and_sent_again(operator: Visitor, 
     shown = text_of(operator.get("/notices"))
     assert "to phone" in shown
     assert "the server answered 500 <b>" in shown
+    for words in ("All (2)", "Pending (0)", "Delivered (1)", "Dead (1)"):
+        assert words in shown
     dead = operator.get("/notices?state=dead")
     assert "to phone" not in text_of(dead)
     assert "Send again" in text_of(dead)
