@@ -60,14 +60,25 @@ async def read_json(request: Request) -> Any:
         raise Refused(415, "unsupported_media_type", f"{problem}.", "Send UTF-8, and Content-Type: application/json.")
     try:
         text = _text(await request.body())
+        if not text.strip():
+            raise Refused(400, "bad_json", "The body is empty.", "Send one JSON object.")
         if has_too_many_parts(text):
             problem = f"The body has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas."
             raise Refused(400, "bad_json", problem, "Send less at once, or as one text.")
         # Given bytes, json.loads would guess among the encodings of Unicode.
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Refused(400, "bad_json", f"The body is not JSON: {shown(problem)}.", "Send one JSON object.") from error
+        raise Refused(400, "bad_json", f"The body is not JSON{_fault(error)}.", "Send one JSON object.") from error
+
+
+def _fault(error: Exception) -> str:
+    """Return where and why a text is not JSON, to follow ``The body is not JSON``."""
+    match error:
+        case json.JSONDecodeError(msg=message, lineno=line, colno=column):
+            return f" at line {line}, column {column}: {message[:1].lower()}{message[1:]}"
+        case RecursionError():
+            return ": it is nested too deeply"
+    return f": {shown(str(error))}"
 
 
 async def _json_object(request: Request) -> dict[str, object]:

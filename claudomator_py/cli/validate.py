@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from claudomator_py.schema.cardfile import ParsedCards
 
 
+_UNKNOWN = "there is no specialist `{}` in a file; unless one is registered, this is refused"
+
+
 @dataclass(frozen=True, slots=True)
 class ReadCards:
     """A file, and its cards or its problems. parsed: locates problems that are found later."""
@@ -49,9 +52,8 @@ class ReadCards:
             for card in self.cards
             for field in card.not_applied
         ]
-        message = "there is no specialist `{}` in a file; unless one is registered, this is refused"
         return kept + [
-            self.parsed.located(card.id, Problem(field=field, message=message.format(to)))
+            self.parsed.located(card.id, Problem(field=field, message=_UNKNOWN.format(to)))
             for card in self.cards
             for field, labels in WAYS_ON.items()
             if (to := getattr(card, field)) is not None and to not in labels and to not in known
@@ -132,7 +134,7 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
         ]
         if not read:
             note(f"There are no {'card' if specialists else 'task'} files in it.")
-        known = _known(read, judged) if any(isinstance(file, ReadCards) for file in read) else ()
+        known = _known(read, judged) if any(map(_names_specialists, read)) else frozenset()
         if output is Format.JSON:
             out(json_text([_as_json(file, judged, known) for file in read]))
         else:
@@ -172,6 +174,11 @@ def _cards(path: Path) -> ReadCards:
     return _parsed_as_cards(path, result)
 
 
+def _names_specialists(file: AnyFile) -> bool:
+    specs = file.specs if isinstance(file, ReadFile) else ()
+    return isinstance(file, ReadCards) or any(spec.specialist is not None for spec in specs)
+
+
 def _known(read: Sequence[AnyFile], judged: Judge) -> frozenset[str]:
     """Return the ids of specialists in these files, in the card folders, and of those shipped with Claudomator."""
     inside = [_cards(path) for folder in judged.card_folders if folder.is_dir() for path in files_at(folder)]
@@ -208,7 +215,7 @@ def _lines(file: AnyFile, judged: Judge, known: Collection[str]) -> list[str]:
     return [
         f"{file.shown}: ok ({names})",
         *fires,
-        *(_as_warning(warning).render(file.shown) for warning in _warnings(file, judged.warnings)),
+        *(_as_warning(warning).render(file.shown) for warning in _warnings(file, judged.warnings, known)),
         *(f"{file.shown}: note: {text}" for text in _notes(file, judged.lacking)),
     ]
 
@@ -218,8 +225,14 @@ def _as_warning(problem: Problem) -> Problem:
     return problem.model_copy(update={"field": ": ".join(part for part in ("warning", problem.field) if part)})
 
 
-def _warnings(file: ReadFile, warnings: Found) -> list[Problem]:
-    return [file.located(spec, warning) for spec in file.specs for warning in warnings(spec)]
+def _warnings(file: ReadFile, warnings: Found, known: Collection[str]) -> list[Problem]:
+    """Return what its tasks ask for in vain. known: the ids of the specialists in files."""
+    asked = [file.located(spec, warning) for spec in file.specs for warning in warnings(spec)]
+    return asked + [
+        file.located(spec, Problem(field="specialist", message=_UNKNOWN.format(spec.specialist)))
+        for spec in file.specs
+        if spec.specialist is not None and spec.specialist not in known
+    ]
 
 
 def _fires(spec: "TaskSpec") -> str:
@@ -278,6 +291,6 @@ def _as_json(file: AnyFile, judged: Judge, known: Collection[str]) -> dict[str, 
             if spec.schedule is not None
         },
         "notes": _notes(file, judged.lacking),
-        "warnings": [warning.model_dump(mode="json") for warning in _warnings(file, judged.warnings)],
+        "warnings": [warning.model_dump(mode="json") for warning in _warnings(file, judged.warnings, known)],
         "problems": [problem.model_dump(mode="json") for problem in file.problems],
     }

@@ -4,6 +4,7 @@ Each field accepts what a task file contains and serialises to the same:
 ``TaskSpec.model_validate(spec.model_dump(mode="json"))`` yields an equal spec.
 """
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any
@@ -23,7 +24,7 @@ from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.cron import BadCron, parse_cron
-from claudomator_py.domain.errors import shown, suggestion
+from claudomator_py.domain.errors import Problem, shown, suggestion
 from claudomator_py.domain.fields import (
     MAX_NAME_LENGTH,
     Commands,
@@ -421,3 +422,12 @@ class TaskSpec(Strict):
         """Return the task for one time of this task's schedule."""
         once = {"schedule": None, "timezone": None, "catch_up": CatchUp.SKIP, "overlap": Overlap.SKIP}
         return self.model_copy(update={"name": fire_name(self.name, at_ms), **once})
+
+
+def cycle_problem(cycle: Sequence[str], specs: Iterable[TaskSpec]) -> Problem:
+    """Return the problem with tasks that depend on each other. cycle: their names, the first one again at the end."""
+    return Problem(
+        field="depends_on" if any(spec.depends_on for spec in specs) else "continues",
+        message=f"these tasks would wait for each other forever: {' -> '.join(cycle)}",
+        remedy="remove one of these dependencies",
+    )

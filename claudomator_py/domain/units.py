@@ -140,6 +140,8 @@ def number_fault(text: str, *, whole: bool) -> tuple[str, str] | None:
     """
     if (_WHOLE if whole else _DECIMAL).fullmatch(text):
         return None
+    if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit():
+        return f"has {len(text.removeprefix('-'))} digits", "write at most 19"
     kind, remedy = ("a whole number", "write digits only") if whole else ("a number", "write digits, such as 12 or 0.5")
     return f"is the text `{shown(text)}`, but must be {kind}", remedy
 

@@ -59,7 +59,7 @@ def conflict_problem(filename: str) -> Problem | None:
         return None
     for name in conflict_names():
         if match := name.pattern.search(stem):
-            original = f"{stem[: match.start()]}{stem[match.end() :]}{dot}{suffix}"
+            original = f"{stem[: match.start()]}{stem[match.end() :]}".removesuffix(dot + suffix) + dot + suffix
             message = f"is named like a second version of `{shown(original)}` that {name.program} left"
             remedy = (
                 "keep the right one under its own name and delete the other, or rename this to have it read as well"

@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from claudomator_py.domain.errors import Lines, Problem, located, printable, problems_text
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.redaction import MARK
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.task import TaskSpec, cycle_problem
 from claudomator_py.schema.documents import beside, documents_of, misread, refusal_of
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.validation import (
@@ -148,7 +149,24 @@ def parse_task_file(data: bytes, filename: str) -> ParsedFile:
             problems += [problem.model_copy(update={"document": number if several else None}) for problem in parsed]
     if problems:
         return ParsedFile((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
-    return ParsedFile(tuple(specs), (), tuple(document.lines for document in documents))
+    read = ParsedFile(tuple(specs), (), tuple(document.lines for document in documents))
+    if (cycle := _cycle(specs)) is not None:
+        return ParsedFile((), (read.located(cycle[0], cycle_problem(cycle, specs)),))
+    return read
+
+
+def _cycle(specs: Sequence[TaskSpec]) -> list[str] | None:
+    """Return tasks that wait for each other, the first one again at the end; None if there are none. Nothing waits for
+    a schedule."""
+    waits = {spec.name: spec.prerequisites for spec in specs if spec.schedule is None}
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1][::-1]
+        first = min(found[1:], key=list(waits).index)
+        begin = found.index(first)
+        return [*found[begin:-1], *found[:begin], first]
+    return None
 
 
 def default_task_name(filename: str) -> str | None:

@@ -60,7 +60,15 @@ def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix
         return model.model_validate(mapping)
     except ValidationError as error:
         details = error.errors(include_url=False)[:MAX_PROBLEMS]
-        return [_problem(model, detail, lines, prefix) for detail in details]
+        return [_problem(model, detail, lines, prefix) for detail in details if not _follows(detail, details)]
+
+
+def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Return whether a list is too short only because of problems with its items, as those do not count."""
+    place = detail["loc"]
+    return detail["type"] == "too_short" and any(
+        len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in details
+    )
 
 
 def first_problem(model: type[BaseModel], error: ValidationError) -> Problem:
@@ -175,7 +183,7 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
             return f"{described(value)}, but must be a number", "write a number"
         case "bool_parsing":
             return f"{described(value)}, but must be true or false", "write true or false"
-        case "int_type":
+        case "int_type" | "int_from_float":
             return f"{described(value)}, but must be a whole number", _number(value, "digits only, without quotes")
         case "float_type":
             return f"{described(value)}, but must be a number", _number(value, "a number, without quotes")

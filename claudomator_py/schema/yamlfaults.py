@@ -7,6 +7,8 @@ import yaml
 from claudomator_py.domain.errors import Path, Problem, shown
 from claudomator_py.values import dataclass, regex
 
+_BEGUN: Final = regex(r"\s*(?:- +)*(?:[^\s:]+: +)?([\[{\"'])")
+"""A value that begins with a quote or a bracket, after its key or in a list."""
 COMMENT: Final = regex(r"[ \t]+(#[^\r\n]*)")
 
 
@@ -86,6 +88,10 @@ def syntax_fault(error: yaml.MarkedYAMLError, text: str, first_line: int) -> Bad
         sign = "*" if "alias" in error.context else "&"
         message = f"a value that begins with `{sign}` is an {error.context.rpartition(' ')[2]} to YAML"
         return bad(line, message, "put it in quotes", error.context_mark.column + 1)
+    opened = _BEGUN.match(written)
+    if opened is not None and mark.column >= opened.end() and (error.context or "").startswith("while parsing a block"):
+        ends = "the closing quote" if opened[1] in "'\"" else f"what a `{opened[1]}` begins"
+        return bad(line, f"has text after {ends}", "put the whole text in quotes, or under `key: |`", column)
     char = shown(written[mark.column : mark.column + 1])
     for pattern, message, remedy in _SYNTAX:
         if pattern in f"{error.context}: {problem}" and (char or "{}" not in message):

@@ -24,7 +24,7 @@ from claudomator_py.domain.lifecycle import (
     WaitReason,
     readiness,
 )
-from claudomator_py.domain.task import PermissionMode, TaskSpec
+from claudomator_py.domain.task import PermissionMode, TaskSpec, cycle_problem
 from claudomator_py.prompts.conversations import columns_of, followed, record_fresh_start, resumption_of
 from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store import dependency_rows, spending_rows, task_rows
@@ -208,6 +208,4 @@ def cycle_problems(connection: Connection, contents: Sequence[tuple[Task, TaskSp
     cycle = dependency_rows.cycle(connection, wanted, coming)
     if cycle is None:
         return []
-    message = f"these tasks would wait for each other forever: {' -> '.join(cycle)}"
-    field = "depends_on" if any(spec.depends_on for _, spec in contents) else "continues"
-    return [Problem(field=field, message=message, remedy="remove one of these dependencies")]
+    return [cycle_problem(cycle, [spec for _, spec in contents])]

@@ -21,6 +21,7 @@ from claudomator_py.cli.output import (
     write_table,
 )
 from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, ChannelSettings, MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.errors import sentence, suggestion
 from claudomator_py.domain.text import plain
 from claudomator_py.resources.channels import (
     ChannelView,
@@ -118,6 +119,8 @@ def leave(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Remove a participant."""
+    if participant not in (found := {one.id for one in client.channel(channel).participants}):
+        fail(f"{participant!r} does not take part in {channel}.", sentence(suggestion(participant, found)))
     _show(client.leave_channel(channel, participant), output)
 
 

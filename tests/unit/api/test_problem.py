@@ -102,6 +102,28 @@ def test_only_json_is_taken(daemon: Daemon, media_type: str | None) -> None:
     assert (answer.status, problem(answer)["code"]) == (415, "unsupported_media_type")
 
 
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b"", "The body is empty."),
+        (b'{"name": ', "The body is not JSON at line 1, column 10: expecting value."),
+        (
+            b"{\n  name: 1}",
+            "The body is not JSON at line 2, column 3: expecting property name enclosed in double quotes.",
+        ),
+        (b'{"name": "\xff"}', "The body is not JSON: byte 10 is not UTF-8."),
+    ],
+)
+def test_what_is_not_json_is_told_with_its_place(daemon: Daemon, body: bytes, detail: str) -> None:
+    answer = daemon.ask("POST", "/v1/tasks", body=body, headers={"Content-Type": "application/json"})
+    assert (answer.status, problem(answer)["detail"]) == (400, detail)
+
+
+def test_a_number_of_too_many_digits_is_one_of_digits(daemon: Daemon) -> None:
+    answer = daemon.ask("GET", "/v1/events?after=99999999999999999999")
+    assert problem(answer)["detail"] == "after: has 20 digits; write at most 19"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
 def test_json_is_utf_8_without_a_mark(daemon: Daemon, prepared: PreparedService, encoding: str) -> None:
     body = '{"name": "a", "instructions": "x"}'.encode(encoding)

@@ -297,6 +297,17 @@ def test_validate_warns_of_whom_no_card_file_has(offline: Command) -> None:
     assert [(one["line"], one["field"], one["message"]) for one in found["warnings"]] == [(3, "fallback", warning)]
 
 
+def test_validate_warns_of_a_specialist_whom_no_card_file_has(offline: Command) -> None:
+    (offline.home / "known.yaml").write_text(f"{TASK}specialist: code-reviewer\n")
+    (offline.home / "unknown.yaml").write_text(f"{TASK}specialist: roofer\n")
+    done = offline("validate", "known.yaml", "unknown.yaml")
+    assert (done.returncode, done.stdout.splitlines()[:2]) == (
+        0,
+        ["known.yaml: ok (known)", "unknown.yaml: ok (unknown)"],
+    )
+    assert "warning: specialist: there is no specialist `roofer` in a file; unless" in done.stdout.splitlines()[2]
+
+
 def test_validate_names_what_of_an_agent_file_is_not_applied(offline: Command) -> None:
     text = "---\nname: worker\ndescription: Works.\ncolor: blue\nhooks: {}\ntools: Read\n---\nWork.\n"
     (offline.home / "worker.md").write_text(text)

@@ -272,6 +272,11 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
     assert [problem.line for problem in parsed] == [2, 3, 5]
 
 
+def test_an_item_that_is_refused_does_not_make_its_list_empty() -> None:
+    (refusal,) = refusals(notify={"it": {"kind": "command", "command": [False]}})
+    assert refusal.startswith("notify.it.command[0]: is the truth value false")
+
+
 def test_the_hash_follows_the_meaning() -> None:
     assert settings_hash(settings(limits={"grace": "10s"})) == settings_hash(settings(limits={"grace": "10000ms"}))
     assert settings_hash(settings(limits={"grace": "11s"})) != settings_hash(settings())

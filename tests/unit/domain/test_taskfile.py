@@ -13,6 +13,7 @@ from claudomator_py.schema.taskfile import (
     content_hash,
     from_document,
     parse_task,
+    parse_task_file,
     shown_document,
     to_document,
 )
@@ -169,6 +170,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"check": [""]}, "check[0]: is empty"),
     ({"check": [["", "make"]]}, "check[0]: begins with an empty word; begin it with the program to run"),
     ({"check": [["make", 5]]}, "check[0][1]: is the number 5, but must be text"),
+    ({"needs": {"cpus": 1.5}}, "needs.cpus: is the number 1.5, but must be a whole number; write digits only"),
     ({"check": [["make", "a\x01"]]}, "check[0][1]: contains the control character U+0001"),
     ({"permissions": {"mode": "acceptedits"}}, "permissions.mode: `acceptedits` is not one of default, acceptEdits"),
     ({"env": {"CI": 1}}, "env.CI: is the number 1, but must be text; put it in quotes"),
@@ -334,3 +336,14 @@ def test_what_looks_like_a_secret_is_not_shown_and_its_mark_is_not_taken_for_it(
     assert [problem.render("a.yaml") for problem in problems] == [
         "a.yaml:7: env.API_KEY: is not the value, which was not shown; write the value"
     ]
+
+
+def test_tasks_of_a_file_that_wait_for_each_other_are_refused_with_the_line() -> None:
+    text = "name: {}\ninstructions: x\ndepends_on: {}\n"
+    found = parse_task_file("---\n".join(text.format(*names) for names in ("ab", "bc", "ca")).encode(), "f.yaml")
+    (problem,) = found.problems
+    assert problem.render("f.yaml").startswith("f.yaml:3: depends_on: these tasks would wait for each other forever: ")
+    assert problem.message.endswith(": a -> b -> c -> a")
+    assert found.specs == ()
+    scheduled = text.format("a", "b") + 'schedule: "0 3 * * *"\n---\n' + text.format("b", "a")
+    assert parse_task_file(scheduled.encode(), "f.yaml").problems == ()

@@ -16,6 +16,12 @@ def test_every_pattern_knows_its_example_and_no_more(name: ConflictName) -> None
     assert problem.message == f"is named like a second version of `plan.yaml` that {name.program} left"
 
 
+def test_the_original_has_its_suffix_once() -> None:
+    problem = conflict_problem("plan.yaml.orig.yaml")
+    assert problem is not None
+    assert "second version of `plan.yaml` that" in problem.message
+
+
 COPIES = [
     *("plan (conflicted copy 2026-11-27 092733)", "plan (Ann's MacBook's conflicted copy 2026-11-27)"),
     *("plan (conflicted copy ann 2026-11-27 092733)", "plan (Anns in Konflikt stehende Kopie 2026-11-27)"),

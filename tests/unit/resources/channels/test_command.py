@@ -75,6 +75,13 @@ def test_what_it_is_set_to_is_changed_one_by_one(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("kitchen")
+def test_nobody_leaves_who_does_not_take_part(command: Command) -> None:
+    done = command("channel", "leave", "kitchen", "cok")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Error: 'cok' does not take part in kitchen.\nDid you mean `cook`?\n"
+
+
+@pytest.mark.usefixtures("kitchen")
 def test_specialists_join_leave_and_are_muted(command: Command) -> None:
     assert command("channel", "leave", "kitchen", "cook").returncode == 0
     assert posted(command, "@cook soup").answers == ()
