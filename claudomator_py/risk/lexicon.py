@@ -68,8 +68,8 @@ SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 """Languages whose words are parts of the text."""
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
 _ROLES: Final = (
-    "known reads builds code test prod many own not fails when strong lead passive det back stops breaks states sub "
-    "currency asks outside"
+    "known reads builds code test dry prod many own not fails when strong lead passive det back stops breaks sub "
+    "asks outside"
 )
 _FINDS: Final = "number program phrase orders leads script strange"
 _CLAUSES: Final = (
@@ -178,17 +178,22 @@ class Language:
             tells |= self.english.tells(word) & (loaned | _KNOWN | BIT["program"] | -1 << SEEN)
         return tells
 
-    def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[Sequence[str], Sequence[int]]:
+    def begins_phrase(self, word: str, follows: str = "") -> bool:
+        """Return whether a phrase may begin with these two words."""
+        phrases = self._phrases.get(word, {})
+        return follows[:_KEY] in phrases or _ANY in phrases
+
+    def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[Sequence[str], list[int]]:
         """Return words with those of a phrase as one, and what each tells."""
         known, bits, done = list[str](), list[int](), 0
         for at in [at for at, tell in enumerate(tells[:-1]) if tell & _PHRASE]:
-            if at >= done:
+            if at >= done and self.begins_phrase(words[at], words[at + 1]):
                 length, here, gap = self._phrase(words, tells, at)
                 if here != tells[at]:
                     known += [*words[done:at], " ".join(words[at : at + length]) + gap]
                     bits += [*tells[done:at], here]
                     done = at + length
-        return ([*known, *words[done:]], [*bits, *tells[done:]]) if done else (words, tells)
+        return [*known, *words[done:]], [*bits, *tells[done:]]
 
     def _phrase(self, words: Sequence[str], tells: Sequence[int], at: int) -> tuple[int, int, str]:
         """How many words the longest phrase has that is there, what it tells, and how one ends that has a gap; no more
@@ -246,8 +251,10 @@ class Lexicon(NamedTuple):
     """Of ``[commands]``, ``open`` and ``vague``."""
     lines: Mapping[str, re.Pattern[str]]
     """How lines begin that are ``pasted``, or behind which somebody tells what was ``reported``."""
-    harms: Sequence[Harm]
-    """What is refused comes first."""
+    harms: Mapping[int, Harm]
+    """By the bit without which it is not asked for; what is refused comes first."""
+    keys: int
+    """All these bits."""
     scripts: Mapping[str, re.Pattern[str]]
     seen: Mapping[str, tuple[int, re.Pattern[str]]]
     """Expressions, each with the bits of what has it."""
@@ -268,7 +275,7 @@ def lexicon() -> Lexicon:
         "vague": frozenset(listed(document["vague"]["words"])),
     }
     programs = ", ".join(re.split("[-.]", name)[0] for name in sets["programs"])
-    harms, stems = list[Harm](), dict[str, int]()
+    harms, stems = dict[int, Harm](), dict[str, int]()
     seen = {
         name.partition(":")[0]: (1 << number | BIT.get(f"t:{name.partition(':')[2]}", 0), re.compile(entry))
         for number, (name, entry) in enumerate(document["seen"].items(), SEEN)
@@ -282,7 +289,7 @@ def lexicon() -> Lexicon:
             add(stems, (_rarest(entry, common) for entry in entries), bit)
             needs.append((entries, _beginnings(entries)))
             bits, bit = bits | bit, bit << 1
-        harms.append(Harm(harm.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1][1]))
+        harms[bits & -bits] = Harm(harm.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1][1])
     english = Language(ENGLISH, document[ENGLISH] | {"program": programs}, None, stems, sets["vague"])
     languages = {ENGLISH: english} | {
         name: Language(name, document[name], english, stems if name in SPACELESS else {})
@@ -295,7 +302,7 @@ def lexicon() -> Lexicon:
     latin = [language for name, language in languages.items() if name not in scripts]
     for language in latin[1:]:
         english.meet(language)
-    return Lexicon(languages, latin, sets, lines, harms, scripts, seen)
+    return Lexicon(languages, latin, sets, lines, harms, sum(harms), scripts, seen)
 
 
 def _rarest(entry: str, common: set[str]) -> str:

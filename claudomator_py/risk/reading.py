@@ -6,8 +6,8 @@ what its words tell together. Most sentences have no verb that acts on others, a
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial, reduce
-from itertools import chain
-from operator import itemgetter, or_
+from itertools import chain, pairwise
+from operator import or_
 from typing import Final, NamedTuple, TypeAlias
 
 from claudomator_py.acts.prose import commands_in
@@ -45,12 +45,18 @@ def _bits(names: str) -> int:
 
 _CODE, _LEAD, _BREAKS, _KNOWN, _PROGRAM_BIT = (BIT[name] for name in ("code", "lead", "breaks", "known", "program"))
 _PASSIVE, _DET, _BACK, _STOP, _SOLE = (BIT[name] for name in ("passive", "det", "back", "stops", "sole"))
+_ASKS, _WHEN, _STRONG, _SUB, _BUILDS = (BIT[name] for name in ("asks", "when", "strong", "sub", "builds"))
+_OUTSIDE, _OUT_OBJECT, _OUT_PLACE, _IN_OBJECT, _IN_PLACE, _ORDER = (
+    BIT[name] for name in ("outside", "out.object", "out.place", "in.object", "in.place", "order")
+)
+_NAMES_IT: Final = _DET | BIT["number"]
 _BEFORE_VERB: Final = _bits("lead number")
-_MAY_BEGIN: Final = VERB | _bits("lead number orders leads")
+_MAY_BEGIN: Final = _bits("orders leads")
+_MAY_BE_PASSIVE, _MAY_BE_DONE = _PASSIVE | BIT["leads"], DONE | BIT["orders"]
 _MAY_ORDER: Final = VERB | DONE | BIT["orders"]
 _SMALL: Final = VERB | _BEFORE_VERB | _BREAKS | _BACK
 """Words of which an order may be that names no thing, as "Deploy." and "Ship it!"."""
-_AROUND: Final = -1 << SEEN | _bits("test prod many own not fails")
+_AROUND: Final = -1 << SEEN | _bits("test dry prod many own not fails")
 _GOES_IN: Final = _bits("lead when")
 _EVEN_BEYOND: Final = -1 << SEEN | _bits("prod many")
 _MAY_LEAD: Final = ACTS | _BEFORE_VERB | BIT["when"]
@@ -87,21 +93,32 @@ class Sentence(NamedTuple):
 
     text: str
     language: Language
-    chunks: Sequence[_Chunk]
+    words: Sequence[Sequence[str]]
+    """Words and marks of what stands between blanks."""
+    tells: Sequence[Sequence[int]]
+    """What each of them tells in English."""
     told: int
     """What all of it tells."""
     around: int
     """What is told of its orders by where it stands."""
-    pasted: bool
-    """Whether somebody only shows it, in a text of his own."""
     share_known: tuple[int, int]
     """How much of it is known, and how much there is: words, or characters where there are no blanks."""
 
     @property
+    def pasted(self) -> bool:
+        """Whether somebody only shows it, in a text of his own."""
+        return bool(self.around & BIT["pasted"])
+
+    @property
     def harm(self) -> Harm | None:
         """What it asks for that is criminal, or may be meant so."""
-        may_be = (harm for harm in lexicon().harms if self.told & harm.bits == harm.bits)
-        return next((harm for harm in may_be if harm.asked(fold(self.text))), None)
+        known, keys = lexicon().harms, self.told & lexicon().keys
+        while keys:
+            harm = known[keys & -keys]
+            if self.told & harm.bits == harm.bits and harm.asked(fold(self.text)):
+                return harm
+            keys &= keys - 1
+        return None
 
     def orders(self) -> Iterator[Order]:
         """Return what it orders where it stands."""
@@ -197,23 +214,23 @@ def _sentence(text: str, around: int) -> Sentence:
     known = lexicon()
     # What stands in brackets parts no verb from its place: "Run the scan (ZAP, full policy) on production".
     text = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), text) if "(" in text else text
-    chunks = [*map(_chunk, text.split())]
-    known_bits, language, words = reduce(or_, map(itemgetter(2), chunks), 0), known.latin[0], list[str]()
-    share = (sum(map(itemgetter(3), chunks)), sum(map(len, map(itemgetter(0), chunks))))
+    words, tells, all_bits, counts = zip(*map(_chunk, text.split() or ("",)), strict=True)
+    known_bits, language, flat = reduce(or_, all_bits), known.latin[0], list[str]()
+    share = (sum(counts), sum(map(len, words)))
     # Where English knows most words, no other language has to be asked.
     if known_bits & BIT["script"] or (known_bits & BIT["strange"] and share[0] * 10 < share[1] * 7):
-        words = [*chain.from_iterable(map(itemgetter(0), chunks))]
-        language = _language(words, known_bits)
+        flat = [*chain.from_iterable(words)]
+        language = _language(flat, known_bits)
     if language.spaceless:
         parts = language.parts(fold(text))
         known_bits = reduce(or_, parts.values(), known_bits)
         share = (sum(map(len, parts)), sum(map(len, words)))
     elif language.english:
-        tells = [*map(language.tells, words)]
-        share = (sum(1 for tell in tells if tell & _KNOWN), len(words))
+        foreign = [*map(language.tells, flat)]
+        share = (sum(1 for tell in foreign if tell & _KNOWN), len(flat))
         seen = reduce(or_, (bits for bits, _ in known.seen.values() if bits & known_bits & -1 << SEEN), 0)
-        known_bits = reduce(or_, language.phrased(words, tells)[1], seen)
-    return Sentence(text, language, chunks, known_bits, around, bool(around & BIT["pasted"]), share)
+        known_bits = reduce(or_, language.phrased(flat, foreign)[1], seen)
+    return Sentence(text, language, words, tells, known_bits, around, share)
 
 
 @lru_cache(_MAX_MEMO)
@@ -250,20 +267,60 @@ def _language(words: Sequence[str], bits: int) -> Language:
 
 
 def _english(sentence: Sentence, around: int) -> Iterator[Order]:
-    bits = sentence.told
-    tells: Sequence[int] = [*chain.from_iterable(map(itemgetter(1), sentence.chunks))]
-    within = bits & (_PASSIVE | BIT["leads"]) and bits & (DONE | BIT["orders"])
-    begins = (tells[at] for at, tell in enumerate(tells[:-1], 1) if tell & _BREAKS)
-    late = bits & BIT["asks"] or (bits & BIT["when"] and bits & BIT["strong"])
-    if not (within or late or tells[0] & _MAY_BEGIN or any(tell & _MAY_BEGIN for tell in begins)):
+    bits, language = sentence.told, sentence.language
+    words: Sequence[str] = [*chain.from_iterable(sentence.words)]
+    tells = [*chain.from_iterable(sentence.tells)]
+    begins = [0, *(at for at, tell in enumerate(tells[:-1], 1) if tell & _BREAKS)] if bits & _BREAKS else (0,)
+    if not (
+        bits & _ASKS
+        or any(_may_begin(language, words, tells, at) for at in begins)
+        or (bits & _WHEN and bits & _STRONG)
+        or (bits & _MAY_BE_PASSIVE and bits & _MAY_BE_DONE and _may_be_passive(language, words, tells))
+    ):
         return
-    words: Sequence[str] = [*chain.from_iterable(map(itemgetter(0), sentence.chunks))]
-    words, tells = sentence.language.phrased(words, tells)
-    tells = [*tells]
-    for at in (at for at, tell in enumerate(tells[1:]) if tell & BIT["currency"] and tells[at] & BIT["number"]):
-        tells[at] |= lexicon().seen["sum"][0]
+    words, tells = language.phrased(words, tells)
+    if not (bits & _STRONG and all(tell & _SMALL for tell in tells)):
+        around &= ~_SOLE
     for places, quoted in _unquoted(words, tells) if bits & _BREAKS else ((range(len(words)), 0),):
-        yield from _spoken(sentence, words, tells, places, around | quoted)
+        part = tells if len(places) == len(tells) else [tells[at] for at in places]
+        bits, follows, begin = reduce(or_, part, 0), [*part[1:], 0], 0
+        late = bits & _ASKS or (bits & DONE and bits & _PASSIVE)
+        # What follows a preposition is of the same clause: "locally and on origin".
+        breaks = [at for at, tell in enumerate(part) if tell & _BREAKS]
+        for end in (*(at for at in breaks if not follows[at] & _STOP or follows[at] & _GOES_IN), len(part)):
+            if begin < end and (late or part[begin] & _MAY_LEAD):
+                clause = part[begin:end]
+                at, verb = _verb(clause)
+                if verb & VERB:
+                    first, last, place = places[begin], places[end - 1], places[begin + at]
+                    found, tail = _clause(clause, at, verb, in_two=" " in words[place])
+                    # "Refund dialog: keep the amount" orders what stands behind; "Offboard Tom: mail, VPN" does not.
+                    if end + 2 not in breaks and end < len(part) and follows[end] & _MAY_LEAD:
+                        found |= BIT["heading"] if words[places[end]] == ":" else 0
+                    things = (
+                        places[begin + one] for one, tell in enumerate(clause[:tail]) if tell & THING and one != at
+                    )
+                    named = {f"noun {words[one].removesuffix('s')}" for one in things}
+                    written = partial(_written, sentence, words, first, last + 1)
+                    yield Order(found | quoted | around, written, (f"verb {words[place]}", *named))
+            begin = end + 1
+
+
+def _may_begin(language: Language, words: Sequence[str], tells: Sequence[int], at: int) -> bool:
+    """Whether an order may begin there."""
+    while tells[at] & _BEFORE_VERB and at + 1 < len(tells):
+        at += 1
+    return bool(tells[at] & VERB or (tells[at] & _MAY_BEGIN and language.begins_phrase(*words[at : at + 2])))
+
+
+def _may_be_passive(language: Language, words: Sequence[str], tells: Sequence[int]) -> bool:
+    """Whether something may have to be done."""
+    return any(
+        (tell & _PASSIVE or language.begins_phrase(*words[at : at + 2]))
+        and any(later & _MAY_BE_DONE for later in tells[at : at + 2 * _MAX_PASSIVE])
+        for at, tell in enumerate(tells)
+        if tell & _MAY_BE_PASSIVE
+    )
 
 
 def _unquoted(words: Sequence[str], tells: list[int]) -> Iterator[tuple[Sequence[int], int]]:
@@ -274,110 +331,77 @@ def _unquoted(words: Sequence[str], tells: list[int]) -> Iterator[tuple[Sequence
     for opens, closes in zip(marks[::2], marks[1::2], strict=False):
         if closes - opens <= _MAX_NAME + 1:
             tells[opens], tells[closes] = BIT["number"], 0
-            tells[opens + 1 : closes] = [one & ~ACTS for one in tells[opens + 1 : closes]]
+            tells[opens + 1 : closes] = [tell & ~ACTS for tell in tells[opens + 1 : closes]]
         else:
             outside += range(begin, opens)
             begin = closes + 1
             # Who writes all of his text in quotation marks quotes nobody.
             shown = any(not tells[at] & _BEFORE_VERB for at in (*range(opens), *range(begin, len(tells))))
             yield range(opens + 1, closes), BIT["quoted"] if shown else 0
-    outside += range(begin, len(words))
-    if outside:
-        yield outside, 0
-
-
-def _spoken(
-    sentence: Sentence, all_words: Sequence[str], all_tells: Sequence[int], places: Sequence[int], around: int
-) -> Iterator[Order]:
-    """Return what the words at these places order."""
-    words, tells = [all_words[at] for at in places], [all_tells[at] for at in places]
-    told = reduce(or_, tells)
-    within = told & DONE and told & _PASSIVE
-    if not (told & BIT["strong"] and all(one & _SMALL for one in tells)):
-        around &= ~_SOLE
-    # What follows a preposition is of the same clause: "locally and on origin".
-    begin, follows = 0, [*tells[1:], 0]
-    ends = [at for at, one in enumerate(tells) if one & _BREAKS and (not follows[at] & _STOP or follows[at] & _GOES_IN)]
-    for end in (*ends, len(words)):
-        if begin < end and (within or tells[begin] & _MAY_LEAD or told & BIT["asks"]):
-            place, verb = _verb(tells, begin, end, within=bool(within))
-            if verb & VERB:
-                tail = next((at for at in range(place + 2, end) if tells[at] & BIT["sub"]), end)
-                clause = _clause(words, tells, begin, tail, end, place, verb) | around
-                # "Refund dialog: keep the amount" orders what stands behind, and "Offboard Tom: mail, VPN" does not.
-                is_list = any(one & _BREAKS for one in tells[end + 2 : end + 3])
-                is_heading = words[end : end + 1] == [":"] and follows[end] & _MAY_LEAD and not is_list
-                clause |= BIT["heading"] if is_heading else 0
-                things = {words[at].removesuffix("s") for at in range(begin, tail) if tells[at] & THING and at != place}
-                written = partial(_written, sentence, all_words, places[begin], places[end - 1] + 1)
-                yield Order(clause, written, (f"verb {words[place]}", *(f"noun {thing}" for thing in things)))
-        begin = end + 1
+    yield (*outside, *range(begin, len(words))), 0
 
 
 def _written(sentence: Sentence, words: Sequence[str], begin: int, end: int) -> str:
     """What stands between blanks of which these words are."""
-    owners = [number for number, chunk in enumerate(sentence.chunks) for _ in chunk[0]]
+    owners = [number for number, chunk in enumerate(sentence.words) for _ in chunk]
     first, stop = (sum(1 + word.count(" ") for word in words[:at]) for at in (begin, end))
     return " ".join(sentence.text.split()[owners[first] : owners[stop - 1] + 1]).strip(" .,;!?")
 
 
-def _verb(tells: Sequence[int], begin: int, end: int, *, within: bool) -> tuple[int, int]:
-    """Where the verb of a clause is, and what it tells: one with which it begins, or that says what is to be done, or
-    behind a condition: "if they pass deploy it"."""
-    start = begin
-    for place in range(begin, end):
-        if not tells[place] & _LEAD and tells[place] & ACTS:
-            return place, tells[place] & ACTS
-        if not tells[place] & _BEFORE_VERB:
-            start = place
-            break
-    for place in range(begin, end) if within else ():
-        if tells[place] & _PASSIVE:
-            for there in range(place, min(end, place + _MAX_PASSIVE)):
-                if tells[there] & DONE:
-                    return there, tells[there] >> len(KINDS) & VERB
-    for place in range(begin + 1, end):
-        if tells[place] & VERB and not tells[place] & _LEAD and tells[place - 1] & BIT["asks"]:
-            return place, tells[place] & ACTS
-    for place in range(start + 2, end - 1) if tells[start] & BIT["when"] else ():
-        if tells[place] & BIT["strong"] and tells[place] & VERB and not tells[place - 1] & _BEFORE_NOUN:
-            return place, tells[place] & ACTS
-    return begin, 0
+def _verb(tells: Sequence[int]) -> tuple[int, int]:
+    """Where the verb of a clause is, and what it tells: one with which it begins, that says what is to be done, that
+    is asked for, or behind a condition, as in "if they pass deploy it"."""
+    start = next(
+        (at for at, tell in enumerate(tells) if not tell & _BEFORE_VERB or (tell & ACTS and not tell & _LEAD)), 0
+    )
+    if not tells[start] & _LEAD and tells[start] & ACTS:
+        return start, tells[start] & ACTS
+    for place in (at for at, tell in enumerate(tells) if tell & _PASSIVE):
+        for there in range(place, min(len(tells), place + _MAX_PASSIVE)):
+            if tells[there] & DONE:
+                return there, tells[there] >> len(KINDS) & VERB
+    for at, (before, tell) in enumerate(pairwise(tells), 1):
+        behind = tells[start] & _WHEN and at > start + 1 and tell & _STRONG and not before & _BEFORE_NOUN
+        if tell & VERB and not tell & _LEAD and (before & _ASKS or behind):
+            return at, tell & ACTS
+    return 0, 0
 
 
-def _clause(words: Sequence[str], tells: Sequence[int], begin: int, tail: int, end: int, place: int, verb: int) -> int:
-    """What a clause tells in which that verb is an order. From the tail on, it says why, when or of which."""
-    stop = next((there for there in range(place + 1, tail) if tells[there] & _STOP), tail)
-    thing, given = reduce(or_, tells[place + 1 : stop], 0), reduce(or_, tells[stop:tail], 0)
-    beyond, after = reduce(or_, tells[tail:end], 0), thing | given
-    rest = reduce(or_, tells[begin:place], after)
-    things = rest & THING or beyond & THING
-    order_bits = BIT["order"] | verb | tells[place] & BIT["strong"] | (rest | tells[place]) & _AROUND | things
-    order_bits |= beyond & _EVEN_BEYOND
-    order_bits |= BIT["in.object"] if thing >> 2 * len(KINDS) & verb else 0
-    order_bits |= BIT["in.place"] if given >> 2 * len(KINDS) & verb else 0
-    order_bits |= BIT["out.object"] if thing & BIT["outside"] else 0
-    order_bits |= BIT["out.place"] if given & BIT["outside"] else 0
-    if order_bits & BIT["builds"] and order_bits & (BIT["in.object"] | BIT["in.place"]):
-        order_bits ^= BIT["builds"] | (0 if order_bits & BIT["strong"] else BIT["builds.pair"])
-    if not tells[place] & ACTS & verb:
-        order_bits |= _PASSIVE
-    elif place + 1 == end:
-        order_bits |= BIT["alone"]
-    else:
-        order_bits |= _DET if tells[place + 1] & (_DET | BIT["number"]) or " " in words[place] else BIT["bare"]
-        order_bits |= after & BIT["states"]
-    if not things:
-        order_bits |= BIT["nothing"] | (_BACK if place + 1 == end or after & _BACK else 0)
-    if rest & _CODE:
-        last = tells[stop - 1] if stop > place + 1 else 0
-        if thing & _CODE and order_bits & BIT["in.place"]:
-            order_bits |= BIT["code.given"]
-        elif given & _CODE and not thing & _CODE and order_bits & BIT["in.object"]:
-            order_bits |= BIT["code.aside"]
+def _clause(tells: Sequence[int], place: int, verb: int, *, in_two: bool) -> tuple[int, int]:
+    """What a clause tells in which that verb is an order, and where words begin that say why, when or of which.
+    in_two: whether the verb is two words, as "turn off"."""
+    thing = given = beyond = last = tail = 0
+    for at in range(place + 1, len(tells)):
+        tell = tells[at]
+        if tail or (tell & _SUB and at > place + 1):
+            tail, beyond = tail or at, beyond | tell
+        elif given or tell & _STOP:
+            given |= tell
         else:
-            order_bits |= BIT["code.last" if last & _CODE else "code.object" if thing & _CODE else "code.else"]
-    return order_bits
+            thing, last = thing | tell, tell
+    after = thing | given
+    rest = reduce(or_, tells[:place], after) if place else after
+    things = rest & THING or beyond & THING
+    found = _ORDER | verb | tells[place] & _STRONG | (rest | tells[place]) & _AROUND | beyond & _EVEN_BEYOND | things
+    in_object, in_place = thing >> 2 * len(KINDS) & verb, given >> 2 * len(KINDS) & verb
+    found |= (_IN_OBJECT if in_object else 0) | (_IN_PLACE if in_place else 0)
+    found |= (_OUT_OBJECT if thing & _OUTSIDE else 0) | (_OUT_PLACE if given & _OUTSIDE else 0)
+    if found & _BUILDS and (in_object or in_place):
+        found ^= _BUILDS | (0 if found & _STRONG else BIT["builds.pair"])
+    if not tells[place] & ACTS & verb:
+        found |= _PASSIVE
+    elif place + 1 == len(tells):
+        found |= BIT["alone"]
+    else:
+        found |= _DET if in_two or tells[place + 1] & _NAMES_IT else BIT["bare"]
+    if not things:
+        found |= BIT["nothing"] | (_BACK if place + 1 == len(tells) or after & _BACK else 0)
+    if rest & _CODE:
+        if in_place if thing & _CODE else in_object:
+            found |= BIT["code.given" if thing & _CODE else "code.aside"]
+        else:
+            found |= BIT["code.last" if last & _CODE else "code.object" if thing & _CODE else "code.else"]
+    return found, tail or len(tells)
 
 
 # --- other languages: an order is a verb and a thing in one part of a sentence ----------------------------------------
@@ -397,7 +421,7 @@ def _parts(sentence: Sentence) -> Iterator[int]:
     verb behind a mark or an "and"; if it names no thing, it means that of the part before."""
     if sentence.language.spaceless:
         return iter((sentence.told,))
-    words: Sequence[str] = [*chain.from_iterable(map(itemgetter(0), sentence.chunks))]
+    words: Sequence[str] = [*chain.from_iterable(sentence.words)]
     words, tells = sentence.language.phrased(words, [*map(sentence.language.tells, words)])
     parts, is_aside = [0], False
     for word, one, follows in zip(words, tells, (*tells[1:], 0), strict=True):

@@ -4,7 +4,7 @@ import json
 import pkgutil
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from itertools import product, repeat
+from itertools import repeat
 from typing import Final
 
 from claudomator_py.risk.lexicon import BIT, KINDS, SEEN, THING, VERB, lexicon
@@ -14,7 +14,6 @@ WEIGHTS: Final = "weights.json"
 _SURE: Final = BIT["cmd.order"] | BIT["sole"]
 _ONLY_SHOWN: Final = BIT["pasted"] | BIT["quoted"] | BIT["heading"] | BIT["test"] | BIT["not"]
 """Of a command: it is not meant to be run, or where it harms nobody."""
-_THINGS: Final = 2 * len(KINDS)
 _ROUNDED: Final = 1e-6
 """Weights have three decimals: what is nearer to none than that comes of adding them in another order."""
 _APART: Final = frozenset({"reads", "builds", "code", "own", "not", "fails", "when", "strong"})
@@ -40,16 +39,13 @@ def _sum(tells: int) -> float:
 
 
 def _names(tells: int) -> frozenset[str]:
-    if matched := tells & VERB & tells >> _THINGS:
-        # A verb that acts on this very thing is no verb of another class.
-        tells = tells & ~(VERB | THING) | matched | matched << _THINGS
-    named = {name for name, bit in BIT.items() if tells & bit}
+    # A verb that acts on this very thing is no verb of another class.
+    matched = tells & VERB & tells >> 2 * len(KINDS)
+    others = tells & ~(VERB | THING) if matched else tells
+    named = {name for name, bit in BIT.items() if others & bit}
     named |= {name for name, (bits, _) in lexicon().seen.items() if tells & bits & -1 << SEEN}
-    language = "f" if "foreign" in named else "e"
-    verbs, things = ([kind for kind in KINDS if f"{part}:{kind}" in named] for part in ("v", "t"))
-    features = {f"{language}.{name}" if name in _APART else name for name in named}
-    features |= {f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)}
-    return frozenset(features | {f"v:{verb}&prod" for verb in verbs if tells & BIT["prod"]})
+    apart = {f"f.{name}" if tells & BIT["foreign"] else f"e.{name}" for name in named & _APART}
+    return frozenset(named - _APART | apart | {f"match:{kind}" for kind in KINDS if matched & BIT[f"v:{kind}"]})
 
 
 @cache
