@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.card import Card
+from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
@@ -17,7 +18,15 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.lab.evaluation import space_of
 from claudomator_py.risk import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
-from claudomator_py.routing.lessons import SUCCESS_HALF_LIFE_MS, SpecialistStats, Votes, keyword_in, recency
+from claudomator_py.routing.lessons import (
+    NO_PERFORMANCE,
+    SUCCESS_HALF_LIFE_MS,
+    SpecialistStats,
+    Votes,
+    keyword_in,
+    moved,
+    recency,
+)
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import (
     MAX_CANDIDATES,
@@ -164,6 +173,30 @@ def test_a_card_of_one_vector_still_says_what_a_task_is_about() -> None:
     assert found["plumber"].skill == "taps"
     plain = space_of(without, ENCODER, CLASSIC).likeness(tap[0])
     assert {name: one.semantic for name, one in found.items()} == {name: one.semantic for name, one in plain.items()}
+
+
+def test_an_override_in_one_topic_does_not_move_another_in_classic() -> None:
+    taps = {"id": "taps", "name": "Taps", "description": "Mends taps.", "examples": ["Mend the dripping tap."]}
+    drains = {"id": "drains", "name": "Drains", "description": "Clears.", "examples": ["Clear the blocked drain."]}
+    cards = [card("plumber", skills=[taps, drains]), card("other")]
+    overridden = moved(NO_PERFORMANCE, LabelVerdict.NEGATIVE, 0.5)
+    standings = {("plumber", "taps"): SpecialistStats(overridden, None)}
+
+    found = {}
+    for text in ("the tap drips", "the drain is blocked"):
+        likeness = space_of(cards, ENCODER, CLASSIC).likeness(ENCODER.encode([text])[0])
+        topic = topic_of(cards, likeness)
+        before, after = (
+            {
+                one.specialist: one.parts["performance"]
+                for one in rank(Request(text), cards, likeness, CLASSIC, standings=known, topic=topic)
+            }
+            for known in ({}, standings)
+        )
+        assert before["other"] == after["other"]
+        found[topic] = round(after["plumber"] - before["plumber"], 6)
+
+    assert found == {"taps": round(CLASSIC.weights.performance * (overridden - NO_PERFORMANCE), 6), "drains": 0.0}
 
 
 @pytest.mark.parametrize(("score", "route"), [(0.25, Route.CLARIFY), (0.26, Route.SPECIALIST)])
