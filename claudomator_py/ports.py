@@ -154,7 +154,8 @@ class RunHost(Protocol):
     def hosts(self, *, ask: bool = True) -> list[HostView]:
         """Return the hosts and their current state. May block for a minute while their engines are queried.
 
-        ask: if False, use each engine's last answer: immediate, but without nodes and versions.
+        ask: if False, use each engine's last answer, which may be a minute old: immediate, but without nodes and
+        versions until there is one.
         """
 
     def host_of(self, run_id: str) -> str:

@@ -52,6 +52,9 @@ def ask(*command: str, text: str = "") -> str:
         )
     except subprocess.TimeoutExpired as late:
         raise EngineSilent(f"{command[0]} has not answered within {ANSWER_S:.0f} seconds") from late
+    except FileNotFoundError as missing:
+        words = f"{command[0]} is not on the daemon's PATH; install Slurm's client (slurm-client)"
+        raise EngineSilent(words) from missing
     except OSError as problem:
         raise EngineSilent(f"{command[0]} cannot be started: {problem.strerror}") from problem
     if done.returncode != 0:

@@ -30,6 +30,7 @@ WAITING: Final = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL
 
 _LOG: Final = "slurm.log"
 _LOOK_EVERY_S: Final = 1.0
+_NODES_EVERY_S: Final = 60.0
 _THREADS: Final = 4
 _REFUSAL_S: Final = 300.0
 
@@ -84,6 +85,8 @@ class Slurm:
         self._host = host
         self._begin = begin
         self._pool = ThreadPoolExecutor(_THREADS, "slurm")
+        self._nodes: NodeList | None = None
+        self._next_nodes = 0.0
         self._looking: Future[None] | None = None
         self._next_look = 0.0
         self._listed: JobList | None = None
@@ -129,6 +132,15 @@ class Slurm:
         self._listed = JobList(asked_at, jobs, over)
         return self._listed
 
+    def known_nodes(self) -> NodeList | None:
+        """Return the latest answer of ``nodes`` at once, None if there is none yet. A thread refreshes it at most once
+        a minute."""
+        now = time.monotonic()
+        if now >= self._next_nodes:
+            self._next_nodes = now + _NODES_EVERY_S
+            self._pool.submit(self._look_at_nodes)
+        return self._nodes
+
     def nodes(self) -> NodeList:
         """Return the nodes that our jobs may get. Raises EngineSilent."""
         chosen = [] if self._host.partition is None else [f"--partition={self._host.partition}"]
@@ -140,7 +152,8 @@ class Slurm:
             cpus[name] = [int(number) for number in counts.split("/")]  # allocated, idle, other, total
         version = ask("sinfo", "--version").strip()
         used, *_, whole = (sum(of_kind) for of_kind in zip(*cpus.values(), strict=True)) if cpus else (0, 0)
-        return NodeList(version, [*listed.values()], whole, used)
+        self._nodes = NodeList(version, [*listed.values()], whole, used)
+        return self._nodes
 
     @property
     def problem(self) -> str | None:
@@ -217,6 +230,12 @@ class Slurm:
             self._silence = str(problem)
         else:
             self._silence = None
+
+    def _look_at_nodes(self) -> None:
+        try:
+            self.nodes()
+        except EngineSilent as problem:
+            log.debug("Slurm does not list its nodes: %s", problem)
 
     def _try(self, *command: str) -> None:
         try:

@@ -339,18 +339,15 @@ class ClusterRunHost(LocalRunHost):
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def _view(self, name: str, engine: Slurm, *, ask: bool) -> HostView:
-        skew = self._skews[name].seconds
-        about = HostView(name=name, kind=HostType.SLURM, live=self._active[name], clock_skew=skew)
-        problem = self._first_uses[name].words or engine.refusal or engine.problem
-        if not ask:
-            known = engine.listed()
-            waits = Counter(job.why for job in known.jobs.values() if job.waits) if known is not None else {}
-            return about.model_copy(update={"waits": waits, "problem": problem})
+        about = HostView(name=name, kind=HostType.SLURM, live=self._active[name], clock_skew=self._skews[name].seconds)
         try:
-            waits = Counter(job.why for job in engine.list().jobs.values() if job.waits)
-            listed = engine.nodes()
+            jobs, listed = (engine.list(), engine.nodes()) if ask else (engine.listed(), engine.known_nodes())
         except EngineSilent as silence:
             return about.model_copy(update={"problem": str(silence)})
+        problem = self._first_uses[name].words or engine.refusal or engine.problem
+        waits = {} if jobs is None else Counter(job.why for job in jobs.jobs.values() if job.waits)
+        if listed is None:
+            return about.model_copy(update={"problem": problem, "waits": waits})
         return HostView.of(
             about,
             waits=waits,

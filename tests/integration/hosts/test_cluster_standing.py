@@ -45,7 +45,8 @@ class Commands:
         (self._folder / f"{name}.said").write_text(text)
 
     def is_asked(self, name: str) -> bool:
-        return (self._folder / f"{name}.asked").exists()
+        file = self._folder / f"{name}.asked"
+        return file.exists() and file.stat().st_size > 0
 
     def asked(self, name: str) -> str:
         """How it was called last."""
@@ -161,6 +162,20 @@ def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands:
         ("n3", "drained", "disk | is full"),
     ]
     assert (lab.cpus_used, lab.cpus, lab.version) == (1, 18, "slurm 22.05.8")
+    assert host.hosts(ask=False)[1] == lab, "the page shows the latest answer"
+
+
+def test_nodes_are_asked_for_beside_whoever_wants_to_see_them(host: ClusterRunHost, commands: Commands) -> None:
+    commands.say("squeue", "")
+    commands.say("sinfo", "n1|idle|0/4/0/4|none\n")
+    assert host.hosts(ask=False)[1].nodes == {}
+    wait_until(lambda: host.hosts(ask=False)[1].nodes == {"idle": 1})
+    assert len(commands.all_asked("sinfo")) == 2, "one question, and one for the version"
+
+
+def test_a_command_that_is_missing_is_named(host: ClusterRunHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert "squeue is not on the daemon's PATH" in (host.hosts()[1].problem or "")
 
 
 def test_a_cluster_that_does_not_answer_says_so(host: ClusterRunHost, commands: Commands) -> None:

@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.api.page.formatting import cost_text, took
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.errors import Problem
-from claudomator_py.domain.host import HostView
+from claudomator_py.domain.host import HostView, NodeView
 from claudomator_py.domain.lifecycle import (
     Cancelled,
     Completed,
@@ -498,12 +498,29 @@ def test_where_runs_take_place_is_shown_once_there_is_more_than_this_machine(
     there = prepared.add_run(prepared.add("there", Running(Phase.RUNNING)))
     host = prepared.world.host
     waits = {"no node has room (Resources)": 1}
-    host.clusters = [HostView(name="cluster", kind="slurm", live=7, waits=waits, clock_skew=-61.2)]
+    lost = NodeView(name="n2", state="drained", reason="a new disk")
+    host.clusters = [
+        HostView(
+            name="cluster",
+            kind="slurm",
+            live=7,
+            waits=waits,
+            clock_skew=-61.2,
+            nodes={"idle": 2, "drained": 1},
+            unusable=(lost,),
+            version="slurm 22.05.8",
+            cpus=12,
+            cpus_used=1,
+        )
+    ]
     host.hosts_of_runs[there] = "cluster"
     for path in ("/", "/agents"):
         page = operator.get(path).body.decode()
         shown = page[page.index('id="hosts"') :]
         assert "1 not placed yet: no node has room (Resources)" in shown
+        assert "n2 is drained: a new disk" in shown
+        for words in ("slurm 22.05.8", "2 nodes idle", "1 node drained", "1/12 CPUs"):
+            assert f"<span>{words}</span>" in shown
         assert "The clock of a node differs by at least 61.2 s." in shown
         assert shown.count("claude 1") == 2
         assert shown.count("</span>1/2</span>") == 1, "an agent works on this machine unless it says where"
