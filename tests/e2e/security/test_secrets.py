@@ -6,6 +6,7 @@ import re
 import signal
 import sqlite3
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import product
@@ -81,13 +82,14 @@ _PAGES["/v1/specialists/search"] = ("?query=leaky",)
 
 
 def pages(spilt: Spilt) -> dict[str, str]:
-    """Every page that a link leads to, from the overview on; one of those about specialists that nobody here wrote."""
+    """Every page that a link leads to, from the overview on; one of those about specialists that nobody here wrote, and
+    a few of those that differ in a time alone: each look at a page makes links to other times."""
     assert spilt.site.endpoint is not None
     found: dict[str, str] = {}
     # They know nothing of this site, and what a page says of one it says of each.
     shipped = [one.id for one in spilt.daemon.client.all_specialists() if one.id not in ("leaky", "generalist")]
     assert "test-engineer" in shipped
-    waiting = ["/"]
+    waiting, at_times = ["/"], Counter[str]()
     headers = {"Authorization": f"Bearer {spilt.secrets['token']}", "Accept": "text/html"}
     with httpx.Client(base_url=spilt.site.endpoint, headers=headers, timeout=PATIENCE_S) as http:
         while waiting:
@@ -96,8 +98,16 @@ def pages(spilt: Spilt) -> dict[str, str]:
             found[path] = answer.text
             links = {html.unescape(link).partition("#")[0] for link in re.findall(r'href="(/[^"]*)"', answer.text)}
             links = {link for link in links if _is_page(link) and not any(name in link for name in shipped)}
-            waiting += links - found.keys() - set(waiting)
+            for link in links - found.keys() - set(waiting):
+                at_times[_INSTANT.sub("*", link)] += 1
+                if at_times[_INSTANT.sub("*", link)] <= MAX_TIMES:
+                    waiting.append(link)
     return found
+
+
+MAX_TIMES = 3
+"""Pages that differ in a time alone."""
+_INSTANT = re.compile(r"=(?:\d{10}|\d{4}-\d\d-\d\dT[^&]*)")
 
 
 def _is_page(link: str) -> bool:

@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from claudomator_py.client import ConnectionLost, ServiceProblem
 from claudomator_py.resources.access import TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document
-from tests.e2e.site import COMMAND, open_site
+from tests.e2e.site import COMMAND, Site, open_site
 from tests.patience import PATIENCE_S, wait_until
 
 FILES = 256
@@ -85,13 +86,21 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_reader_takes_not_the_files_of_the_daemon(tmp_path: Path, way: str) -> None:
-    """However it holds more connections than there are files."""
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Daemon]]:
+    """A daemon with few files, which has to stand all the ways one after the other."""
     command = ("prlimit", f"--nofile=100:{FILES}", *COMMAND)
-    with open_site(tmp_path / "narrow", command=command, new=False) as site, ExitStack() as stack:
-        daemon = site.start().ready()
-        asked = {"name": "reader", "role": "read", "organisation": "acme"}
+    with open_site(tmp_path_factory.mktemp("narrow") / "site", command=command, new=False) as site:
+        yield site, site.start().ready()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reader_takes_not_the_files_of_the_daemon(narrow: tuple[Site, Daemon], way: str) -> None:
+    """However it holds more connections than there are files."""
+    site, daemon = narrow
+    number = [*WAYS].index(way)
+    with ExitStack() as stack:
+        asked = {"name": f"reader-{number}", "role": "read", "organisation": "acme"}
         token = daemon.client.create_token(TokenRequest.model_validate(asked)).token
         host = str(site.endpoint).removeprefix("http://")
         words = WAYS[way].format(host=host, token=f"Authorization: Bearer {token}\r\n").encode()
@@ -101,8 +110,8 @@ def test_a_reader_takes_not_the_files_of_the_daemon(tmp_path: Path, way: str) ->
             with suppress(OSError):
                 held.append(stack.enter_context(socket.create_connection((address, int(port)), timeout=PATIENCE_S)))
                 held[-1].sendall(words)
-        site.drop("own.yaml", document("own", "true"))
-        wait_until(partial(is_done, daemon, "own"), "the operator's own")
+        site.drop(f"own-{number}.yaml", document(f"own-{number}", "true"))
+        wait_until(partial(is_done, daemon, f"own-{number}"), "the operator's own")
         assert "Too many open files" not in site.log_text()
         if "a body" in way:
             with suppress(ConnectionError):

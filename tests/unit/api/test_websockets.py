@@ -71,12 +71,17 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     seat.hand_over(answer)
 
 
-def served(scenario: Callable[[str], Awaitable[None]], most: int = 100) -> None:
-    """Run the scenario with the address of a server that has room for so many WebSockets."""
+def served(scenario: Callable[[str], Awaitable[None]], most: int = 100, ping_s: float | None = None) -> None:
+    """Run the scenario with the address of a server that has room for so many WebSockets.
+
+    ping_s: how often clients are asked whether they are there, and how long for; None: the server's own.
+    """
 
     async def run() -> None:
         sock = bind("127.0.0.1:0")
         server = WebServer(echo, [sock], websockets=ConnectionLimit(most=most))
+        if ping_s is not None:
+            server._server.config.ws_ping_interval = server._server.config.ws_ping_timeout = ping_s
         serving = asyncio.create_task(server.serve())
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -301,7 +306,8 @@ def test_who_owes_and_goes_leaves_nothing_behind() -> None:
         while len(asyncio.all_tasks()) >= waiting:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
 
-    served(scenario)
+    # Nothing is read of it, so only an unanswered ping tells that it has gone.
+    served(scenario, ping_s=0.3)
 
 
 def test_no_task_waits_for_a_silent_connection_and_its_end_is_taken() -> None:
