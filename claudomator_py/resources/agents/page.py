@@ -56,27 +56,16 @@ class WindowMeter:
 
 @dataclass(frozen=True, slots=True)
 class AgentCard:
-    """The card of an agent."""
+    """The card of an agent, and its state in words."""
 
-    name: str
-    kind: str | None
-    version: str | None
-    active: int
-    slots: int
+    view: AgentView
     tone: str
     health: str
-    problem: str | None
-    """Why it cannot run."""
-    holds: tuple[HoldView, ...]
-    """All holds on what it uses."""
     near: Sentence | None
     """A limit that is nearly reached."""
-    release: bool
-    """Whether there is a button to end its holds."""
-    chosen_by_name: bool
-    spent: Sentence | None = None
+    spent: Sentence | None
     """What it has spent today, if that is limited."""
-    windows: tuple[WindowMeter, ...] = ()
+    windows: tuple[WindowMeter, ...]
 
 
 def _meter(window: WindowView, holds: Sequence[HoldView]) -> WindowMeter:
@@ -109,22 +98,9 @@ def _card(agent: AgentView) -> AgentCard:
         tone, health = "ask", "limited" if agent.limited_until is not None else "held"
     if agent.problem is not None or not agent.installed:
         tone, health = "bad", "cannot run"
-    return AgentCard(
-        name=agent.name,
-        kind=agent.kind if agent.kind != agent.name else None,
-        version=agent.version if agent.version != agent.kind else None,
-        active=agent.active,
-        slots=agent.max_concurrent,
-        tone=tone,
-        health=health,
-        problem=agent.problem,
-        holds=agent.holds,
-        near=_near(agent.near_limit) if agent.near_limit is not None else None,
-        release=agent.limited or bool(agent.holds),
-        chosen_by_name=not agent.auto_select,
-        spent=spent_of(agent.budget),
-        windows=tuple(_meter(window, agent.holds) for window in agent.windows),
-    )
+    near = _near(agent.near_limit) if agent.near_limit is not None else None
+    windows = tuple(_meter(window, agent.holds) for window in agent.windows)
+    return AgentCard(agent, tone, health, near, spent_of(agent.budget), windows)
 
 
 def spent_of(budget: BudgetView | None) -> Sentence | None:

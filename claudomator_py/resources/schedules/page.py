@@ -15,7 +15,6 @@ from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.schedules import FireView, ScheduleView
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
-from claudomator_py.values import dataclass
 
 _MISSED_DAYS = 7
 _FIRST = 10
@@ -58,36 +57,13 @@ def _back() -> Response:
     return RedirectResponse("/#schedules", 303)
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleCard:
-    """A schedule. last: the result of its last time. task_url: the task created then."""
-
-    name: str
-    times: str
-    paused: bool
-    next_at: str | None
-    last: Sentence | None
-    task: str | None
-    task_url: str | None
+ScheduleCard = tuple[ScheduleView, Sentence | None]
+"""A schedule, and the result of its last time in words."""
 
 
 def cards_of(schedules: Sequence[ScheduleView]) -> tuple[ScheduleCard, ...]:
     """Return the cards, in this order."""
-    return tuple(_card(schedule) for schedule in schedules)
-
-
-def _card(schedule: ScheduleView) -> ScheduleCard:
-    last = schedule.last
-    made = last is not None and last.task_id is not None
-    return ScheduleCard(
-        name=schedule.name,
-        times=f"{schedule.schedule} ({schedule.timezone})",
-        paused=schedule.paused_since is not None,
-        next_at=schedule.next_at,
-        last=None if last is None else _last(last),
-        task=last.task_name if last is not None and made else None,
-        task_url=f"/tasks/{last.task_id}" if last is not None and made else None,
-    )
+    return tuple((one, None if one.last is None else _last(one.last)) for one in schedules)
 
 
 def _last(last: FireView) -> Sentence:
