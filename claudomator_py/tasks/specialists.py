@@ -30,15 +30,25 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Specialist
+from claudomator_py.values import dataclass
 
 _SHIPPER = Principal(SHIPPER, Role.ADMIN)
-_SHIPPED: Any = {
-    "creator": SHIPPER,
-    "organisation": None,
-    "source": "shipped",
-    "path": None,
-    "admitted_by": SHIPPER,
-}
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Whose a written card is, and where it comes from."""
+
+    creator: str
+    organisation: str | None
+    source: Source
+    path: str | None
+    """The file that it follows."""
+    admitted_by: str | None
+    """The administrator who writes and so admits it; None: it is admitted only if the same content was before."""
+
+
+_SHIPPED = _Origin(SHIPPER, None, "shipped", None, SHIPPER)
 
 
 def register(
@@ -72,17 +82,8 @@ def register(
             card = card.model_copy(update={"url": known.card.url})
     refuse([*card.address_problems(), *ways_on_problems(connection, card, by, registered_with)])
     organisation = _organisation(card, by, by.organisation)
-    return _put(
-        connection,
-        row,
-        card,
-        now_ms,
-        creator=by.id,
-        organisation=organisation,
-        source=source,
-        path=file_path,
-        admitted_by=_admission(by) if is_own else None,
-    )
+    origin = _Origin(by.id, organisation, source, file_path, _admission(by) if is_own else None)
+    return _put(connection, row, card, now_ms, origin)
 
 
 def register_itself(connection: Connection, card: Card, by: Principal, now_ms: int) -> Registration:
@@ -102,17 +103,9 @@ def register_itself(connection: Connection, card: Card, by: Principal, now_ms: i
         raise Conflict(detail, remedy=f"Write `url: {card.url}` in it, remove it, or choose another id.")
     if written.card.transport is Transport.HUB:
         return written
-    return _put(
-        connection,
-        row,
-        written.card.model_copy(update={"url": card.url}),
-        now_ms,
-        creator=row.creator,
-        organisation=row.organisation,
-        source=row.source,
-        path=row.file_path,
-        admitted_by=_admission(by),
-    )
+    reached = written.card.model_copy(update={"url": card.url})
+    origin = _Origin(row.creator, row.organisation, written.source, row.file_path, _admission(by))
+    return _put(connection, row, reached, now_ms, origin)
 
 
 def change(
@@ -130,17 +123,7 @@ def change(
     creator = by.id if row.source == "shipped" else row.creator
     refuse([*card.address_problems(), *ways_on_problems(connection, card, by)])
     organisation = _organisation(card, by, row.organisation)
-    return _put(
-        connection,
-        row,
-        card,
-        now_ms,
-        creator=creator,
-        organisation=organisation,
-        source="api",
-        path=None,
-        admitted_by=_admission(by),
-    )
+    return _put(connection, row, card, now_ms, _Origin(creator, organisation, "api", None, _admission(by)))
 
 
 def remove(
@@ -171,7 +154,7 @@ def remove(
         return
     card = Card.model_validate(row.shipped)
     row.shipped = None
-    _put(connection, row, card, now_ms, **_SHIPPED)
+    _put(connection, row, card, now_ms, _SHIPPED)
 
 
 def grant(connection: Connection, specialist_id: str, grantee: str, by: Principal, now_ms: int) -> Registration:
@@ -266,9 +249,9 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
             if row is not None and row.removed_ms is not None:
                 specialist_rows.change(connection, card.id, card=card.document, content_hash=card.content_hash)
                 continue
-            _put(connection, row, card, now_ms, **_SHIPPED)
+            _put(connection, row, card, now_ms, _SHIPPED)
         elif row.removed_ms is not None:
-            _put(connection, row, card, now_ms, **_SHIPPED)
+            _put(connection, row, card, now_ms, _SHIPPED)
         elif row.shipped != card.document:
             specialist_rows.change(connection, card.id, shipped=card.document)
     current = {card.id for card in cards}
@@ -410,32 +393,17 @@ def _follows_file(row: Specialist) -> Conflict:
     )
 
 
-def _put(
-    connection: Connection,
-    row: Specialist | None,
-    card: Card,
-    now_ms: int,
-    *,
-    creator: str,
-    organisation: str | None,
-    source: str,
-    path: str | None,
-    admitted_by: str | None,
-) -> Registration:
-    """Write the card.
-
-    row: the current one, if any. admitted_by: the administrator who writes and so admits it; None: it is admitted only
-    if the same content was before.
-    """
+def _put(connection: Connection, row: Specialist | None, card: Card, now_ms: int, origin: _Origin) -> Registration:
+    """Write the card. row: the current one, if any."""
     columns: dict[str, Any] = {
-        "creator": creator,
-        "organisation": organisation,
+        "creator": origin.creator,
+        "organisation": origin.organisation,
         "visibility": card.visibility.value,
-        "source": source,
-        "file_path": path,
+        "source": origin.source,
+        "file_path": origin.path,
         "content_hash": card.content_hash,
     }
-    if admitted_by is not None:
+    if origin.admitted_by is not None:
         columns["admitted_hash"] = card.content_hash
     present = row is not None and row.removed_ms is None
     same = row is not None and present and all(getattr(row, name) == value for name, value in columns.items())
@@ -443,14 +411,14 @@ def _put(
     if same and (known := specialist_rows.find(connection, card.id)) is not None:
         return known
     shipped = None
-    if row is not None and source != "shipped":
+    if row is not None and origin.source != "shipped":
         shipped = row.card if row.source == "shipped" else row.shipped
     # A new owner starts at version 1, so that the number reveals nothing of a removed card.
-    version = 1 if row is None or (not present and row.creator != creator) else row.version + 1
+    version = 1 if row is None or (not present and row.creator != origin.creator) else row.version + 1
     columns |= {"card": card.document, "shipped": shipped, "version": version, "updated_ms": now_ms}
-    if admitted_by is not None:
-        columns["admitted_by"] = admitted_by
-    elif row is not None and row.creator != creator:
+    if origin.admitted_by is not None:
+        columns["admitted_by"] = origin.admitted_by
+    elif row is not None and row.creator != origin.creator:
         columns |= {"admitted_hash": None, "admitted_by": None}
     if row is None:
         row = Specialist(id=card.id, created_ms=now_ms, **columns)
@@ -460,7 +428,7 @@ def _put(
         specialist_rows.change(connection, card.id, created_ms=created_ms, removed_ms=None, **columns)
     specialist_rows.index(connection, card.id, card)
     _route_again(connection, card.id, now_ms)
-    data = {"specialist": card.id, "source": source, "version": version}
+    data = {"specialist": card.id, "source": origin.source, "version": version}
     if present:
         record(connection, now_ms, "specialist_changed", data=data)
     else:
