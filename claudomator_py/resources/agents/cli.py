@@ -15,7 +15,7 @@ from claudomator_py.cli.times import clock, now_ms, short_duration
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
-from claudomator_py.domain.units import parse_duration, parse_instant, short_id
+from claudomator_py.domain.units import SECOND_MS, parse_duration, parse_instant, short_id
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.agents import AgentView, HoldView, NearLimitView, WindowView
 from claudomator_py.schema.agent_settings import KnownAgent, known_agents
@@ -194,7 +194,17 @@ def hold(
     end = None if until_time is None else _instant(until_time)
     if duration is not None:
         end = datetime.now(UTC) + timedelta(milliseconds=duration)
-    _write(client.hold(agent, HoldRequest(until=end, family=family, account=account, reason=reason)), output)
+    held = client.hold(agent, HoldRequest(until=end, family=family, account=account, reason=reason))
+    _write(held, output)
+    if end is not None and family is None and _is_held_beyond(held, end):
+        lasts = "" if held.limited_until is None else f" until {clock(held.limited_until, now_ms())}"
+        note(f"It stays held{lasts} by an earlier hold; `claudomator release {agent}` ends both.")
+
+
+def _is_held_beyond(agent: AgentView, end: datetime) -> bool:
+    """Return whether the whole agent is held for longer than that."""
+    until_ms = None if agent.limited_until is None else parse_instant(agent.limited_until)
+    return agent.limited and (until_ms is None or until_ms > round(end.timestamp() * SECOND_MS))
 
 
 @connected

@@ -8,9 +8,10 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, fields, note, out, out_json, out_json_line, table_text
+from claudomator_py.cli.times import past_time
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.units import short_id
+from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.domain.verdict import constraint_sentences
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.schema.validation import validate
@@ -77,6 +78,12 @@ AgentOption = Annotated[
 RouteOption = Annotated[
     str | None, typer.Option("--route", metavar="ROUTE", help="specialist, default, clarify, human_review or reject.")
 ]
+
+
+def _time(text: str) -> str:
+    return format_instant(past_time(text))
+
+
 ReasonOption = Annotated[
     str | None, typer.Option("--reason", metavar="CODE", help="Only decisions with this reason code.")
 ]
@@ -85,9 +92,17 @@ OverriddenOption = Annotated[
     bool | None, typer.Option("--overridden/--kept", help="Only decisions an operator has overridden, or has not.")
 ]
 SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="RFC3339", help="Only decisions at or after this time.")
+    str | None,
+    typer.Option(
+        "--since",
+        parser=_time,
+        metavar="TIME",
+        help="Only decisions at or after this time, such as 22:00, 12h or 2026-11-27.",
+    ),
 ]
-UntilOption = Annotated[str | None, typer.Option("--until", metavar="RFC3339", help="Only decisions before this time.")]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", parser=_time, metavar="TIME", help="Only decisions before this time.")
+]
 
 
 def _wanted(**given: object) -> DecisionFilter:

@@ -116,7 +116,7 @@ def list_text(views: Sequence[TaskView], *, wide: bool = False) -> str:
     """Return one line per task. wide: show its changes in a separate column."""
     now = now_ms()
     columns = Table[TaskView](
-        Column("STATE", lambda view: view.phase or view.state),
+        Column("STATE", lambda view: view.state),
         Column("NAME", lambda view: view.name, flexible=True, least=40),
         Column("ID", lambda view: view.id or None, wide=True),
         Column("REPOSITORY", lambda view: _folder(view), flexible=True, spare=4),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.lifecycle import Phase, Running
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from tests.fakes.command import Command
@@ -107,6 +108,9 @@ def test_the_list_has_a_line_for_each_task_and_names_its_repository(
     prepared.add("nowhere")
     lines = command("list").stdout.splitlines()
     assert [line.split()[1] for line in lines] == ["NAME", "nowhere", "here"]
+    prepared.add("works", Running(Phase.CHECKING), agent_name="claude")
+    state, name, *_, detail = command("list").stdout.splitlines()[1].split()
+    assert (state, name, detail) == ("RUNNING", "works", "checking")
     assert "shop" in lines[2]
     assert [row["name"] for row in json.loads(command("list", "--repo", "shop", "--json", "name").stdout)] == ["here"]
 

@@ -309,6 +309,15 @@ def test_an_agent_is_held_for_a_while_until_a_time_or_until_it_is_released(
         assert command("hold", "claude", *wrong).returncode == 2
 
 
+def test_a_shorter_hold_does_not_hide_a_longer_one(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    assert command("hold", "claude", "--for", "1h").stderr == ""
+    assert "It stays held until " in command("hold", "claude", "--for", "5m").stderr
+    assert command("hold", "claude").stderr == ""
+    said = "It stays held by an earlier hold; `claudomator release claude` ends both.\n"
+    assert command("hold", "claude", "--for", "2h").stderr == said
+
+
 def test_no_agents(command: Command) -> None:
     done = command("agents")
     assert (done.returncode, done.stdout) == (0, "")

@@ -89,13 +89,14 @@ def test_all_are_exported_as_lines(command: Command) -> None:
     lines = [json.loads(line) for line in command("decisions", "export").stdout.splitlines()]
     assert len(lines) == MESSAGES
     assert {one["kind"] for one in lines} == {"triage"}
-    assert command("decisions", "export", "--until", "2020-01-01T00:00:00Z").stdout == ""
+    for until in ("2020-01-01T00:00:00Z", "2020-01-01", "100d"):
+        assert command("decisions", "export", "--until", until).stdout == "", until
 
 
 def test_what_cannot_be_meant_is_refused(command: Command) -> None:
     for option, value, remedy in (
         ("--kind", "tirage", "did you mean `triage`?"),
-        ("--since", "yesterday", "is not a time of RFC 3339"),
+        ("--since", "yesterday", "'yesterday' is not a time; write 22:00, 12h, 2026-11-27"),
         ("--route", "nowhere", "is not one of specialist"),
     ):
         done = command("decisions", "list", option, value)

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
+from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.units import HOUR_MS, format_instant, parse_instant
 from claudomator_py.resources.report import BranchChange, RepositoryReport
 from claudomator_py.resources.report.page import REPOSITORIES
@@ -26,6 +27,14 @@ def test_spans_up_to_now_are_one_click_away(operator: Visitor) -> None:
         page = operator.get(url)
         assert page.status == 200
         assert spans(page.body.decode())[0] == words
+
+
+def test_refused_files_are_shown_with_their_problems(operator: Visitor, prepared: PreparedService) -> None:
+    assert "Refused files" not in text_of(operator.get("/report"))
+    prepared.refuse_file("tasks/<b>.yaml", Problem(line=3, message="is `wrong`", remedy="write <i>"))
+    said = text_of(operator.get("/report"))
+    assert "Refused files (1)" in said
+    assert "tasks/<b>.yaml:3: is wrong; write <i>" in said
 
 
 def test_a_time_that_is_none_leads_back(operator: Visitor) -> None:
