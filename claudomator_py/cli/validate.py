@@ -1,6 +1,6 @@
 """``validate``: check task files, card files and a configuration as the daemon reads them."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = "there is no specialist `{}` in a file; unless one is registered, this is refused"
+_TAKEN = "is the name of a task in {}, too, and an inbox takes only one of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,13 @@ class ReadConfiguration:
 
     shown: str
     problems: tuple[Problem, ...]
+
+
+class Known(NamedTuple):
+    """What is known from all files together: the ids of specialists, and the first file of each name of a task."""
+
+    specialists: Collection[str]
+    files: Mapping[str, str]
 
 
 AnyFile = ReadFile | ReadCards | ReadConfiguration
@@ -134,7 +142,8 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
         ]
         if not read:
             note(f"There are no {'card' if specialists else 'task'} files in it.")
-        known = _known(read, judged) if any(map(_names_specialists, read)) else frozenset()
+        specialists_known = _known(read, judged) if any(map(_names_specialists, read)) else frozenset()
+        known = Known(specialists_known, _first_files(read))
         if output is Format.JSON:
             out(json_text([_as_json(file, judged, known) for file in read]))
         else:
@@ -174,6 +183,15 @@ def _cards(path: Path) -> ReadCards:
     return _parsed_as_cards(path, result)
 
 
+def _first_files(read: Sequence[AnyFile]) -> dict[str, str]:
+    """Return the first file of each name of a task."""
+    first: dict[str, str] = {}
+    for file in read:
+        for spec in file.specs if isinstance(file, ReadFile) else ():
+            first.setdefault(spec.name, file.shown)
+    return first
+
+
 def _names_specialists(file: AnyFile) -> bool:
     specs = file.specs if isinstance(file, ReadFile) else ()
     return isinstance(file, ReadCards) or any(spec.specialist is not None for spec in specs)
@@ -201,7 +219,7 @@ def _tasks(path: Path, refusals: Found) -> ReadFile:
     return file.checked(refusals)
 
 
-def _lines(file: AnyFile, judged: Judge, known: Collection[str]) -> list[str]:
+def _lines(file: AnyFile, judged: Judge, known: Known) -> list[str]:
     if file.problems:
         return [problem.render(file.shown) for problem in file.problems]
     if isinstance(file, ReadConfiguration):
@@ -209,7 +227,7 @@ def _lines(file: AnyFile, judged: Judge, known: Collection[str]) -> list[str]:
     if isinstance(file, ReadCards):
         noun = "specialist" if len(file.cards) == 1 else "specialists"
         ok = f"{file.shown}: ok ({noun} {', '.join(card.id for card in file.cards)})"
-        return [ok, *(_as_warning(warning).render(file.shown) for warning in file.warnings(known))]
+        return [ok, *(_as_warning(warning).render(file.shown) for warning in file.warnings(known.specialists))]
     names = ", ".join(spec.name for spec in file.specs)
     fires = [f"{file.shown}: {spec.name}: fires {_fires(spec)}" for spec in file.specs if spec.schedule is not None]
     return [
@@ -225,14 +243,24 @@ def _as_warning(problem: Problem) -> Problem:
     return problem.model_copy(update={"field": ": ".join(part for part in ("warning", problem.field) if part)})
 
 
-def _warnings(file: ReadFile, warnings: Found, known: Collection[str]) -> list[Problem]:
-    """Return what its tasks ask for in vain. known: the ids of the specialists in files."""
+def _warnings(file: ReadFile, warnings: Found, known: Known) -> list[Problem]:
+    """Return what its tasks ask for in vain, and names that another file has."""
     asked = [file.located(spec, warning) for spec in file.specs for warning in warnings(spec)]
-    return asked + [
-        file.located(spec, Problem(field="specialist", message=_UNKNOWN.format(spec.specialist)))
-        for spec in file.specs
-        if spec.specialist is not None and spec.specialist not in known
-    ]
+    return (
+        asked
+        + [
+            file.located(spec, Problem(field="specialist", message=_UNKNOWN.format(spec.specialist)))
+            for spec in file.specs
+            if spec.specialist is not None and spec.specialist not in known.specialists
+        ]
+        + [
+            file.located(
+                spec, Problem(field="name", message=_TAKEN.format(first), remedy="give one of them another name")
+            )
+            for spec in file.specs
+            if (first := known.files[spec.name]) != file.shown
+        ]
+    )
 
 
 def _fires(spec: "TaskSpec") -> str:
@@ -265,13 +293,13 @@ def _held_up(spec: "TaskSpec") -> str:
             return f"times are skipped while one of its tasks waits for a person, for {longest} at most{remedy}"
 
 
-def _as_json(file: AnyFile, judged: Judge, known: Collection[str]) -> dict[str, object]:
+def _as_json(file: AnyFile, judged: Judge, known: Known) -> dict[str, object]:
     if isinstance(file, ReadCards):
         return {
             "file": file.shown,
             "valid": not file.problems,
             "specialists": [card.document for card in file.cards],
-            "warnings": [warning.model_dump(mode="json") for warning in file.warnings(known)],
+            "warnings": [warning.model_dump(mode="json") for warning in file.warnings(known.specialists)],
             "problems": [problem.model_dump(mode="json") for problem in file.problems],
         }
     if isinstance(file, ReadConfiguration):

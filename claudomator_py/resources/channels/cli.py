@@ -15,6 +15,7 @@ from claudomator_py.cli.output import (
     fail,
     fields,
     heading,
+    note,
     out,
     out_json,
     table_text,
@@ -155,6 +156,17 @@ def post(
         out_json(posted)
     else:
         out(f"{posted.id}: {_who_answers(posted)}")
+        if not posted.answers:
+            _explain_silence(client.channel(channel), content)
+
+
+def _explain_silence(place: ChannelView, content: str) -> None:
+    """Say whom a message could have addressed, if it seems to address somebody or if there is nobody."""
+    there = [f"@{one.id}" for one in place.participants if one.role == "agent"]
+    if not there:
+        note(f"Nobody answers here; add a specialist: claudomator channel join {place.name} SPECIALIST")
+    elif "@" in content and not any(name in content for name in there):
+        note(f"It addresses nobody here; those who answer are {', '.join(there)}.")
 
 
 @connected

@@ -308,6 +308,13 @@ def test_validate_warns_of_a_specialist_whom_no_card_file_has(offline: Command) 
     assert "warning: specialist: there is no specialist `roofer` in a file; unless" in done.stdout.splitlines()[2]
 
 
+def test_validate_warns_of_a_name_that_another_file_has(offline: Command) -> None:
+    for name in ("it.yaml", "it.yml"):
+        (offline.home / name).write_text(TASK)
+    *_, warning = offline("validate", "it.yaml", "it.yml").stdout.splitlines()
+    assert warning.startswith("it.yml:1: warning: name: is the name of a task in it.yaml, too, and an inbox takes only")
+
+
 def test_validate_names_what_of_an_agent_file_is_not_applied(offline: Command) -> None:
     text = "---\nname: worker\ndescription: Works.\ncolor: blue\nhooks: {}\ntools: Read\n---\nWork.\n"
     (offline.home / "worker.md").write_text(text)

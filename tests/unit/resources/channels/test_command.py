@@ -55,6 +55,17 @@ def test_what_is_written_is_read_with_who_answers(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("kitchen")
+def test_a_name_that_is_nobodys_is_told_to_whoever_writes_it(command: Command) -> None:
+    assert command("channel", "post", "kitchen", "Thanks!").stderr == ""
+    assert command("channel", "post", "kitchen", "@cook soup").stderr == ""
+    said = command("channel", "post", "kitchen", "@cok soup").stderr
+    assert said == "It addresses nobody here; those who answer are @baker, @cook.\n"
+    assert command("channel", "create", "empty").returncode == 0
+    said = command("channel", "post", "empty", "Hello?").stderr
+    assert said == "Nobody answers here; add a specialist: claudomator channel join empty SPECIALIST\n"
+
+
+@pytest.mark.usefixtures("kitchen")
 def test_what_the_channel_itself_says_carries_its_name(command: Command) -> None:
     command("channel", "settings", "kitchen", "mentions=ask")
     posted(command, "@cook @baker bread, please")
