@@ -180,11 +180,6 @@ class Handoff(Strict):
         return _AUTHORITY[self.permissions.mode]
 
 
-def handoff_json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of ``handoff.json``."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Handoff.model_json_schema()}
-
-
 class Authority(StrEnum):
     """How much a run may do by itself, in increasing order."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
-from claudomator_py.domain.errors import Lines, Problem, located, printable, problems_text
+from claudomator_py.domain.errors import Lines, Problem, located, printable
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.redaction import MARK
 from claudomator_py.domain.task import TaskSpec, cycle_problem
@@ -82,14 +82,6 @@ def shown_document(spec: TaskSpec) -> dict[str, Any]:
     document = to_document(spec)
     hidden = {name: MARK for name, value in spec.env.items() if secrets_in({name: value})}
     return {**document, "env": {**document["env"], **hidden}} if hidden else document
-
-
-def from_document(document: Mapping[str, object]) -> TaskSpec:
-    """Return the task that ``to_document`` wrote. Raises ValueError, naming every problem, for any other document."""
-    parsed = parse_task(document)
-    if isinstance(parsed, TaskSpec):
-        return parsed
-    raise ValueError(problems_text(parsed))
 
 
 def canonical_json(spec: TaskSpec) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from claudomator_py.domain.handoff import handoff_json_schema
+from claudomator_py.domain.handoff import Handoff
 from docs.reference.markdown import code, page, table
 from docs.reference.schema_words import resolve, type_words
 
@@ -23,7 +23,7 @@ What is only a default is left out, and unknown keys are refused. What the agent
 
 def handoff() -> str:
     """Each field, and the JSON Schema."""
-    schema = handoff_json_schema()
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Handoff.model_json_schema()}
     return page(
         "Handoff document",
         _INTRODUCTION,

@@ -17,12 +17,12 @@ import yaml
 
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS, SECOND_MS
-from claudomator_py.schema.taskfile import from_document
 from claudomator_py.store.database import FILE_NAME
 from tests.browser import fake_agents
 from tests.e2e.daemon import Daemon
 from tests.e2e.repositories import git
 from tests.e2e.site import Site
+from tests.fakes.steps import from_document
 from tests.patience import wait_until
 
 NIGHT_MS: Final = 9 * HOUR_MS

@@ -10,8 +10,8 @@ from claudomator_py.client import ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.schema.taskfile import from_document
 from tests.e2e.site import Site
+from tests.fakes.steps import from_document
 
 Step = Callable[[Client], None]
 

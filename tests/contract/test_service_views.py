@@ -17,12 +17,11 @@ from claudomator_py.resources import cursors
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.tasks import RejectRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.schema.taskfile import from_document
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
 from claudomator_py.store.tables import RUN, TASK
 from tests.fakes.cards import card
-from tests.fakes.steps import spec
+from tests.fakes.steps import from_document, spec
 from tests.fakes.world import START_MS, World
 
 UUID = "6b7eace9-02d4-468d-9160-2b1d22b72df6"

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from claudomator_py.client.http import Client
-from claudomator_py.schema.taskfile import from_document
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, started
 from tests.e2e.site import Site, open_site
+from tests.fakes.steps import from_document
 from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 

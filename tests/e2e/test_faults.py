@@ -19,7 +19,6 @@ from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.shape import ProblemDetails
 from claudomator_py.hosts.shim import procfs
-from claudomator_py.schema.taskfile import from_document
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import (
     ENDED,
@@ -34,6 +33,7 @@ from tests.e2e.scenarios_support import (
     why,
 )
 from tests.e2e.site import Site, open_site
+from tests.fakes.steps import from_document
 from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 

@@ -17,10 +17,10 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.resources.agents import AgentView, HoldView
 from claudomator_py.resources.runs import RunView
 from claudomator_py.resources.tasks import RejectRequest, TaskView
-from claudomator_py.schema.taskfile import from_document
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ENDED, document, ended, in_state, kill_run, last_run
 from tests.e2e.site import Site, open_site
+from tests.fakes.steps import from_document
 from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 

@@ -22,11 +22,16 @@ from claudomator_py.store.tables import TASK, Run, Task
 from tests.fakes.runs import EndedBy, MemoryRunHost
 
 
-def spec(name: str, **fields: Any) -> TaskSpec:
-    """A valid task with these fields, as a file would write them."""
-    parsed = parse_task({"name": name, "instructions": f"do {name}", **fields})
+def from_document(document: Mapping[str, object]) -> TaskSpec:
+    """The task of a document that must be right."""
+    parsed = parse_task(document)
     assert isinstance(parsed, TaskSpec), parsed
     return parsed
+
+
+def spec(name: str, **fields: Any) -> TaskSpec:
+    """A valid task with these fields, as a file would write them."""
+    return from_document({"name": name, "instructions": f"do {name}", **fields})
 
 
 class Steps:

@@ -16,10 +16,10 @@ from claudomator_py.domain.schedule import CatchUp, Overlap
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.schema.taskfile import from_document
 from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import hold as hold_invariants
 from tests.e2e.site import SETTLED, Site
+from tests.fakes.steps import from_document
 from tests.nights import cost
 from tests.nights.outside import Outside, Service, Trouble, now_ms
 from tests.nights.promises import avoidable, keep
