@@ -16,7 +16,7 @@ from structlog.stdlib import BoundLogger
 
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.units import format_passing_instant
 from claudomator_py.schema.settings import Log, LogFormat
 from claudomator_py.values import regex
 
@@ -101,7 +101,7 @@ class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level = record.levelname.lower()
         event: Event = {
-            "ts": format_instant(int(record.created * 1000)),
+            "ts": format_passing_instant(int(record.created * 1000)),
             "level": level,
             "logger": record.name,
             "event": record.getMessage(),

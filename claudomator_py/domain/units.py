@@ -47,11 +47,16 @@ def format_duration(milliseconds: int) -> str:
     return "".join(parts)
 
 
+def format_passing_instant(epoch_ms: int) -> str:
+    """Return the same as ``format_instant``, without caching it: for an instant that is shown once, as in a log."""
+    instant = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 @lru_cache(maxsize=4096)
 def format_instant(epoch_ms: int) -> str:
     """Return the instant in RFC 3339, UTC, with milliseconds."""
-    instant = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
-    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return format_passing_instant(epoch_ms)
 
 
 def parse_instant(text: str) -> int:

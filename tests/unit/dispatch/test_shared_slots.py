@@ -10,6 +10,7 @@ from sqlalchemy import update
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.store import run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
@@ -154,3 +155,16 @@ def test_with_all_slots_used_only_what_names_a_free_agent_is_looked_at(world: Wo
     submit(world, OPERATOR, "name", agent={"type": "shop", "strict": True}, priority="low")
     world.tick()
     assert {"kind", "name"} < set(world.running())
+
+
+def test_the_checks_that_a_plan_has_read_do_not_change(tmp_path: Path) -> None:
+    with open_migrated(tmp_path / "state") as database:
+        world = shared(database, AGENTS)
+        submit(world, ACME, "s1", agent={"type": "shop"})
+        world.tick()
+        (run,) = database.read(run_rows.live)
+        slots = world.observer.check_slots
+        slots.look_only_at([run])
+        read = slots.to_check
+        assert world.observer.check_obstacle(run) is None
+        assert (read, slots.to_check) == (set(), {run.id})

@@ -5,12 +5,14 @@ import json
 import logging
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.units import format_instant
 from claudomator_py.log import clean_with, get_logger, is_journal, set_up
 from claudomator_py.schema.settings import Log, LogFormat, LogLevel
 
@@ -59,6 +61,16 @@ def test_json_for_programs(stream: io.StringIO) -> None:
     )
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", one["ts"])
     assert (other["level"], other["logger"], other["event"]) == ("error", "some.library", "it said\nso")
+
+
+def test_times_of_lines_take_no_place_in_a_cache(stream: io.StringIO) -> None:
+    """No time comes again: they would drive out those that pages and lists show."""
+    set_up(TEXT, stream=stream, environ={})
+    kept = format_instant.cache_info().currsize
+    for _ in range(20):
+        get_logger("claudomator.start").info("run_started")
+        time.sleep(0.001)
+    assert format_instant.cache_info().currsize == kept
 
 
 @pytest.mark.parametrize("form", list(LogFormat))
