@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.lifecycle import (
+    Cancelled,
     Completed,
     Failed,
     InputKind,
@@ -30,6 +31,15 @@ from tests.fakes.daemon import running
 from tests.fakes.prepared import START_MS, PreparedService
 from tests.fakes.steps import spec
 from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [(Queued(), "It has not started yet."), (Cancelled(), "It never started.")]
+)
+def test_a_task_without_runs_says_whether_it_may_have_some(
+    operator: Visitor, prepared: PreparedService, state: State, words: str
+) -> None:
+    assert words in text_of(operator.get(f"/tasks/{prepared.add('it', state)}"))
 
 
 def test_everything_about_a_task(operator: Visitor, prepared: PreparedService) -> None:
