@@ -237,6 +237,9 @@ EQUIVALENT = {
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"
     ),
+    "scheduler/demand.py: the condition is True: if wanted.agent_type is not None:": (
+        "no agent is of no name and no kind"
+    ),
     "store/queue.py: recursive=True -> False: "
     'place = select(TASK.c.id, *columns).where(TASK.c.id == start).cte("place", recursive=True)': (
         "SQLite needs no word for it; PostgreSQL does"

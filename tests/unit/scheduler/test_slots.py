@@ -187,6 +187,13 @@ def test_tenants_that_get_no_slot_are_left_out() -> None:
     )
 
 
+def test_what_a_rule_limits_is_left_out_while_as_many_run() -> None:
+    demand = Demand(ANY.hint, Constraints(caps=(RuleCap(rule="few", most=1),)).text)
+    assert shut(CLAUDE, demand=demand, capped={"few": 1}) is None
+    assert shut(CLAUDE, demand=demand, capped={"few": 0}) == Shut()
+    assert shut(CLAUDE, demand=demand, capped={"few": 1}, classifier=True) == Shut(), "it may be asked about"
+
+
 def test_who_is_left_out_is_known_anew_after_a_start() -> None:
     planner = Planner(snapshot(CLAUDE, **BOUNDS))
     assert planner.shut(ANY) == Shut()
