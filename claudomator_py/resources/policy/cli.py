@@ -1,6 +1,6 @@
 """``policy``: the rules in force and how often each applied; and what configured rules say about task files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -141,18 +141,23 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
                 note(problem.render(file.shown))
                 bad = True
             verdicts += [judge(spec, asked) for spec in file.specs]
-        if output is Format.JSON:
-            out_json(verdicts)
-        elif verdicts:
-            out("\n\n".join(map(_shown, verdicts)))
-        elif not bad:
-            note("There are no task files.")
-        if bad:
-            raise typer.Exit(ExitCode.USAGE)
-        if any(verdict.verdict == "denied" for verdict in verdicts):
-            raise typer.Exit(1)
+        _print_verdicts(verdicts, output, has_problems=bad)
 
     return test
+
+
+def _print_verdicts(verdicts: Sequence[VerdictView], output: Format, *, has_problems: bool) -> None:
+    """Print the verdicts. Exits with 1 if one is a denial, and as for wrong usage if a file has problems."""
+    if output is Format.JSON:
+        out_json(verdicts)
+    elif verdicts:
+        out("\n\n".join(map(_shown, verdicts)))
+    elif not has_problems:
+        note("There are no task files.")
+    if has_problems:
+        raise typer.Exit(ExitCode.USAGE)
+    if any(verdict.verdict == "denied" for verdict in verdicts):
+        raise typer.Exit(1)
 
 
 def _shown(verdict: VerdictView) -> str:
