@@ -28,6 +28,7 @@ PREFIX: Final = "cl-"
 """Prefix of our jobs' names."""
 WAITING: Final = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
 
+_FAILED_TO_START: Final = "launch failed requeued held"
 _LOG: Final = "slurm.log"
 _LOOK_EVERY_S: Final = 1.0
 _NODES_EVERY_S: Final = 60.0
@@ -48,6 +49,11 @@ class Job:
     def waits(self) -> bool:
         """Whether it has no node yet."""
         return self.state in WAITING
+
+    @property
+    def has_failed_to_start(self) -> bool:
+        """Whether Slurm holds it since its start failed on a node; it never starts by itself."""
+        return self.waits and self.reason == _FAILED_TO_START
 
     @property
     def why(self) -> str:

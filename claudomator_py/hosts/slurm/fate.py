@@ -47,7 +47,7 @@ class Fates:
         self._loose: dict[str, float] = {}
         """By job: when nobody was found to hold its run, which has begun and not ended."""
         self._asked_to_end: set[str] = set()
-        """Jobs of such runs that were asked to end."""
+        """Jobs of such runs, and those that Slurm holds after a failed start, that were asked to end."""
         self._cancelled: dict[str, float] = {}
 
     def submitted(self, key: str, submitting: Future[None]) -> None:
@@ -118,6 +118,9 @@ class Fates:
         listed = engine.listed()
         if listed is None or key in listed.jobs:
             self._absent[key] = time.monotonic()
+            if listed is not None and listed.jobs[key].has_failed_to_start and key not in self._asked_to_end:
+                self._asked_to_end.add(key)
+                engine.end(key)
             return RunStatus(RunFate.STARTING)
         since = self._absent.setdefault(key, listed.asked_at)
         if listed.asked_at - since < self._absent_s:

@@ -111,6 +111,21 @@ def test_a_run_that_waits_for_a_node_says_why(
     wait_until(lambda: host.obstacle(RUN_ID) is None)
 
 
+def test_a_job_whose_start_failed_is_ended_so_that_its_task_gets_another_run(
+    host: ClusterRunHost, commands: Commands
+) -> None:
+    """Slurm holds it, and nobody may ever release it."""
+    commands.say("sbatch", "1\n")
+    commands.say("scancel", "")
+    commands.say("squeue", f"{KEY}|PENDING|Resources|\n")
+    submitted(host)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and host.obstacle(RUN_ID) is not None)
+    assert not commands.is_asked("scancel")
+    commands.say("squeue", f"{KEY}|PENDING|launch failed requeued held|\n")
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and commands.is_asked("scancel"))
+    assert commands.all_asked("scancel") == [f"--me --name={KEY}"]
+
+
 def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHost, commands: Commands) -> None:
     commands.fail("sbatch", "sbatch: error: invalid partition specified: night")
     commands.say("squeue", "")
