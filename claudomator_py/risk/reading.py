@@ -11,6 +11,7 @@ from operator import or_
 from typing import Final, NamedTuple, TypeAlias
 
 from claudomator_py.acts.prose import commands_in
+from claudomator_py.domain.folding import fold, joined
 from claudomator_py.risk.lexicon import (
     ACTS,
     BIT,
@@ -21,8 +22,6 @@ from claudomator_py.risk.lexicon import (
     VERB,
     Harm,
     Language,
-    fold,
-    joined,
     lexicon,
     words_in,
 )
@@ -254,13 +253,9 @@ def _language(words: Sequence[str], bits: int) -> Language:
         return known.languages[next(named, known.latin[0].name)]
     if len(present & known.latin[0].common) * 3 >= max(len(words), 9):
         return known.latin[0]
-    shares = [len(present & language.common) for language in known.latin]
-    best = [language for share, language in zip(shares, known.latin, strict=True) if share == max(shares)]
-    return (
-        max(best, key=lambda language: sum(1 for word in words if language.tells(word) & _KNOWN))
-        if best[1:]
-        else best[0]
-    )
+    shares = {one.name: len(present & one.common) for one in known.latin}
+    best = [one for one in known.latin if shares[one.name] == max(shares.values())]
+    return max(best, key=lambda one: sum(1 for word in words if best[1:] and one.tells(word) & _KNOWN))
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------

@@ -333,6 +333,7 @@ def test_a_text_is_judged_as_if_its_lines_were_not_wrapped(width: int, most: flo
         ("The disk of the box is full. yo can u delete the old backups in prod", True),
         ("All open orders of the closed shop have to be cancelled in production.", True),
         ("The old backups on the live server can go.", True),
+        ("Customers want to see that we can go back to an old backup; sketch a page for it.", False),
         ("Publsih the packge to npm.", True),
         ('Delete the bucket "acme-media" in production.', True),
         ('"Delete bucket" in the menu is cut off, widen it.', False),
