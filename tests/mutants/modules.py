@@ -9,7 +9,7 @@ MODULES = {
     "scheduler/plan.py": [_SCHEDULER],
     "scheduler/admission.py": [_SCHEDULER],
     "scheduler/load.py": [_SCHEDULER],
-    "scheduler/demand.py": [_SCHEDULER],
+    "scheduler/demand.py": [f"{_SCHEDULER}/test_demand.py", f"{_SCHEDULER}/test_slots.py"],
     "scheduler/snapshot.py": [_SCHEDULER],
     "scheduler/tiers.py": [_SCHEDULER],
     "scheduler/classification.py": [f"{_SCHEDULER}/test_tier.py", f"{_SCHEDULER}/test_tiers.py"],

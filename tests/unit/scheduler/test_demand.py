@@ -27,6 +27,7 @@ NAMED = Constraints(agents=("lint", "hub:barn"))
         ("command", False, OPEN, "lint"),
         ("hub", False, OPEN, ""),
         ("hub:barn", True, OPEN, ""),
+        ("hub:barn", False, OPEN, "claude codex"),
         ("gone", False, OPEN, "claude codex"),
         ("gone", True, OPEN, ""),
         (None, False, NAMED, "lint hub:barn"),
