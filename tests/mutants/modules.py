@@ -237,6 +237,10 @@ EQUIVALENT = {
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"
     ),
+    "scheduler/demand.py: any -> all: "
+    "by_name = not any(agent.auto_select for agent in meant) if meant else wanted.agent_type in BY_NAME_KINDS": (
+        "of the agents that are meant all are open to balancing, or none is"
+    ),
     "scheduler/demand.py: the condition is True: if wanted.agent_type is not None:": (
         "no agent is of no name and no kind"
     ),

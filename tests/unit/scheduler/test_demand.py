@@ -49,5 +49,14 @@ def test_any_agent_might_meet_one_that_says_too_little(demand: Demand) -> None:
     assert not may_be_met(demand, [], AGENTS)
 
 
+def test_a_kind_means_those_of_it_that_are_open_to_balancing_if_there_are_any() -> None:
+    shy = agent("shy", kind="claude", auto_select=False)
+    demand = Demand(hint_of("claude", strict=True), "")
+    opened = agent("opened", kind="claude")
+    assert may_be_met(demand, [shy], [shy])
+    assert not may_be_met(demand, [shy], [shy, opened])
+    assert may_be_met(demand, [opened], [shy, opened])
+
+
 def test_tasks_that_are_not_routed_have_no_constraints() -> None:
     assert may_be_met(Demand(hint_of(None, strict=False), ""), [AGENTS[0]], AGENTS)
