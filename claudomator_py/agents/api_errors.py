@@ -67,7 +67,7 @@ _SHARED = {"{limited}": SAYS_LIMITED, "{no_login}": SAYS_NO_LOGIN, "{no_model}":
 
 def error_rules(kind: str) -> Rules:
     """Return what the words of a kind of agent mean, from ``errors.toml`` in its package."""
-    return _rules(f"{__package__}.{kind}")
+    return rules_of(f"{__package__}.{kind}")
 
 
 def error_table(kind: str, name: str) -> Mapping[Any, Reason]:
@@ -76,14 +76,15 @@ def error_table(kind: str, name: str) -> Mapping[Any, Reason]:
     return {key: Reason(reason) for reason, keys in reasons.items() for key in keys}
 
 
-def _rules(package: str) -> Rules:
+def rules_of(package: str) -> Rules:
+    """Return the rules of ``errors.toml`` in the package, in order."""
     return tuple(
         (words("|".join(_SHARED.get(word, word) for word in rule["words"])), Reason(rule["reason"]))
         for rule in toml_data(package, "errors.toml")["rules"]
     )
 
 
-_ANY_WORDS = _rules(__package__)
+_ANY_WORDS = rules_of(__package__)
 
 
 def classify(
