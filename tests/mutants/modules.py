@@ -237,6 +237,7 @@ EQUIVALENT = {
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"
     ),
+    "scheduler/plan.py: the condition is True: if self._usable_by is None:": "it is the same until the next start",
     "scheduler/demand.py: any -> all: "
     "by_name = not any(agent.auto_select for agent in meant) if meant else wanted.agent_type in BY_NAME_KINDS": (
         "of the agents that are meant all are open to balancing, or none is"

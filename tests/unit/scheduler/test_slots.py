@@ -194,6 +194,15 @@ def test_what_a_rule_limits_is_left_out_while_as_many_run() -> None:
     assert shut(CLAUDE, demand=demand, capped={"few": 1}, classifier=True) == Shut(), "it may be asked about"
 
 
+def test_a_demand_that_no_agent_can_meet_is_left_out_unless_tiers_are_asked_for() -> None:
+    strict = hint_of("claude", strict=True)
+    full = (CLAUDE.model_copy(update={"active": 90}), agent("codex"))
+    assert shut(*full, demand=Demand(strict, ""), live=0) is None
+    assert shut(*full, demand=Demand(strict, ""), live=0, classifier=True) == Shut()
+    for classifier, hints in ((False, {strict}), (True, set())):
+        assert Planner(snapshot(*full, live=0, classifier=classifier, **BOUNDS)).exhausted_hints == hints
+
+
 def test_who_is_left_out_is_known_anew_after_a_start() -> None:
     planner = Planner(snapshot(CLAUDE, **BOUNDS))
     assert planner.shut(ANY) == Shut()
