@@ -17,7 +17,7 @@ MAX_TEXT: Final = 20_000
 """Characters of a text that ``needed_commands`` looks at."""
 MAX_NEEDED: Final = 200
 """Characters of a needed command; longer ones are left out."""
-MAX_TOLD: Final = 10
+MAX_COMMANDS_NAMED: Final = 10
 """Needed commands reported for one text."""
 MAX_LENGTH: Final = 2_000
 """Characters of a command in running text."""
@@ -95,7 +95,9 @@ def needed_commands(text: str) -> tuple[str, ...]:
             acts += _acts(runner[0])
     never = {act.command for act in acts if act.reach is Reach.ANY or act.kind in _NEVER_NEEDED}
     lines = (act.command for act in acts if act.reach is Reach.PUBLISH and act.command not in never)
-    return tuple(dict.fromkeys(line for line in lines if UNKNOWN not in line and len(line) <= MAX_NEEDED))[:MAX_TOLD]
+    return tuple(dict.fromkeys(line for line in lines if UNKNOWN not in line and len(line) <= MAX_NEEDED))[
+        :MAX_COMMANDS_NAMED
+    ]
 
 
 def _in_code(text: str) -> Iterator[re.Match[str]]:

@@ -73,12 +73,12 @@ def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
             return AgentHealth(
                 installed=True, program=program, problem=f"{program} --version did not work: {error}; {remedy}"
             )
-    said = readable((answer.stdout or answer.stderr).decode(errors="replace"))
+    printed = readable((answer.stdout or answer.stderr).decode(errors="replace"))
     if answer.returncode != 0:
-        how = f"{program} --version exited with {answer.returncode}: {shortened(said, 300)}; {remedy}"
+        how = f"{program} --version exited with {answer.returncode}: {shortened(printed, 300)}; {remedy}"
         return AgentHealth(installed=True, program=program, problem=how)
-    match = _VERSION.search(said)
-    return AgentHealth(installed=True, program=program, version=match[0] if match else shortened(said, 100) or None)
+    match = _VERSION.search(printed)
+    return AgentHealth(installed=True, program=program, version=match[0] if match else shortened(printed, 100) or None)
 
 
 def detected_agents(path: str) -> list[AgentSpec]:

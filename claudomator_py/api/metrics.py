@@ -198,9 +198,9 @@ _HISTOGRAMS: Mapping[str, Callable[[Measured], Mapping[tuple[str, ...], Histogra
 
 
 def _families() -> Iterator[Family]:
-    for name, said in toml_data("claudomator_py.api", "metrics.toml").items():
+    for name, entry in toml_data("claudomator_py.api", "metrics.toml").items():
         computed = {"histograms": _HISTOGRAMS[name]} if name in _HISTOGRAMS else {"values": _VALUES[name]}
-        yield Family(PREFIX + name, said["kind"], said["help"], tuple(said.get("labels", ())), **computed)
+        yield Family(PREFIX + name, entry["kind"], entry["help"], tuple(entry.get("labels", ())), **computed)
 
 
 FAMILIES = tuple(_families())

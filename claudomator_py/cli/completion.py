@@ -103,10 +103,10 @@ def branches(ctx: typer.Context, incomplete: str) -> Completions:
         views = client.branches()
         # Without its value, the option ends parsing, and the task stays among the arguments.
         tasks = {ctx.params.get("task"), *ctx.args}
-        named = [one.repository for one in views if tasks & {one.task_name, one.task_id}]
-        there = [one for one in views if one.repository in named or not named]
-        began_at = {one.onto: "" for one in there if one.onto is not None}
-        return (began_at | {one.branch: one.task_name for one in there}).items()
+        named = [view.repository for view in views if tasks & {view.task_name, view.task_id}]
+        there = [view for view in views if view.repository in named or not named]
+        began_at = {view.onto: "" for view in there if view.onto is not None}
+        return (began_at | {view.branch: view.task_name for view in there}).items()
 
     return _completed(ctx, incomplete, known)
 

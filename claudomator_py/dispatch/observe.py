@@ -181,11 +181,11 @@ class _Front:
     def other_lanes(self) -> set[str]:
         """Return all lanes that are not known yet, of demands that have not been read to the end."""
         taken = self._planner.taken
-        found = {
+        lanes = {
             lane for demand in self._unread for lane in queue.lanes(self._connection, demand, taken, self._shut[demand])
         }
         self._unread.clear()
-        others = found - self._lanes
+        others = lanes - self._lanes
         self._lanes |= others
         return others
 

@@ -167,10 +167,10 @@ def id_from(name: str) -> str:
     """Return an id for a card that has only this name: its letters and digits, followed by digits derived from the
     whole name if something is lost: characters an id cannot have, such as ``語`` or the signs of ``C#`` and ``C++``. So
     names in any script get distinct ids."""
-    found = name_from(name)
-    readable = (found or "agent")[:_MAX_READABLE].rstrip("-._")
+    base = name_from(name)
+    readable = (base or "agent")[:_MAX_READABLE].rstrip("-._")
     lost = any(character.isalnum() and name_from(character) is None for character in name)
-    lost = lost or (found is None and bool(name.strip())) or _SIGNED.search(name) is not None
+    lost = lost or (base is None and bool(name.strip())) or _SIGNED.search(name) is not None
     return f"{readable}-{digits_of(name)}" if lost or readable in TAKEN_IDS else readable
 
 

@@ -16,10 +16,10 @@ from claudomator_py.domain.transcript import spoken_in
 from claudomator_py.risk.lexicon import ENGLISH, lexicon
 from claudomator_py.values import dataclass, regex
 
-MAX_TOLD: Final = 200
+MAX_EXCERPT: Final = 200
 _MAX_KNOWN: Final = 1_000
 MAX_SIGNS: Final = 10
-"""What is told of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
+"""Signs reported of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
 _READ, _READ_ELSEWHERE = 0.26, 0.4
 """The share of a sentence's words that have to be known for it to be read: in English, and in other languages, which
 share more words with those that are not known."""
@@ -129,12 +129,12 @@ def assess_anew(text: str) -> Assessment:
     for sentence in sentences(text):
         if len(signs) < MAX_SIGNS:
             signs |= {
-                (Sign(order.kind), _told(order.written())): None for order in sentence.orders() if is_risky(order)
+                (Sign(order.kind), _excerpt(order.written())): None for order in sentence.orders() if is_risky(order)
             }
         if harm := sentence.harm:
             if harm.refuse and not sentence.pasted:
-                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(sentence.text)), *signs)[:MAX_SIGNS])
-            signs[Sign.DOUBTFUL, _told(sentence.text)] = None
+                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _excerpt(sentence.text)), *signs)[:MAX_SIGNS])
+            signs[Sign.DOUBTFUL, _excerpt(sentence.text)] = None
         if not sentence.pasted and not signs:
             some, all_of_it = sentence.share_known
             known, words = known + some, words + all_of_it
@@ -152,12 +152,12 @@ def says_nothing(text: str) -> str | None:
     """Return the text, if every word of it could be about anything; None: it says something."""
     if text.count(" ") > 2 * MAX_WORDS:
         return None
-    words = _WORD.findall(text[: MAX_TOLD * MAX_WORDS])
+    words = _WORD.findall(text[: MAX_EXCERPT * MAX_WORDS])
     if len(words) > MAX_WORDS or _CONCRETE.search(_DAYS.sub(" ", text.strip().removesuffix("."))):
         return None
     bare = {re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) for word in words}
-    return " ".join(words)[:MAX_TOLD] if bare <= lexicon().sets["vague"] else None
+    return " ".join(words)[:MAX_EXCERPT] if bare <= lexicon().sets["vague"] else None
 
 
-def _told(text: str) -> str:
-    return " ".join(text.split())[:MAX_TOLD]
+def _excerpt(text: str) -> str:
+    return " ".join(text.split())[:MAX_EXCERPT]

@@ -1,4 +1,4 @@
-"""The words of ``lexicon.toml``, by language, each with what it tells as bits of a number; read once.
+"""The words of ``lexicon.toml``, by language, each with flags as bits of a number; read once.
 
 They are compared as a reader sees them: without case, accents and width, and with look-alikes undone.
 """
@@ -41,10 +41,10 @@ _NAMES: Final = (
     *f"{_ROLES} {_FINDS} {_CLAUSES}".split(),
 )
 BIT: Final = {name: 1 << place for place, name in enumerate(_NAMES)}
-"""What a word or a clause can tell. For each class: that the word is its verb (``v``), another form of it (``done``),
+"""The flags of a word or a clause. For each class: that the word is its verb (``v``), another form of it (``done``),
 or what it acts on (``t``). Then the lists of a language, what is found in a word (``phrase``: a phrase
 may begin with it; ``orders``: such a phrase orders, or leads to an order; ``script``: its letters are those of one
-language; ``strange``: another language has it), and what only a clause tells."""
+language; ``strange``: another language has it), and those of clauses only."""
 SEEN: Final = len(_NAMES)
 """The first bit for expressions (``seen``) and harm (``harm``), in the order of the lexicon."""
 VERB, DONE, THING = (sum(BIT[f"{part}:{kind}"] for kind in KINDS) for part in ("v", "done", "t"))
@@ -79,7 +79,7 @@ class Language:
     ) -> None:
         self.name, self.english, self.spaceless = name, english, name in SPACELESS
         self.common = frozenset(listed(document["words"]))
-        self.tells = lru_cache(_MAX_MEMO)(self._tells)
+        self.flags = lru_cache(_MAX_MEMO)(self._flags)
         self._whole, self._stems = dict[str, int](), dict(harmful)
         self._phrases = dict[str, dict[str, dict[tuple[str, ...], int]]]()
         """By the first word and how the second begins; those with a gap by ``_``, with what follows the gap."""
@@ -101,18 +101,22 @@ class Language:
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
         self._right = right
         self._misspelt = dict[str, str]()
-        for word in [one for one in self._whole if self._whole[one] & _MISSPELT and len(one) > _MIN_MISSPELT]:
+        for word in [
+            candidate
+            for candidate in self._whole
+            if self._whole[candidate] & _MISSPELT and len(candidate) > _MIN_MISSPELT
+        ]:
             self._misspelt |= dict.fromkeys(_shorter(word), word)
 
-    def _put(self, entry: str, tells: int, *, whole: bool = False, plural: bool = False) -> None:
+    def _put(self, entry: str, flags: int, *, whole: bool = False, plural: bool = False) -> None:
         first, *rest = (entry,) if self.spaceless else entry.removesuffix("$").replace("-", " ").split()
         if rest:
             key, end = (_ANY, rest[-1:]) if _ANY in rest else (rest[0][:_KEY], rest)
-            add(self._phrases.setdefault(first, {}).setdefault(key, {}), [(*end,)], tells)
-            tells = _PHRASE | (BIT["orders"] if tells & (VERB | DONE) else BIT["leads"] if tells & _LEADS else 0)
+            add(self._phrases.setdefault(first, {}).setdefault(key, {}), [(*end,)], flags)
+            flags = _PHRASE | (BIT["orders"] if flags & (VERB | DONE) else BIT["leads"] if flags & _LEADS else 0)
         exact = rest or whole or self.english is None or entry.endswith("$") or len(first) <= _SHORT
         forms = _plurals(first) if plural and self.english is None and not rest else (first,)
-        add(self._whole if exact and not self.spaceless else self._stems, forms, tells)
+        add(self._whole if exact and not self.spaceless else self._stems, forms, flags)
 
     def meet(self, other: "Language") -> None:
         """Treat the words of another language as strange."""
@@ -120,54 +124,56 @@ class Language:
         add(self._stems, other._stems, _STRANGE)
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
 
-    def _tells(self, word: str) -> int:
-        """What a word tells; ``self.tells`` remembers it."""
+    def _flags(self, word: str) -> int:
+        """Return the flags of a word; ``self.flags`` remembers them."""
         # A person who is addressed stands before an order: "@ops restart the mail server".
-        tells = BIT["lead"] if word[0] == "@" else self._whole.get(word, 0 if word[0].isalnum() else BIT["breaks"])
-        if not tells and len(word) >= _MIN_MISSPELT and self.english is None and word not in self._right:
-            meant = (self._misspelt.get(one) for one in (word, *_shorter(word)))
-            tells = next((self._whole[one] & ~_PHRASE for one in meant if one and _is_slip(word, one)), 0)
+        flags = BIT["lead"] if word[0] == "@" else self._whole.get(word, 0 if word[0].isalnum() else BIT["breaks"])
+        if not flags and len(word) >= _MIN_MISSPELT and self.english is None and word not in self._right:
+            meant = (self._misspelt.get(form) for form in (word, *_shorter(word)))
+            flags = next(
+                (self._whole[candidate] & ~_PHRASE for candidate in meant if candidate and _is_slip(word, candidate)), 0
+            )
         for end in range(1, min(len(word), self._longest.get(word[0], 0)) + 1):
-            tells |= self._stems.get(word[:end], 0)
-        tells &= ~VERB if word.endswith(self._nouns) else -1
-        tells |= BIT["number"] if word[-1].isdigit() else 0
-        tells |= _KNOWN if tells & (1 << SEEN) - 1 & ~_STRANGE else 0
-        tells &= ~_STRANGE if tells & _KNOWN else -1
+            flags |= self._stems.get(word[:end], 0)
+        flags &= ~VERB if word.endswith(self._nouns) else -1
+        flags |= BIT["number"] if word[-1].isdigit() else 0
+        flags |= _KNOWN if flags & (1 << SEEN) - 1 & ~_STRANGE else 0
+        flags &= ~_STRANGE if flags & _KNOWN else -1
         if self.english is not None:
-            loaned = _LOANED if not tells and len(word) >= _SHORT else 0
-            tells |= self.english.tells(word) & (loaned | _KNOWN | BIT["program"] | -1 << SEEN)
-        return tells
+            loaned = _LOANED if not flags and len(word) >= _SHORT else 0
+            flags |= self.english.flags(word) & (loaned | _KNOWN | BIT["program"] | -1 << SEEN)
+        return flags
 
     def begins_phrase(self, word: str, follows: str = "") -> bool:
         """Return whether a phrase may begin with these two words."""
         phrases = self._phrases.get(word, {})
         return follows[:_KEY] in phrases or _ANY in phrases
 
-    def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[Sequence[str], list[int]]:
-        """Return words with those of a phrase as one, and what each tells."""
+    def phrased(self, words: Sequence[str], flags: Sequence[int]) -> tuple[Sequence[str], list[int]]:
+        """Return words, with those of a phrase as one, and the flags of each."""
         known, bits, done = list[str](), list[int](), 0
-        for at in [at for at, tell in enumerate(tells[:-1]) if tell & _PHRASE]:
+        for at in [at for at, flag in enumerate(flags[:-1]) if flag & _PHRASE]:
             follows = self._phrases[words[at]]
             if at >= done and (words[at + 1][:_KEY] in follows or _ANY in follows):
-                length, here, gap = self._phrase(words, tells, at)
-                if here != tells[at]:
+                length, here, gap = self._phrase(words, flags, at)
+                if here != flags[at]:
                     known += [*words[done:at], " ".join(words[at : at + length]) + gap]
-                    bits += [*tells[done:at], here]
+                    bits += [*flags[done:at], here]
                     done = at + length
-        return [*known, *words[done:]], [*bits, *tells[done:]]
+        return [*known, *words[done:]], [*bits, *flags[done:]]
 
-    def _phrase(self, words: Sequence[str], tells: Sequence[int], at: int) -> tuple[int, int, str]:
-        """How many words the longest phrase has that is there, what it tells, and how one ends that has a gap; no more
-        than its first word: none."""
-        known, length, bits, gap = self._phrases[words[at]], 1, tells[at], ""
-        for rest, tell in known.get(words[at + 1][:_KEY], {}).items():
+    def _phrase(self, words: Sequence[str], flags: Sequence[int], at: int) -> tuple[int, int, str]:
+        """Return how many words the longest phrase there has, its flags, and how it ends if it has a gap; no more than
+        its first word: none."""
+        known, length, bits, gap = self._phrases[words[at]], 1, flags[at], ""
+        for rest, flag in known.get(words[at + 1][:_KEY], {}).items():
             end = at + len(rest)
             if length <= len(rest) and (*words[at + 1 : end],) == rest[:-1] and self._ends(words[end:], rest[-1]):
-                length, bits = len(rest) + 1, tell | reduce(or_, tells[at : end + 1]) & ~_hidden(tell) | _KNOWN
-        for (last,), tell in known.get(_ANY, {}).items():
+                length, bits = len(rest) + 1, flag | reduce(or_, flags[at : end + 1]) & ~_hidden(flag) | _KNOWN
+        for (last,), flag in known.get(_ANY, {}).items():
             if last in words[at + 1 : at + 1 + _MAX_GAP]:
                 # "Get it out" is an order, though "get" alone only leads to one.
-                bits, gap = (bits & ~(ACTS ^ VERB | BIT["lead"]) if tell & VERB else bits) | tell, f"_{last}"
+                bits, gap = (bits & ~(ACTS ^ VERB | BIT["lead"]) if flag & VERB else bits) | flag, f"_{last}"
         return length, bits, gap
 
     def _ends(self, words: Sequence[str], last: str) -> bool:
@@ -175,7 +181,7 @@ class Language:
         return bool(words) and (words[0].startswith(last) if self.english else words[0] in (last, f"{last}s"))
 
     def parts(self, text: str) -> dict[str, int]:
-        """Return the words in a text without spaces, and what they tell."""
+        """Return the words in a text without spaces, and their flags."""
         counts = dict[str, int]()
         for at, letter in enumerate(text):
             if letter > "\x7f" or not at or text[at - 1] > "\x7f":
@@ -191,7 +197,7 @@ class Harm(NamedTuple):
     refuse: bool
     """Whether it is refused; a person is asked about others."""
     bits: int
-    """What words tell of which each of the lists has some."""
+    """The flags that each of the lists has some of."""
     needs: Sequence[tuple[Sequence[str], re.Pattern[str]]]
     without: re.Pattern[str]
 
@@ -282,17 +288,17 @@ def listed(text: str) -> list[str]:
     return [entry for part in fold(text).split(",") if (entry := " ".join(part.split()))]
 
 
-def add(table: dict[Any, int], words: Iterable[object], tells: int) -> None:
-    """Have words of a table tell that too."""
+def add(table: dict[Any, int], words: Iterable[object], flags: int) -> None:
+    """Add flags to the words of a table."""
     for word in words:
-        table[word] = table.get(word, 0) | tells
+        table[word] = table.get(word, 0) | flags
 
 
-def _hidden(tell: int) -> int:
+def _hidden(flag: int) -> int:
     """What the single words of a phrase are not, as they are a part of it."""
     code, order = BIT["code"], ACTS | DONE | BIT["lead"]
-    hidden = THING | code if tell & code else code if tell & THING else 0
-    return BIT["breaks"] | hidden | (order | code | BIT["test"] if tell & order else 0)
+    hidden = THING | code if flag & code else code if flag & THING else 0
+    return BIT["breaks"] | hidden | (order | code | BIT["test"] if flag & order else 0)
 
 
 def _shorter(word: str) -> set[str]:
@@ -319,5 +325,5 @@ def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[str]:
     doubles = word[-2:-1] in "aeiou" and (word[-1] == "l" or (len(word) <= 4 and word[-1] in "bdgmnprt"))
     stems = (stem, *((word + word[-1],) if doubles else ()))
     done = f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{stem}ed"
-    forms = {irregular.get(word, done), *(f"{one}ed" for one in stems[1:]), *(f"{one}ing" for one in stems)}
+    forms = {irregular.get(word, done), *(f"{stem}ed" for stem in stems[1:]), *(f"{stem}ing" for stem in stems)}
     yield from (" ".join((form, *rest)) for form in sorted(forms))

@@ -1,7 +1,7 @@
 """What a text orders: verbs and things of which classes, where, and in what form, as bits that are weighed.
 
-A text is read in pieces, sentences and lines. What stands between blanks is looked up once and tells bits; a clause is
-what its words tell together. Most sentences have no verb that acts on others, and are left at that.
+A text is read in pieces, sentences and lines. What stands between blanks is looked up once, as flags; a clause is
+what its words flag together. Most sentences have no verb that acts on others, and are left at that.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -68,13 +68,13 @@ _FOREIGN: Final = VERB | THING | _AROUND | _bits("code when reads builds")
 
 
 _Chunk: TypeAlias = tuple[Sequence[str], Sequence[int], int, int]
-"""What stands between blanks: its words and marks, what each tells in English, all of that, and how many are known."""
+"""What stands between blanks: its words and marks, the flags of each in English, all flags, and how many are known."""
 
 
 class Order(NamedTuple):
     """A clause that orders something, or a command."""
 
-    tells: int
+    flags: int
     written: Callable[[], str]
     """Returns it as it is written."""
     words: Sequence[str] = ()
@@ -83,7 +83,7 @@ class Order(NamedTuple):
     @property
     def kind(self) -> str:
         """The class of what it orders, as far as the words go; ``command`` where only one stands in it."""
-        both = self.tells & VERB & self.tells >> 2 * len(KINDS) or self.tells & VERB
+        both = self.flags & VERB & self.flags >> 2 * len(KINDS) or self.flags & VERB
         return KINDS[(both & -both).bit_length() - 1] if both else "command"
 
 
@@ -94,12 +94,12 @@ class Sentence(NamedTuple):
     language: Language
     words: Sequence[Sequence[str]]
     """Words and marks of what stands between blanks."""
-    tells: Sequence[Sequence[int]]
-    """What each of them tells in English."""
-    told: int
-    """What all of it tells."""
+    flags: Sequence[Sequence[int]]
+    """The flags of each in English."""
+    all_flags: int
+    """The flags of all of it."""
     around: int
-    """What is told of its orders by where it stands."""
+    """The flags of its orders that follow from where it stands."""
     share_known: tuple[int, int]
     """How much of it is known, and how much there is: words, or characters where there are no blanks."""
 
@@ -111,20 +111,20 @@ class Sentence(NamedTuple):
     @property
     def harm(self) -> Harm | None:
         """What it asks for that is criminal, or may be meant so."""
-        known, keys = lexicon().harms, self.told & lexicon().keys
+        known, keys = lexicon().harms, self.all_flags & lexicon().keys
         while keys:
             harm = known[keys & -keys]
-            if self.told & harm.bits == harm.bits and harm.asked(fold(self.text)):
+            if self.all_flags & harm.bits == harm.bits and harm.asked(fold(self.text)):
                 return harm
             keys &= keys - 1
         return None
 
     def orders(self) -> Iterator[Order]:
         """Return what it orders where it stands."""
-        command = _command(self.text) if self.told & _PROGRAM_BIT else 0
+        command = _command(self.text) if self.all_flags & _PROGRAM_BIT else 0
         if command & BIT["cmd.order"]:
             yield Order(command | self.around, partial(str.strip, self.text))
-        if self.told & _MAY_ORDER:
+        if self.all_flags & _MAY_ORDER:
             yield from (_english if self.language.english is None else _foreign)(self, command | self.around)
 
 
@@ -200,9 +200,9 @@ def _goes_on(before: str, line: str) -> bool:
         return False
     english = lexicon().latin[0]
     for word in line.split(None, _MAX_LEAD)[:_MAX_LEAD]:
-        tells = english.tells(fold(word).strip("`,:") or word)
-        if not tells & _BEFORE_VERB:
-            return not tells & (ACTS | _PROGRAM_BIT)
+        flags = english.flags(fold(word).strip("`,:") or word)
+        if not flags & _BEFORE_VERB:
+            return not flags & (ACTS | _PROGRAM_BIT)
     return True
 
 
@@ -213,7 +213,7 @@ def _sentence(text: str, around: int) -> Sentence:
     known = lexicon()
     # What stands in brackets parts no verb from its place: "Run the scan (ZAP, full policy) on production".
     text = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), text) if "(" in text else text
-    words, tells, all_bits, counts = zip(*map(_chunk, text.split() or ("",)), strict=True)
+    words, flags, all_bits, counts = zip(*map(_chunk, text.split() or ("",)), strict=True)
     known_bits, language, flat = reduce(or_, all_bits), known.latin[0], list[str]()
     share = (sum(counts), sum(map(len, words)))
     # Where English knows most words, no other language has to be asked.
@@ -225,24 +225,24 @@ def _sentence(text: str, around: int) -> Sentence:
         known_bits = reduce(or_, parts.values(), known_bits)
         share = (sum(map(len, parts)), sum(map(len, words)))
     elif language.english:
-        foreign = [*map(language.tells, flat)]
-        share = (sum(1 for tell in foreign if tell & _KNOWN), len(flat))
+        foreign = [*map(language.flags, flat)]
+        share = (sum(1 for flag in foreign if flag & _KNOWN), len(flat))
         seen = reduce(or_, (bits for bits, _ in known.seen.values() if bits & known_bits & -1 << SEEN), 0)
         known_bits = reduce(or_, language.phrased(flat, foreign)[1], seen)
-    return Sentence(text, language, words, tells, known_bits, around, share)
+    return Sentence(text, language, words, flags, known_bits, around, share)
 
 
 @lru_cache(_MAX_MEMO)
 def _chunk(chunk: str) -> _Chunk:
     known, words = lexicon(), words_in(chunk)
-    tells = [*map(known.latin[0].tells, words)]
+    flags = [*map(known.latin[0].flags, words)]
     if words and not (chunk.isascii() and chunk.isalpha() and chunk[1:].islower()):
-        tells[0] &= ~ACTS if _NAME.match(chunk) else -1
+        flags[0] &= ~ACTS if _NAME.match(chunk) else -1
         letters = (bits for bits, pattern in known.seen.values() if pattern.search(chunk[:_MAX_CHUNK]))
-        tells[0] = reduce(or_, letters, tells[0])
+        flags[0] = reduce(or_, letters, flags[0])
         if not chunk.isascii() and any(script.search(word) for script in known.scripts.values() for word in words):
-            tells[0] |= BIT["script"]
-    return words, tells, reduce(or_, tells, 0), sum(1 for tell in tells if tell & _KNOWN)
+            flags[0] |= BIT["script"]
+    return words, flags, reduce(or_, flags, 0), sum(1 for flag in flags if flag & _KNOWN)
 
 
 def _language(words: Sequence[str], bits: int) -> Language:
@@ -253,85 +253,87 @@ def _language(words: Sequence[str], bits: int) -> Language:
         return known.languages[next(named, known.latin[0].name)]
     if len(present & known.latin[0].common) * 3 >= max(len(words), 9):
         return known.latin[0]
-    shares = {one.name: len(present & one.common) for one in known.latin}
-    best = [one for one in known.latin if shares[one.name] == max(shares.values())]
-    return max(best, key=lambda one: sum(1 for word in words if best[1:] and one.tells(word) & _KNOWN))
+    shares = {language.name: len(present & language.common) for language in known.latin}
+    best = [language for language in known.latin if shares[language.name] == max(shares.values())]
+    return max(best, key=lambda language: sum(1 for word in words if best[1:] and language.flags(word) & _KNOWN))
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------
 
 
 def _english(sentence: Sentence, around: int) -> Iterator[Order]:
-    bits, language = sentence.told, sentence.language
+    bits, language = sentence.all_flags, sentence.language
     words: Sequence[str] = [*chain.from_iterable(sentence.words)]
-    tells = [*chain.from_iterable(sentence.tells)]
-    begins = [0, *(at for at, tell in enumerate(tells[:-1], 1) if tell & _BREAKS)] if bits & _BREAKS else (0,)
+    flags = [*chain.from_iterable(sentence.flags)]
+    begins = [0, *(at for at, flag in enumerate(flags[:-1], 1) if flag & _BREAKS)] if bits & _BREAKS else (0,)
     if not (
         bits & _ASKS
-        or any(_may_begin(language, words, tells, at) for at in begins)
+        or any(_may_begin(language, words, flags, at) for at in begins)
         or (bits & _WHEN and bits & _STRONG)
-        or (bits & _MAY_BE_PASSIVE and bits & _MAY_BE_DONE and _may_be_passive(language, words, tells))
+        or (bits & _MAY_BE_PASSIVE and bits & _MAY_BE_DONE and _may_be_passive(language, words, flags))
     ):
         return
-    words, tells = language.phrased(words, tells)
-    if not (bits & _STRONG and all(tell & _SMALL for tell in tells)):
+    words, flags = language.phrased(words, flags)
+    if not (bits & _STRONG and all(flag & _SMALL for flag in flags)):
         around &= ~_SOLE
-    for places, quoted in _unquoted(words, tells) if bits & _BREAKS else ((range(len(words)), 0),):
-        part = tells if len(places) == len(tells) else [tells[at] for at in places]
+    for places, quoted in _unquoted(words, flags) if bits & _BREAKS else ((range(len(words)), 0),):
+        part = flags if len(places) == len(flags) else [flags[at] for at in places]
         bits, follows, begin = reduce(or_, part, 0), [*part[1:], 0], 0
         late = bits & _ASKS or (bits & DONE and bits & _PASSIVE)
         # What follows a preposition is of the same clause: "locally and on origin".
-        breaks = [at for at, tell in enumerate(part) if tell & _BREAKS]
+        breaks = [at for at, flag in enumerate(part) if flag & _BREAKS]
         for end in (*(at for at in breaks if not follows[at] & _STOP or follows[at] & _GOES_IN), len(part)):
             if begin < end and (late or part[begin] & _MAY_LEAD):
                 clause = part[begin:end]
                 at, verb = _verb(clause)
                 if verb & VERB:
                     first, last, place = places[begin], places[end - 1], places[begin + at]
-                    found, tail = _clause(clause, at, verb, in_two=" " in words[place])
+                    order, tail = _clause(clause, at, verb, in_two=" " in words[place])
                     # "Refund dialog: keep the amount" orders what stands behind; "Offboard Tom: mail, VPN" does not.
                     if end + 2 not in breaks and end < len(part) and follows[end] & _MAY_LEAD:
-                        found |= BIT["heading"] if words[places[end]] == ":" else 0
+                        order |= BIT["heading"] if words[places[end]] == ":" else 0
                     things = (
-                        places[begin + one] for one, tell in enumerate(clause[:tail]) if tell & THING and one != at
+                        places[begin + offset]
+                        for offset, flag in enumerate(clause[:tail])
+                        if flag & THING and offset != at
                     )
-                    named = {f"noun {words[one].removesuffix('s')}" for one in things}
+                    named = {f"noun {words[thing].removesuffix('s')}" for thing in things}
                     written = partial(_written, sentence, words, first, last + 1)
-                    yield Order(found | quoted | around, written, (f"verb {words[place]}", *named))
+                    yield Order(order | quoted | around, written, (f"verb {words[place]}", *named))
             begin = end + 1
 
 
-def _may_begin(language: Language, words: Sequence[str], tells: Sequence[int], at: int) -> bool:
+def _may_begin(language: Language, words: Sequence[str], flags: Sequence[int], at: int) -> bool:
     """Whether an order may begin there."""
-    while tells[at] & _BEFORE_VERB and at + 1 < len(tells):
+    while flags[at] & _BEFORE_VERB and at + 1 < len(flags):
         at += 1
-    return bool(tells[at] & VERB or (tells[at] & _MAY_BEGIN and language.begins_phrase(*words[at : at + 2])))
+    return bool(flags[at] & VERB or (flags[at] & _MAY_BEGIN and language.begins_phrase(*words[at : at + 2])))
 
 
-def _may_be_passive(language: Language, words: Sequence[str], tells: Sequence[int]) -> bool:
+def _may_be_passive(language: Language, words: Sequence[str], flags: Sequence[int]) -> bool:
     """Whether something may have to be done."""
     return any(
-        (tell & _PASSIVE or language.begins_phrase(*words[at : at + 2]))
-        and any(later & _MAY_BE_DONE for later in tells[at : at + 2 * _MAX_PASSIVE])
-        for at, tell in enumerate(tells)
-        if tell & _MAY_BE_PASSIVE
+        (flag & _PASSIVE or language.begins_phrase(*words[at : at + 2]))
+        and any(later & _MAY_BE_DONE for later in flags[at : at + 2 * _MAX_PASSIVE])
+        for at, flag in enumerate(flags)
+        if flag & _MAY_BE_PASSIVE
     )
 
 
-def _unquoted(words: Sequence[str], tells: list[int]) -> Iterator[tuple[Sequence[int], int]]:
+def _unquoted(words: Sequence[str], flags: list[int]) -> Iterator[tuple[Sequence[int], int]]:
     """Return the places of what stands outside of quotation marks, and in each pair of them. A word or two in them are
     a name, which orders nothing."""
     outside, begin = list[int](), 0
     marks = [at for at, word in enumerate(words) if word in _MARKS]
     for opens, closes in zip(marks[::2], marks[1::2], strict=False):
         if closes - opens <= _MAX_NAME + 1:
-            tells[opens], tells[closes] = BIT["number"], 0
-            tells[opens + 1 : closes] = [tell & ~ACTS for tell in tells[opens + 1 : closes]]
+            flags[opens], flags[closes] = BIT["number"], 0
+            flags[opens + 1 : closes] = [flag & ~ACTS for flag in flags[opens + 1 : closes]]
         else:
             outside += range(begin, opens)
             begin = closes + 1
             # Who writes all of his text in quotation marks quotes nobody.
-            shown = any(not tells[at] & _BEFORE_VERB for at in (*range(opens), *range(begin, len(tells))))
+            shown = any(not flags[at] & _BEFORE_VERB for at in (*range(opens), *range(begin, len(flags))))
             yield range(opens + 1, closes), BIT["quoted"] if shown else 0
     yield (*outside, *range(begin, len(words))), 0
 
@@ -343,67 +345,68 @@ def _written(sentence: Sentence, words: Sequence[str], begin: int, end: int) -> 
     return " ".join(sentence.text.split()[owners[first] : owners[stop - 1] + 1]).strip(" .,;!?")
 
 
-def _verb(tells: Sequence[int]) -> tuple[int, int]:
-    """Where the verb of a clause is, and what it tells: one with which it begins, that says what is to be done, that
+def _verb(flags: Sequence[int]) -> tuple[int, int]:
+    """Return where the verb of a clause is, and its flags: one with which it begins, that says what is to be done, that
     is asked for, or behind a condition, as in "if they pass deploy it"."""
     start = next(
-        (at for at, tell in enumerate(tells) if not tell & _BEFORE_VERB or (tell & ACTS and not tell & _LEAD)), 0
+        (at for at, flag in enumerate(flags) if not flag & _BEFORE_VERB or (flag & ACTS and not flag & _LEAD)), 0
     )
-    if not tells[start] & _LEAD and tells[start] & ACTS:
-        return start, tells[start] & ACTS
-    for place in (at for at, tell in enumerate(tells) if tell & _PASSIVE):
-        for there in range(place, min(len(tells), place + _MAX_PASSIVE)):
-            if tells[there] & DONE:
-                return there, tells[there] >> len(KINDS) & VERB
-    for at, (before, tell) in enumerate(pairwise(tells), 1):
-        behind = tells[start] & _WHEN and at > start + 1 and tell & _STRONG and not before & _BEFORE_NOUN
-        if tell & VERB and not tell & _LEAD and (before & _ASKS or behind):
-            return at, tell & ACTS
+    if not flags[start] & _LEAD and flags[start] & ACTS:
+        return start, flags[start] & ACTS
+    for place in (at for at, flag in enumerate(flags) if flag & _PASSIVE):
+        for there in range(place, min(len(flags), place + _MAX_PASSIVE)):
+            if flags[there] & DONE:
+                return there, flags[there] >> len(KINDS) & VERB
+    for at, (before, flag) in enumerate(pairwise(flags), 1):
+        behind = flags[start] & _WHEN and at > start + 1 and flag & _STRONG and not before & _BEFORE_NOUN
+        if flag & VERB and not flag & _LEAD and (before & _ASKS or behind):
+            return at, flag & ACTS
     return 0, 0
 
 
-def _clause(tells: Sequence[int], place: int, verb: int, *, in_two: bool) -> tuple[int, int]:
-    """What a clause tells in which that verb is an order, and where words begin that say why, when or of which.
+def _clause(flags: Sequence[int], place: int, verb: int, *, in_two: bool) -> tuple[int, int]:
+    """Return the flags of a clause in which that verb is an order, and where its words of reason or time begin.
+
     in_two: whether the verb is two words, as "turn off"."""
     thing = given = beyond = last = tail = 0
-    for at in range(place + 1, len(tells)):
-        tell = tells[at]
-        if tail or (tell & _SUB and at > place + 1):
-            tail, beyond = tail or at, beyond | tell
-        elif given or tell & _STOP:
-            given |= tell
+    for at in range(place + 1, len(flags)):
+        flag = flags[at]
+        if tail or (flag & _SUB and at > place + 1):
+            tail, beyond = tail or at, beyond | flag
+        elif given or flag & _STOP:
+            given |= flag
         else:
-            thing, last = thing | tell, tell
+            thing, last = thing | flag, flag
     after = thing | given
-    rest = reduce(or_, tells[:place], after) if place else after
+    rest = reduce(or_, flags[:place], after) if place else after
     things = rest & THING or beyond & THING
-    found = _ORDER | verb | tells[place] & _STRONG | (rest | tells[place]) & _AROUND | beyond & _EVEN_BEYOND | things
+    order = _ORDER | verb | flags[place] & _STRONG | (rest | flags[place]) & _AROUND | beyond & _EVEN_BEYOND | things
     in_object, in_place = thing >> 2 * len(KINDS) & verb, given >> 2 * len(KINDS) & verb
-    found |= (_IN_OBJECT if in_object else 0) | (_IN_PLACE if in_place else 0)
-    found |= (_OUT_OBJECT if thing & _OUTSIDE else 0) | (_OUT_PLACE if given & _OUTSIDE else 0)
-    if found & _BUILDS and (in_object or in_place):
-        found ^= _BUILDS | (0 if found & _STRONG else BIT["builds.pair"])
-    if not tells[place] & ACTS & verb:
-        found |= _PASSIVE
-    elif place + 1 == len(tells):
-        found |= BIT["alone"]
+    order |= (_IN_OBJECT if in_object else 0) | (_IN_PLACE if in_place else 0)
+    order |= (_OUT_OBJECT if thing & _OUTSIDE else 0) | (_OUT_PLACE if given & _OUTSIDE else 0)
+    if order & _BUILDS and (in_object or in_place):
+        order ^= _BUILDS | (0 if order & _STRONG else BIT["builds.pair"])
+    if not flags[place] & ACTS & verb:
+        order |= _PASSIVE
+    elif place + 1 == len(flags):
+        order |= BIT["alone"]
     else:
-        found |= _DET if in_two or tells[place + 1] & _NAMES_IT else BIT["bare"]
+        order |= _DET if in_two or flags[place + 1] & _NAMES_IT else BIT["bare"]
     if not things:
-        found |= BIT["nothing"] | (_BACK if place + 1 == len(tells) or after & _BACK else 0)
+        order |= BIT["nothing"] | (_BACK if place + 1 == len(flags) or after & _BACK else 0)
     if rest & _CODE:
         if in_place if thing & _CODE else in_object:
-            found |= BIT["code.given" if thing & _CODE else "code.aside"]
+            order |= BIT["code.given" if thing & _CODE else "code.aside"]
         else:
-            found |= BIT["code.last" if last & _CODE else "code.object" if thing & _CODE else "code.else"]
-    return found, tail or len(tells)
+            order |= BIT["code.last" if last & _CODE else "code.object" if thing & _CODE else "code.else"]
+    return order, tail or len(flags)
 
 
 # --- other languages: an order is a verb and a thing in one part of a sentence ----------------------------------------
 
 
 def _foreign(sentence: Sentence, around: int) -> Iterator[Order]:
-    bits = sentence.told
+    bits = sentence.all_flags
     for part in _parts(sentence) if bits & _BREAKS | bits & BIT["when"] else (bits,):
         if part & VERB:
             pair = "f.pair" if part & VERB & part >> 2 * len(KINDS) else "f.cross" if part & THING else "nothing"
@@ -412,20 +415,20 @@ def _foreign(sentence: Sentence, around: int) -> Iterator[Order]:
 
 
 def _parts(sentence: Sentence) -> Iterator[int]:
-    """Return what each part of a sentence tells, without what stands behind "when" and its like. A part begins with a
+    """Return the flags of each part of a sentence, without what stands behind "when" and its like. A part begins with a
     verb behind a mark or an "and"; if it names no thing, it means that of the part before."""
     if sentence.language.spaceless:
-        return iter((sentence.told,))
+        return iter((sentence.all_flags,))
     words: Sequence[str] = [*chain.from_iterable(sentence.words)]
-    words, tells = sentence.language.phrased(words, [*map(sentence.language.tells, words)])
+    words, flags = sentence.language.phrased(words, [*map(sentence.language.flags, words)])
     parts, is_aside = [0], False
-    for word, one, follows in zip(words, tells, (*tells[1:], 0), strict=True):
-        if one & _BREAKS and word not in _MARKS:
+    for word, flag, follows in zip(words, flags, (*flags[1:], 0), strict=True):
+        if flag & _BREAKS and word not in _MARKS:
             is_aside = False
             if follows & ACTS:
                 parts.append(0)
-        is_aside = is_aside or bool(one & BIT["when"] and parts[-1] & VERB)
-        parts[-1] |= 0 if is_aside else one
+        is_aside = is_aside or bool(flag & BIT["when"] and parts[-1] & VERB)
+        parts[-1] |= 0 if is_aside else flag
     return (part | (0 if part & THING else before & THING) for before, part in zip((0, *parts), parts, strict=False))
 
 

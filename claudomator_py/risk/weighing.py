@@ -21,30 +21,30 @@ _APART: Final = frozenset({"reads", "builds", "code", "own", "not", "fails", "wh
 
 
 def is_risky(order: Order) -> bool:
-    """Return whether the weights of what it tells are more than none. A command that is ordered needs no other words,
+    """Return whether the weights of its flags are more than none. A command that is ordered needs no other words,
     and neither does a verb that acts on others whatever the thing, where no more is said."""
-    if order.tells & _SURE and not order.tells & _ONLY_SHOWN:
+    if order.flags & _SURE and not order.flags & _ONLY_SHOWN:
         return True
-    return _sum(order.tells) + sum(map(weights().get, order.words, repeat(0.0))) >= -_ROUNDED
+    return _sum(order.flags) + sum(map(weights().get, order.words, repeat(0.0))) >= -_ROUNDED
 
 
 def features(order: Order) -> frozenset[str]:
-    """Return the names of all that it tells, by which weights are known."""
-    return _names(order.tells).union(order.words)
+    """Return the names of all its flags, by which weights are known."""
+    return _names(order.flags).union(order.words)
 
 
 @lru_cache(maxsize=20_000)
-def _sum(tells: int) -> float:
-    return sum(weights().get(name, 0.0) for name in _names(tells)) + weights()["bias"]
+def _sum(flags: int) -> float:
+    return sum(weights().get(name, 0.0) for name in _names(flags)) + weights()["bias"]
 
 
-def _names(tells: int) -> frozenset[str]:
+def _names(flags: int) -> frozenset[str]:
     # A verb that acts on this very thing is no verb of another class.
-    matched = tells & VERB & tells >> 2 * len(KINDS)
-    others = tells & ~(VERB | THING) if matched else tells
+    matched = flags & VERB & flags >> 2 * len(KINDS)
+    others = flags & ~(VERB | THING) if matched else flags
     named = {name for name, bit in BIT.items() if others & bit}
-    named |= {name for name, (bits, _) in lexicon().seen.items() if tells & bits & -1 << SEEN}
-    apart = {f"f.{name}" if tells & BIT["foreign"] else f"e.{name}" for name in named & _APART}
+    named |= {name for name, (bits, _) in lexicon().seen.items() if flags & bits & -1 << SEEN}
+    apart = {f"f.{name}" if flags & BIT["foreign"] else f"e.{name}" for name in named & _APART}
     return frozenset(named - _APART | apart | {f"match:{kind}" for kind in KINDS if matched & BIT[f"v:{kind}"]})
 
 

@@ -72,7 +72,7 @@ def may_be_met(demand: Demand, usable: Sequence[AgentState], agents: Sequence[Ag
     if wanted.agent_type is not None:
         visible = [agent for agent in agents if agent.specialist is None or constraints.names(agent.name)]
         meant = named_by(wanted.agent_type, visible)
-        if any(agent.name == one.name for agent in open_to_it for one in meant):
+        if any(agent.name == wanted.name for agent in open_to_it for wanted in meant):
             return True
         by_name = not any(agent.auto_select for agent in meant) if meant else wanted.agent_type in BY_NAME_KINDS
         if wanted.strict or by_name:

@@ -154,10 +154,10 @@ def _cycle(specs: Sequence[TaskSpec]) -> list[str] | None:
     try:
         TopologicalSorter(waits).prepare()
     except CycleError as error:
-        found: list[str] = error.args[1][::-1]
-        first = min(found[1:], key=list(waits).index)
-        begin = found.index(first)
-        return [*found[begin:-1], *found[:begin], first]
+        names: list[str] = error.args[1][::-1]
+        first = min(names[1:], key=list(waits).index)
+        begin = names.index(first)
+        return [*names[begin:-1], *names[:begin], first]
     return None
 
 

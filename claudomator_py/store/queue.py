@@ -283,8 +283,8 @@ def lanes(connection: Connection, demand: Demand, taken: Taken, shut: Shut = NOT
 
 def all_lanes(connection: Connection) -> list[str]:
     """Return all lanes of the queue."""
-    found = (lanes(connection, demand, Taken()) for demand in demands(connection))
-    return sorted(lane for those in found for lane in those)
+    groups = (lanes(connection, demand, Taken()) for demand in demands(connection))
+    return sorted(lane for those in groups for lane in those)
 
 
 def first_places(connection: Connection, demand: Demand, limit: int, after: Position) -> list[Place]:

@@ -85,11 +85,11 @@ _START: Final = attrgetter("started_ms")
 def task_names(connection: Connection, task_ids: Collection[str], by: Principal) -> Mapping[str, str]:
     """Return the names of those of the tasks that are visible to the principal, by id."""
     ids = list(task_ids)
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for start in range(0, len(ids), _PART):
         query = select(TASK.c.id, TASK.c.name).where(TASK.c.id.in_(ids[start : start + _PART]), tasks_seen(by))
-        found.update((task_id, name) for task_id, name in connection.execute(query))
-    return found
+        names.update((task_id, name) for task_id, name in connection.execute(query))
+    return names
 
 
 @lru_cache(maxsize=16)
@@ -180,13 +180,13 @@ def _finished(by: Principal) -> Statement:
 
 def last_outcomes(connection: Connection, task_ids: Sequence[str]) -> Mapping[str, Outcome]:
     """Return the readable outcomes of the tasks' last runs, by the id of the task."""
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for start in range(0, len(task_ids), _PART):
         last = select(TASK.c.id, RUN.c.outcome).join(RUN, RUN.c.id == TASK.c.last_run_id)
         for task_id, stored in connection.execute(last.where(TASK.c.id.in_(task_ids[start : start + _PART]))):
             if (outcome := readable(Outcome, stored)) is not None:
-                found[task_id] = outcome
-    return found
+                outcomes[task_id] = outcome
+    return outcomes
 
 
 def _ended(state: StateName, since_ms: int, until_ms: int, by: Principal) -> ColumnElement[bool]:

@@ -181,14 +181,14 @@ def windows_of(info: Event) -> dict[str, WindowUse]:
 
     Newer versions report all windows, older ones one that is nearly used up. A used-up window may come without numbers.
     """
-    told: dict[str, Event] = {
+    windows: dict[str, Event] = {
         name: window for name, window in event_of(info, "unifiedWindows").items() if isinstance(window, dict)
     }
     named = text_of(info, "rateLimitType")
-    if named is not None and named not in told:
-        told[named] = info
+    if named is not None and named not in windows:
+        windows[named] = info
     value = {}
-    for name, window in list(told.items())[:_MAX_WINDOWS]:
+    for name, window in list(windows.items())[:_MAX_WINDOWS]:
         used, resets_at = amount_of(window, "utilization"), epoch_ms(window.get("resetsAt"))
         if used is None and window.get("status") == "rejected":
             used = 1.0

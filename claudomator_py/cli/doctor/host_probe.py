@@ -22,22 +22,22 @@ def probe_findings(
     files = [os.fspath(path) for agent in there for path in login_files(agent, environ)]
     programs = [agent.command[0] for agent in there if agent.command]
     try:
-        found = tried(host, Wanted(files, programs, environ.get("PATH", os.defpath)))
+        result = tried(host, Wanted(files, programs, environ.get("PATH", os.defpath)))
     except Untried as untried:
         yield problem(title, *untried.args)
         return
-    for fault in found.faults:
+    for fault in result.faults:
         yield problem(title, fault.words, fault.remedy)
-    if not found.faults:
-        yield ok(title, f"{found.node}: locks, exclusive creation and renaming work")
-    if found.skew is not None:
-        yield warn(title, found.skew.words, found.skew.remedy)
-    absent = [*dict.fromkeys(found.absent)]
+    if not result.faults:
+        yield ok(title, f"{result.node}: locks, exclusive creation and renaming work")
+    if result.skew is not None:
+        yield warn(title, result.skew.words, result.skew.remedy)
+    absent = [*dict.fromkeys(result.absent)]
     if absent:
         shown = ", ".join(absent[:_MAX_SHOWN]) + (
             f" and {len(absent) - _MAX_SHOWN} more" if absent[_MAX_SHOWN:] else ""
         )
         remedy = "Install the programs on all nodes, and share the home directory with them or log the agents in there."
-        yield warn(f"host {name}: agents", f"{found.node} lacks {shown}", remedy)
+        yield warn(f"host {name}: agents", f"{result.node} lacks {shown}", remedy)
     elif there:
-        yield ok(f"host {name}: agents", f"{found.node} has the programs and logins of its agents")
+        yield ok(f"host {name}: agents", f"{result.node} has the programs and logins of its agents")

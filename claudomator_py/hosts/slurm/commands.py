@@ -58,19 +58,19 @@ def ask(*command: str, text: str = "") -> str:
     except OSError as problem:
         raise EngineSilent(f"{command[0]} cannot be started: {problem.strerror}") from problem
     if done.returncode != 0:
-        said = " ".join(done.stderr.split()).removeprefix(f"{command[0]}: ")
-        raise EngineSilent(f"{command[0]}: {said or f'exit {done.returncode}'}")
+        message = " ".join(done.stderr.split()).removeprefix(f"{command[0]}: ")
+        raise EngineSilent(f"{command[0]}: {message or f'exit {done.returncode}'}")
     return done.stdout
 
 
 def refusal(words: str) -> str | None:
     """Return in plain words why the cluster takes no job with the host's settings; None if what ``sbatch`` has printed
     says something else, for example about a single job or the moment."""
-    return next((plain for said, plain in words_of("refusals").items() if said in words), None)
+    return next((plain for pattern, plain in words_of("refusals").items() if pattern in words), None)
 
 
 @cache
 def words_of(file: str) -> Mapping[str, str]:
     """Return the plain words by Slurm's own, from the TOML file of that name."""
-    found: dict[str, str] = tomllib.loads((Path(__file__).parent / f"{file}.toml").read_text())
-    return found
+    table: dict[str, str] = tomllib.loads((Path(__file__).parent / f"{file}.toml").read_text())
+    return table

@@ -69,7 +69,7 @@ class FirstUse:
 
     def _try(self) -> None:
         try:
-            found = tried(self._host, start_s=float("inf"), pause=self._pause, waits=self._waits)
+            result = tried(self._host, start_s=float("inf"), pause=self._pause, waits=self._waits)
         except _Closed:
             return
         except Untried as problem:
@@ -78,8 +78,8 @@ class FirstUse:
         except (OSError, ValueError, LookupError) as problem:
             self._refuse("could not be tried", str(problem), f"See the log in {self._host.root}.")
         else:
-            if found.faults:
-                self._refuse("is not used", "; ".join(fault.words for fault in found.faults), found.faults[0].remedy)
+            if result.faults:
+                self._refuse("is not used", "; ".join(fault.words for fault in result.faults), result.faults[0].remedy)
             else:
                 self.record()
                 self._is_proved = True

@@ -28,14 +28,14 @@ def main(folder: Path) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not (folder / "go").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        found = {
+        report = {
             "exclusive": not can_make(folder / "mine"),
             "renamed": (folder / "after").exists(),
             "locked": not can_lock(folder / "ours"),
             "absent": [path for path in wanted["files"] if not Path(path).exists()]
             + [name for name in wanted["programs"] if shutil.which(name, path=wanted["path"]) is None],
         }
-        say(folder / "found", found)
+        say(folder / "found", report)
 
 
 def can_make(file: Path) -> bool:

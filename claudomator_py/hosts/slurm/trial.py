@@ -133,22 +133,22 @@ def _compared(folder: Path, job: "_Job", start_s: float) -> Tried:
         is_locked, is_exclusive = not can_lock(folder / "lock"), not can_make(folder / "theirs")
         (folder / "before").rename(folder / "after")
         (folder / "go").touch()
-        found = job.said("found", _ANSWER_S)
+        answer = job.said("found", _ANSWER_S)
     node = f"{held['node']} (Python {held['python']})"
     faults, skew = [], None
     if held["uid"] != os.getuid():
         words = f"{node} runs jobs as user {held['uid']}, not {os.getuid()}"
         faults.append(Fault(words, "Use one user id everywhere."))
-    if not (is_locked and found["locked"]):
+    if not (is_locked and answer["locked"]):
         faults.append(Fault(f"{node} and this machine can hold the same lock at once", LOCKS))
-    if not (is_exclusive and found["exclusive"]):
+    if not (is_exclusive and answer["exclusive"]):
         faults.append(Fault(f"{node} and this machine can both create the same file exclusively", LOCKS))
-    if not found["renamed"]:
+    if not answer["renamed"]:
         faults.append(Fault(f"{node} does not see at once what was renamed here", LOCKS))
     if abs(skew_s) > _MAX_SKEW_S:
         words = f"the clock of {node} differs by about {skew_s:.0f} s"
         skew = Fault(words, "Have both follow a time server.")
-    return Tried(node, faults, skew, found["absent"])
+    return Tried(node, faults, skew, answer["absent"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ class _Job:
         while (now := time.monotonic()) < began + patience_s and now - last_seen < _GONE_S + _ASK_EVERY_S:
             # Listing the folder makes network file systems refresh it.
             if file in os.listdir(self.folder):
-                said: dict[str, Any] = json.loads((self.folder / file).read_text(encoding="utf-8"))
-                return said
+                answer: dict[str, Any] = json.loads((self.folder / file).read_text(encoding="utf-8"))
+                return answer
             if now >= next_question:
                 state = self._state()
                 if state:

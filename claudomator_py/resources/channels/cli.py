@@ -120,8 +120,8 @@ def leave(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Remove a participant."""
-    if participant not in (found := {one.id for one in client.channel(channel).participants}):
-        fail(f"{participant!r} does not take part in {channel}.", sentence(suggestion(participant, found)))
+    if participant not in (members := {member.id for member in client.channel(channel).participants}):
+        fail(f"{participant!r} does not take part in {channel}.", sentence(suggestion(participant, members)))
     _show(client.leave_channel(channel, participant), output)
 
 
@@ -162,7 +162,7 @@ def post(
 
 def _explain_silence(place: ChannelView, content: str) -> None:
     """Say whom a message could have addressed, if it seems to address somebody or if there is nobody."""
-    there = [f"@{one.id}" for one in place.participants if one.role == "agent"]
+    there = [f"@{member.id}" for member in place.participants if member.role == "agent"]
     if not there:
         note(f"Nobody answers here; add a specialist: claudomator channel join {place.name} SPECIALIST")
     elif "@" in content and not any(name in content for name in there):

@@ -28,7 +28,9 @@ def router(access: Access) -> APIRouter:
     def show(by: Asking, state: DeliveryState | None = None, cursor: Cursor = None) -> Response:
         service = access.as_(by)[Notices]
         page, counts = service.deliveries(state, cursor, _PART), service.counts()
-        states = [(one, one.value, counts.get(one.value, 0), f"/notices?state={one}") for one in DeliveryState]
+        states = [
+            (state, state.value, counts.get(state.value, 0), f"/notices?state={state}") for state in DeliveryState
+        ]
         values = {
             "deliveries": page.items,
             "tones": _TONES,

@@ -243,7 +243,7 @@ def _bar(night: Night, span: _Span, y: float, now_ms: int, names: Mapping[str, s
 def _url(night: Night, span: _Span, worst: DrawnRun) -> str:
     """Return where several runs can be told apart: closer up, or on their task's page if that is not possible."""
     hours = (night.until_ms - night.since_ms) // HOUR_MS
-    closer = max((one for one in HOURS if one < hours), default=None)
+    closer = max((span for span in HOURS if span < hours), default=None)
     if closer is None or all(run.task_id == worst.task_id for run in span.runs):
         return f"/tasks/{worst.task_id}"
     return night_url(closer, (span.begin_ms + closer * HOUR_MS // 2) // SECOND_MS)

@@ -111,8 +111,8 @@ class Reports(Service):
     def missed(self, days: int) -> Sequence[MissedTime]:
         """Return the scheduled times of the last days for which no task was created, latest first."""
         now_ms = self._clock()
-        found = self._read(lambda connection: list(self._missed(connection, now_ms - days * DAY_MS, now_ms, now_ms)))
-        return sorted(found, key=lambda one: one.due_at, reverse=True)
+        missed = self._read(lambda connection: list(self._missed(connection, now_ms - days * DAY_MS, now_ms, now_ms)))
+        return sorted(missed, key=lambda fire: fire.due_at, reverse=True)
 
     def repositories(self, days: int, zone: tzinfo) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
         """Return what runs did in each repository in that many days up to now, and on each day in that zone, the newest
@@ -191,12 +191,12 @@ class Reports(Service):
 
     def _settled(self, connection: Connection) -> Mapping[str, str]:
         """Return what became of each branch that was merged or discarded, by name."""
-        settled = settled_branches(connection, MAX_SETTLED, self._by)
+        rows = settled_branches(connection, MAX_SETTLED, self._by)
         return {
             str(event.data.get("branch")): f"merged into {event.data.get('into')}"
             if event.kind == "merged"
             else event.kind
-            for event in settled
+            for event in rows
         }
 
     def _starts(self, connection: Connection, since_ms: int, until_ms: int) -> Sequence[int]:

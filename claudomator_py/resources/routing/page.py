@@ -120,4 +120,6 @@ def standings_of(learned: LearnedView, specialist_id: str) -> Sequence[StandingV
 
 def corrections_of(learned: LearnedView, specialist_id: str) -> Sequence[CorrectionView]:
     """Return operators' corrections from or to the specialist."""
-    return [found for found in learned.corrections if specialist_id in (found.specialist, found.wanted)]
+    return [
+        correction for correction in learned.corrections if specialist_id in (correction.specialist, correction.wanted)
+    ]

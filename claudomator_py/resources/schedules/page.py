@@ -63,7 +63,7 @@ ScheduleCard = tuple[ScheduleView, Sentence | None]
 
 def cards_of(schedules: Sequence[ScheduleView]) -> tuple[ScheduleCard, ...]:
     """Return the cards, in this order."""
-    return tuple((one, None if one.last is None else _last(one.last)) for one in schedules)
+    return tuple((schedule, None if schedule.last is None else _last(schedule.last)) for schedule in schedules)
 
 
 def _last(last: FireView) -> Sentence:

@@ -128,9 +128,11 @@ def _selecting(command: Callable[..., None]) -> Callable[..., None]:
         _option("output", FormatOption, default=Format.TABLE),
     ]
     own = inspect.signature(command).parameters.values()
-    all_of_it = [option for one in own for option in (which if one.name == "selection" else [one])]
+    all_of_it = [option for parameter in own for option in (which if parameter.name == "selection" else [parameter])]
     run.__signature__ = inspect.Signature([*all_of_it, *how])  # type: ignore[attr-defined]  # read by Typer
-    run.__annotations__ = command.__annotations__ | {one.name: one.annotation for one in (*which, *how)}
+    run.__annotations__ = command.__annotations__ | {
+        parameter.name: parameter.annotation for parameter in (*which, *how)
+    }
     return run
 
 

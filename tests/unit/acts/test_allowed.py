@@ -4,7 +4,7 @@ import pytest
 
 from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Place
-from claudomator_py.acts.prose import MAX_TOLD, needed_commands
+from claudomator_py.acts.prose import MAX_COMMANDS_NAMED, needed_commands
 from claudomator_py.acts.reading import acts
 from tests.fakes.acts import least_reach
 
@@ -39,7 +39,7 @@ def test_what_a_text_says_that_it_needs(text: str, needed: tuple[str, ...]) -> N
 
 
 def test_of_very_many_a_person_is_asked_to_allow_few() -> None:
-    assert len(needed_commands("\n".join(f"`npm publish pkg{n}`" for n in range(99)))) == MAX_TOLD
+    assert len(needed_commands("\n".join(f"`npm publish pkg{n}`" for n in range(99)))) == MAX_COMMANDS_NAMED
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def _adds(order: Order) -> float:
 def test_whether_a_clause_is_risky_is_what_all_its_weights_say(text: str) -> None:
     for sentence in sentences(text):
         for order in sentence.orders():
-            if not order.tells & ORDERED:
+            if not order.flags & ORDERED:
                 assert is_risky(order) == (_adds(order) >= -ROUNDED), order
 
 
