@@ -62,8 +62,10 @@ def sweep(root: Path, known_run_ids: Collection[str], *, grace_ms: int) -> list[
         try:
             if path.is_symlink() or not path.is_dir():
                 continue
-            if path.name.startswith(".") and path.suffix in (NEW_SUFFIX, TRASH_SUFFIX):
-                remove_tree(path)
+            if path.name.startswith("."):
+                # Not a run: what a crash has left of one, or the folder of a trial of a cluster.
+                if path.suffix in (NEW_SUFFIX, TRASH_SUFFIX):
+                    remove_tree(path)
             else:
                 swept.append(Swept(path.name, _sweep_run(RunDirectory(path), grace_ms)))
         except OSError as error:

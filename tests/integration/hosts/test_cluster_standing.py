@@ -246,7 +246,10 @@ def test_jobs_of_ours_that_belong_to_no_run_are_cancelled(host: ClusterRunHost, 
     commands.say("scancel", "")
     submitted(host)
     commands.say("squeue", f"{KEY}|RUNNING|None|n1\ncl-forgotten-0|RUNNING|None|n2\nelse|RUNNING|None|n2\n")
+    trial = host.path(RUN_ID).parent / ".probe-trial"
+    trial.mkdir()
     assert host.sweep(frozenset({RUN_ID})) == []
+    assert trial.is_dir(), "a trial of the host may be in progress"
     assert commands.all_asked("scancel") == ["--me --name=cl-forgotten-0"]
     commands.fail("squeue", "squeue: error: no answer")
     assert host.sweep(frozenset()) == []
