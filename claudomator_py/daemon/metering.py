@@ -162,7 +162,9 @@ class Meter:
         firsts = [task_id for lane in lanes for *_, task_id in queue.first(connection, lane, MAX_SAMPLES)]
         samples = queue.contents(connection, firsts)
         specs = [(task, task_rows.readable_spec(spec)) for task, spec in samples]
-        queue_heads = self._observer.heads(connection, [(task, spec) for task, spec in specs if spec is not None])
+        queue_heads = self._observer.reader.heads(
+            connection, [(task, spec) for task, spec in specs if spec is not None]
+        )
         heads = {task.lane: queue_heads[task.id] for task, _ in reversed(samples) if task.id in queue_heads}
         faults = Counter(task.lane for task, _ in samples if task.id not in queue_heads)
         for group in metric_rows.queued(connection, load.taken(present.rules)):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.observe import QueuedTask
+from claudomator_py.dispatch.heads import QueuedTask
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import Spending, Unit, left
 from claudomator_py.domain.card import Card

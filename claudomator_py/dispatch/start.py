@@ -11,8 +11,9 @@ from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.acts import Reach
+from claudomator_py.dispatch.heads import QueuedTask
 from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, launch_request
-from claudomator_py.dispatch.observe import Observation, QueuedTask
+from claudomator_py.dispatch.observe import Observation
 from claudomator_py.dispatch.run_context import ContextReader, HandoffRefused, HandoffSubject, RunContext, handoff_of
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec

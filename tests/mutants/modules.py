@@ -44,6 +44,8 @@ MODULES = {
     ],
     "dispatch/spending.py": [f"{_DISPATCH}/test_spending.py", f"{_SERVICE}_budgets.py"],
     "dispatch/observe.py": [_DISPATCH, f"{_SERVICE}_budgets.py"],
+    "dispatch/lanes.py": [_DISPATCH],
+    "dispatch/heads.py": [_DISPATCH],
     "dispatch/reconciler.py": [_DISPATCH, f"{_SERVICE}_policy_time.py"],
     "dispatch/agent_states.py": [f"{_DISPATCH}/test_probing.py"],
     "protocols/hub/__init__.py": [
@@ -286,8 +288,7 @@ EQUIVALENT = {
     ),
     "dispatch/policing.py: the condition is True: "
     "return self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
-    "dispatch/observe.py: the condition is False: "
-    "planned = [] if planner.exhausted else list(self._walk_lanes(connection, planner, present.rules, times))": (
+    "dispatch/observe.py: the condition is False: planned = [] if planner.exhausted else list(walk.starts())": (
         "where nothing can start no lane is followed; it saves a look"
     ),
     "dispatch/observe.py: the condition is True: "
@@ -301,7 +302,7 @@ EQUIVALENT = {
     'tries(connection, live, in_force, now_ms) if rules.when_all_limited == "try" else {},': (
         "where limits are waited for nobody asks how many may try them"
     ),
-    "dispatch/observe.py: the condition is True: if isinstance(considered, Blocked):": (
+    "dispatch/lanes.py: the condition is True: if isinstance(considered, Blocked):": (
         "without a free slot none starts, and one about which nothing can be decided is in its pause"
     ),
     "dispatch/reconciler.py: the condition is False: if self._none_stale:": (

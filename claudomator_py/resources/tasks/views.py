@@ -104,7 +104,7 @@ class TaskViews(Service):
         present = self._observer.present(connection)
         limited = any(agent.holds for agent in present.agents)
         holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
-        return _Planned(present, load_of(present), self._observer.heads(connection, queued), holds)
+        return _Planned(present, load_of(present), self._observer.reader.heads(connection, queued), holds)
 
     def _of(
         self,

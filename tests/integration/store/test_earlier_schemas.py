@@ -113,7 +113,7 @@ def test_what_was_queued_is_in_the_lanes_that_new_tasks_are_in(oldest: Database)
             spec = task_rows.spec_of(connection, task.id, task.revision)
             for column, value in lane_columns(spec, resumption_of(task)).items():
                 assert getattr(task, column) == value, (task.name, column)
-            assert world.observer.head(task, spec).lane.startswith(task.eligibility)
+            assert world.observer.reader.head(task, spec).lane.startswith(task.eligibility)
 
     oldest.read(lanes)
 

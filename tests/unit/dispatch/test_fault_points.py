@@ -28,7 +28,8 @@ from tests.fakes.world import START_MS, World
 BYSTANDERS = 19
 GEMINI = AgentSpec(name="gemini", kind="gemini", models=CLAUDE_MODELS)
 MODULES = (
-    *("apply_report", "collect", "agent_states", "observe", "reconciler", "run_context", "start"),
+    *("apply_report", "collect", "agent_states", "heads", "lanes", "observe", "reconciler"),
+    *("run_context", "start"),
     "../hosts/reporting",
 )
 PORTS = (
@@ -54,7 +55,7 @@ WHOLE_TICK = {
 ELSEWHERE = {
     "collect._subject database.read",  # of a run that an earlier daemon has started, see test_ends.py
     "collect._listen database.write",  # of a run that tests a limit
-    "observe._asked registry.find",  # of a task whose tier is asked for
+    "heads._asked registry.find",  # of a task whose tier is asked for
     # Of a check that the database does not know, as an older copy was put back: tests/e2e/test_backup.py.
     "collect._without_record host.reconcile",
     "collect._take_over_check database.write",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch.observe import Observer
+from claudomator_py.dispatch.heads import HeadReader
 from claudomator_py.dispatch.reconciler import ALL_RUNS
 from claudomator_py.domain.run import RunStatus
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
@@ -197,7 +197,7 @@ def test_a_change_of_one_task_that_raises_keeps_no_other_from_its_change(
     assert set(world.running()) == {"a", "bad", "c"}
 
 
-@pytest.mark.parametrize(("of", "step"), [(Observer, "head"), (Planner, "consider")])
+@pytest.mark.parametrize(("of", "step"), [(HeadReader, "head"), (Planner, "consider")])
 def test_what_cannot_be_understood_or_planned_keeps_no_other_task_from_starting(
     world: World, monkeypatch: pytest.MonkeyPatch, of: type, step: str
 ) -> None:

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
-from claudomator_py.dispatch import observe
-from claudomator_py.dispatch.observe import LOOK
+from claudomator_py.dispatch import lanes
+from claudomator_py.dispatch.lanes import LOOK
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import AgentBudget, DayBudget, day_of
 from claudomator_py.domain.limits import Bucket, Hold
@@ -90,7 +90,7 @@ def everything(world: World) -> Snapshot:
         query = select(TASK).where(TASK.c.state == "QUEUED").order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
         tasks = [task_rows.task_from(row) for row in connection.execute(query)]
         specs = [task_rows.spec_of(connection, task.id, task.revision) for task in tasks]
-        heads = [world.observer.head(task, content) for task, content in zip(tasks, specs, strict=True)]
+        heads = [world.observer.reader.head(task, content) for task, content in zip(tasks, specs, strict=True)]
         return present.model_copy(update={"heads": tuple(heads)})
 
     return world.database.read(read)
@@ -141,7 +141,7 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
         open_migrated(Path(folder)) as database,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(observe, "LOOK", look)
+        patch.setattr(lanes, "LOOK", look)
         rules: dict[str, Any] = {
             "total": total,
             "per_workdir": per_workdir,
@@ -193,7 +193,7 @@ def test_so_do_lanes_that_are_read_a_few_tasks_at_a_time(
         open_migrated(Path(folder)) as database,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(observe, "LOOK", look)
+        patch.setattr(lanes, "LOOK", look)
         roomy = [agent.model_copy(update={"max_concurrent": 3}) for agent in AGENTS]
         world = World(database, agents=roomy, total=total)
         named = [{name: value for name, value in fields.items() if value is not None} for fields, _ in contents]
