@@ -230,7 +230,8 @@ class Night:
         self.world = world = World(database, agents=agents, total=200)
         self.faults = Faults(world, error)
         kinds = {kind: self.faults.wrap("kind", real) for kind, real in world.kinds.items()}
-        parts = (world.collector, world.applier, world.starter, world.starter._contexts, world.observer)
+        observing = (world.observer, world.observer.reader)
+        parts = (world.collector, world.applier, world.starter, world.starter._contexts, *observing)
         world.host._kinds = kinds
         world.host._monitor = self.faults.wrap("monitor", world.host._monitor)
         for owner in (*parts, world.reconciler):
