@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.dispatch.heads import HeadReader
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
 from claudomator_py.domain.requests import HoldRequest, RestartRequest, TaskFilter
@@ -213,7 +214,7 @@ def test_a_change_answers_the_row_and_asks_no_planner(world: World, monkeypatch:
 
     with monkeypatch.context() as patched:
         patched.setattr(Observer, "present", no_planner)
-        patched.setattr(Observer, "heads", no_planner)
+        patched.setattr(HeadReader, "heads", no_planner)
         world.submit("t")
         cancelled = world.service.cancel("t")
         answered = world.restart("t")
