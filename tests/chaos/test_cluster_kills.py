@@ -46,7 +46,13 @@ def struck(site: Site, cluster: Cluster, random: Random, strikes: int) -> tuple[
     daemon = series.daemon
     wait_until(lambda: sum(daemon.client.status().counts.values()) >= len(names), "the files to be taken")
     site.drain(daemon, STUCK_S)
-    wait_until(lambda: "cl-" not in ask("squeue", "--noheader", "--format=%j"), "the end of all jobs")
+
+    def has_no_jobs() -> bool:
+        series.release()
+        return "cl-" not in ask("squeue", "--noheader", "--format=%j")
+
+    # A job that was requeued begins two minutes later, and finds that its run is over.
+    wait_until(has_no_jobs, "the end of all jobs", STUCK_S)
     assert daemon.stop() == 0
     facts = hold(site, file_names=names)
     assert not [*site.root.glob("shared/*/variables.json")]
