@@ -9,7 +9,7 @@ from functools import cache, lru_cache, reduce
 from operator import or_
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.domain.folding import fold
+from claudomator_py.risk.folding import fold
 from claudomator_py.values import regex, toml_data
 
 _TOKEN: Final = regex(

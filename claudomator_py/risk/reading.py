@@ -11,7 +11,7 @@ from operator import or_
 from typing import Final, NamedTuple, TypeAlias
 
 from claudomator_py.acts.prose import commands_in
-from claudomator_py.domain.folding import fold, joined
+from claudomator_py.risk.folding import fold, joined
 from claudomator_py.risk.lexicon import (
     ACTS,
     BIT,
