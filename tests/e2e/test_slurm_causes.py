@@ -8,11 +8,13 @@ from tests.e2e.on_cluster import on_cluster, start, starts
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, started
 from tests.e2e.site import Site
 from tests.patience import wait_until
-from tests.slurm import ask
+from tests.slurm import NODES, ask
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("slurm_cluster")]
 
 GRACE = {"grace": "500ms"}
+MOVED_S = 240.0
+"""More than twice the time after which a run that waits for drained nodes is given up."""
 
 
 def interrupted(site: Site, daemon: Daemon, *command: str) -> list[RunView]:
@@ -90,6 +92,69 @@ def test_a_run_that_waits_for_a_licence_says_so(site: Site) -> None:
     assert sum(starts(site).values()) == 1
     (site.work / "go").touch()
     assert [ended(daemon, name).state for name in ("first", "second")] == ["COMPLETED"] * 2
+
+
+def test_runs_that_wait_for_drained_nodes_are_given_up_and_go_elsewhere_or_wait_with_the_reason(site: Site) -> None:
+    on_cluster(site, "cluster", "local")
+    daemon = start(site)
+    for host in ("cluster", "local"):  # As many on each, so that the next run goes to the first by name.
+        site.drop(f"{host}.yaml", document(None, f"do: while [ ! -e {site.work}/go ]; do sleep 0.1; done", host=host))
+    started(site, 2)
+    for node in NODES:
+        ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=a new disk")
+    try:
+        site.drop("anywhere.yaml", document(None, "do: true"))
+        in_state(daemon, "anywhere", "RUNNING")
+        site.drop("there.yaml", document(None, "do: true", host="cluster"))
+        in_state(daemon, "there", "RUNNING")
+        wait_until(lambda: "waits for cluster: " in (daemon.client.task("anywhere").reason_text or ""))
+        assert ended(daemon, "anywhere", MOVED_S).state == "COMPLETED"
+        assert last_run(daemon, "anywhere").host == "local"
+        in_state(daemon, "there", "QUEUED", deadline_s=MOVED_S)
+        reason = daemon.client.task("there").reason_text or ""
+        assert "cluster has no node that takes runs: n1 drain" in reason
+        assert "(a new disk)" in reason
+        assert "no node that takes runs" in (daemon.client.hosts()[1].problem or "")
+        jobs = ask("squeue", "--noheader", "--format=%j").split()
+        assert [daemon.client.task(host).state for host in ("cluster", "local")] == ["RUNNING"] * 2
+        assert jobs == [f"cl-{last_run(daemon, 'cluster').id}-0"]
+    finally:
+        for node in NODES:
+            ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+    assert ended(daemon, "there", MOVED_S).state == "COMPLETED"
+    assert last_run(daemon, "there").host == "cluster"
+    (site.work / "go").touch()
+    assert [ended(daemon, host).state for host in ("cluster", "local")] == ["COMPLETED"] * 2
+    assert daemon.client.hosts()[1].problem is None
+    for name in ("anywhere", "there"):
+        assert [run.state for run in daemon.client.runs(name)] == ["revoked", "ended"]
+    assert set(starts(site).values()) == {1}
+
+
+def test_a_held_job_of_a_run_that_is_over_is_cancelled_and_that_of_another_stays(site: Site) -> None:
+    on_cluster(site, host={"licenses": {"sh": "single"}})
+    daemon = start(site)
+
+    def job(name: str, form: str = "%i") -> str:
+        return ask("squeue", "--noheader", f"--name=cl-{last_run(daemon, name).id}-0", f"--format={form}").strip()
+
+    long = f"do: while [ ! -e {site.work}/NAME ]; do sleep 0.1; done"
+    site.drop("over.yaml", document(None, long.replace("NAME", "over")))
+    started(site)
+    number = job("over")
+    ask("scontrol", "update", f"JobId={number}", "Requeue=1")
+    (site.work / "over").touch()
+    assert ended(daemon, "over").state == "COMPLETED"
+    for name in ("lives", "waits"):
+        site.drop(f"{name}.yaml", document(None, long.replace("NAME", "go")))
+        in_state(daemon, name, "RUNNING")
+    started(site, 2)
+    wait_until(lambda: ask("scontrol", "requeuehold", number) == "" and job("over", "%T") == "PENDING")
+    wait_until(lambda: job("over") == "", "the end of the job")
+    assert sorted(job(name, "%T") for name in ("lives", "waits")) == ["PENDING", "RUNNING"]
+    (site.work / "go").touch()
+    assert [ended(daemon, name).state for name in ("lives", "waits")] == ["COMPLETED"] * 2
+    assert set(starts(site).values()) == {1}
 
 
 @pytest.mark.parametrize(

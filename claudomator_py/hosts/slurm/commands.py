@@ -2,13 +2,11 @@
 
 import os
 import subprocess
-import tomllib
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Final
 
 from claudomator_py.domain.host import HostSpec
+from claudomator_py.values import toml_data
 
 ANSWER_S: Final = 30.0
 # SBATCH_*, SQUEUE_* and the like would change what is asked for, and secrets have no business in any of them.
@@ -69,8 +67,6 @@ def refusal(words: str) -> str | None:
     return next((plain for pattern, plain in words_of("refusals").items() if pattern in words), None)
 
 
-@cache
 def words_of(file: str) -> Mapping[str, str]:
     """Return the plain words by Slurm's own, from the TOML file of that name."""
-    table: dict[str, str] = tomllib.loads((Path(__file__).parent / f"{file}.toml").read_text())
-    return table
+    return toml_data(__package__, f"{file}.toml")

@@ -14,12 +14,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from claudomator_py.domain.host import HostSpec, NodeView
+from claudomator_py.domain.host import HostSpec
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.hosts.local.launcher import interpreter
 from claudomator_py.hosts.shim import spec
 from claudomator_py.hosts.slurm.archive import supervisor_in
 from claudomator_py.hosts.slurm.commands import EngineSilent, ask, refusal, submission, words_of
+from claudomator_py.hosts.slurm.nodes import Nodes
 from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ WAITING: Final = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL
 _FAILED_TO_START: Final = "launch failed requeued held"
 _LOG: Final = "slurm.log"
 _LOOK_EVERY_S: Final = 1.0
-_NODES_EVERY_S: Final = 60.0
+_RECENT_S: Final = 10.0
 _THREADS: Final = 4
 _REFUSAL_S: Final = 300.0
 
@@ -64,16 +65,6 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeList:
-    """The nodes that our jobs may get, and Slurm's version."""
-
-    version: str
-    nodes: Sequence[NodeView]
-    cpus: int
-    cpus_used: int
-
-
-@dataclass(frozen=True, slots=True)
 class JobList:
     """Our jobs by name. asked_at: time before the query, on the monotonic clock. over: states of the jobs that have
     ended and that Slurm has not forgotten."""
@@ -81,6 +72,11 @@ class JobList:
     asked_at: float
     jobs: Mapping[str, Job]
     over: Mapping[str, str]
+
+    @property
+    def waiting(self) -> int:
+        """Number of jobs that have no node yet."""
+        return sum(job.waits for job in self.jobs.values())
 
 
 class Slurm:
@@ -91,8 +87,7 @@ class Slurm:
         self._host = host
         self._begin = begin
         self._pool = ThreadPoolExecutor(_THREADS, "slurm")
-        self._nodes: NodeList | None = None
-        self._next_nodes = 0.0
+        self.nodes = Nodes(host, self._pool)
         self._looking: Future[None] | None = None
         self._next_look = 0.0
         self._listed: JobList | None = None
@@ -138,28 +133,19 @@ class Slurm:
         self._listed = JobList(asked_at, jobs, over)
         return self._listed
 
-    def known_nodes(self) -> NodeList | None:
-        """Return the latest answer of ``nodes`` at once, None if there is none yet. A thread refreshes it at most once
-        a minute."""
-        now = time.monotonic()
-        if now >= self._next_nodes:
-            self._next_nodes = now + _NODES_EVERY_S
-            self._pool.submit(self._look_at_nodes)
-        return self._nodes
+    def waiting(self) -> Sequence[str]:
+        """Return the names of the jobs that this program has submitted, as their comments confirm, and that have no
+        node. Raises EngineSilent."""
+        lines = ask("squeue", "--me", "--noheader", "--format=%j|%T|%k").splitlines()
+        jobs = [line.split("|", 2) for line in lines if line.startswith(PREFIX)]
+        return [name for name, state, comment in jobs if state in WAITING and comment == name]
 
-    def nodes(self) -> NodeList:
-        """Return the nodes that our jobs may get. Raises EngineSilent."""
-        chosen = [] if self._host.partition is None else [f"--partition={self._host.partition}"]
-        listed, cpus = {}, {}
-        for line in ask("sinfo", "--Node", "--noheader", "--format=%N|%T|%C|%E", *chosen).splitlines():
-            name, state, counts, reason = line.split("|", 3)
-            # A node is listed once per partition. Slurm appends a star to the state of a node that does not respond.
-            listed[name] = NodeView(name=name, state=state, reason=None if reason in ("", "none") else reason)
-            cpus[name] = [int(number) for number in counts.split("/")]  # allocated, idle, other, total
-        version = ask("sinfo", "--version").strip()
-        used, *_, whole = (sum(of_kind) for of_kind in zip(*cpus.values(), strict=True)) if cpus else (0, 0)
-        self._nodes = NodeList(version, [*listed.values()], whole, used)
-        return self._nodes
+    @property
+    def outage(self) -> str | None:
+        """Why no node has taken runs for some time, as a clause that follows the host's name; None if one has."""
+        listed = self._listed
+        is_recent = listed is not None and time.monotonic() < listed.asked_at + _RECENT_S
+        return self.nodes.outage(is_awaited=is_recent and listed is not None and listed.waiting > 0)
 
     @property
     def problem(self) -> str | None:
@@ -185,6 +171,10 @@ class Slurm:
     def end(self, key: str) -> "Future[None]":
         """End the job of that name and all its processes, on a thread."""
         return self._pool.submit(self._try, "scancel", "--me", f"--name={key}")
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Call the work on a thread of those that talk to Slurm."""
+        self._pool.submit(work)
 
     def _submit(self, key: str, path: str, first: Callable[[], None] | None) -> None:
         try:
@@ -237,12 +227,6 @@ class Slurm:
         else:
             self._silence = None
 
-    def _look_at_nodes(self) -> None:
-        try:
-            self.nodes()
-        except EngineSilent as problem:
-            log.debug("Slurm does not list its nodes: %s", problem)
-
     def _try(self, *command: str) -> None:
         try:
             ask(*command)
@@ -256,6 +240,17 @@ _OVER: Final = (
 )  # fmt: skip
 
 
+def job_name(run_id: str, step: int = 0) -> str:
+    """Return the name of the job for a run or check, which is its key."""
+    return f"{PREFIX}{run_id}-{step}"
+
+
 def run_of(key: str) -> str:
     """Return the id of the run whose job has that name."""
     return key.removeprefix(PREFIX).rpartition("-")[0]
+
+
+def step_of(key: str) -> int | None:
+    """Return the step of the job that has that name; None if the name is not one of ours."""
+    step = key.rpartition("-")[2]
+    return int(step) if step.isdecimal() else None

@@ -47,7 +47,7 @@ class Fates:
         self._loose: dict[str, float] = {}
         """By job: when nobody was found to hold its run, which has begun and not ended."""
         self._asked_to_end: set[str] = set()
-        """Jobs of such runs, and those that Slurm holds after a failed start, that were asked to end."""
+        """Jobs of such runs that were asked to end."""
         self._cancelled: dict[str, float] = {}
 
     def submitted(self, key: str, submitting: Future[None]) -> None:
@@ -105,7 +105,8 @@ class Fates:
         return is_new and not any(os.path.exists(f"{path}/{name}") for name in _SIGNS)
 
     def _starting(self, engine: Slurm, path: str, key: str) -> RunStatus:
-        """Decide about a run that has not begun. It is revoked under its lock."""
+        """Decide about a run that has not begun. It is revoked under its lock, if Slurm does not list its job for long,
+        or lists it as waiting for what may never come: somebody who releases it, or a node."""
         if os.path.exists(f"{path}/{record.CANCEL}") or not os.path.exists(f"{path}/{SUBMITTED}"):
             return decide_fate(path)
         submitting = self._submitting.get(key)
@@ -116,14 +117,12 @@ class Fates:
         if time.monotonic() < self._asked_from.get(key, 0.0) + _UNASKED_S:
             return RunStatus(RunFate.STARTING)
         listed = engine.listed()
-        if listed is None or key in listed.jobs:
+        job = None if listed is None else listed.jobs.get(key)
+        if listed is None or job is not None:
             self._absent[key] = time.monotonic()
-            if listed is not None and listed.jobs[key].has_failed_to_start and key not in self._asked_to_end:
-                self._asked_to_end.add(key)
-                engine.end(key)
-            return RunStatus(RunFate.STARTING)
-        since = self._absent.setdefault(key, listed.asked_at)
-        if listed.asked_at - since < self._absent_s:
+            if job is None or not job.waits or not (job.has_failed_to_start or engine.outage):
+                return RunStatus(RunFate.STARTING)
+        elif listed.asked_at - self._absent.setdefault(key, listed.asked_at) < self._absent_s:
             return RunStatus(RunFate.STARTING)
         status = decide_fate(path)
         if status.fate is RunFate.REVOKED:

@@ -6,7 +6,6 @@ twice, forget a job that it has accepted, or report a live one as dead. Therefor
 and Slurm's answers are only hints for when to look.
 """
 
-import asyncio
 import errno
 import json
 import logging
@@ -16,12 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.host import LOCAL, HostSpec, HostType, HostView, choose_host
+from claudomator_py.domain.host import LOCAL, HostSpec, HostType, HostView
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
@@ -30,37 +30,26 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.hosts.durable import FlushGroup
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.local.directory import CHECK
-from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import sweep
 from claudomator_py.hosts.reporting import RedactorOf
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import causes
+from claudomator_py.hosts.slurm import causes, leftovers
 from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
+from claudomator_py.hosts.slurm.choice import HostChoice
 from claudomator_py.hosts.slurm.clones import Clones, with_fault
 from claudomator_py.hosts.slurm.commands import EngineSilent
-from claudomator_py.hosts.slurm.engine import PREFIX, Slurm, run_of
+from claudomator_py.hosts.slurm.engine import Slurm, job_name, run_of
 from claudomator_py.hosts.slurm.fate import ABSENT_S, FORCE_S, OVER, SUBMITTED, ClockSkew, Fates
 from claudomator_py.hosts.slurm.first_use import FirstUse
+from claudomator_py.hosts.slurm.polling import EndPoll
 from claudomator_py.ports import AgentKind, Clock
 
 log = logging.getLogger(__name__)
 
-_POLL_S: Final = 0.15
-_POLL_YOUNG_S: Final = 0.08
-_YOUNG_S: Final = 5.0
-"""For this long after new runs have come they are polled more often: short ones may be over, and block their slots."""
-_POLL_ENDING_S: Final = 0.01
-"""Pause while a supervisor that has recorded the end of its run still holds the lock, for some milliseconds."""
-_POLLS_S: Final = 0.002
-"""Minimum pause per live run, which limits polling to a few hundredths of the loop's time."""
-_TOOK_S: Final = 300.0
-"""For this long after a host has taken a node from a run, other hosts are preferred."""
-_ASK_AGAIN_S: Final = 0.25
 _MAX_NODES: Final = 100
-_USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
 
 
 class ClusterRunHost(LocalRunHost):
@@ -94,14 +83,9 @@ class ClusterRunHost(LocalRunHost):
         self._engines = {name: Slurm(host, launcher.begin) for name, host in hosts.items()}
         self._hosts: dict[str, str] = {}
         """Known host of each run."""
-        self._live: dict[tuple[str, int], bool] = {}
-        """Watched runs and steps, and whether the end of each was reported."""
-        self._active: Counter[str] = Counter()
-        """Number of live runs by host."""
-        self._took: dict[str, float] = {}
-        """By host: when its engine last took a node from a run."""
-        self._poll: asyncio.TimerHandle | None = None
-        self._young_until = 0.0
+        self._choice = HostChoice(self._engines)
+        self._poll = EndPoll(self.place, lambda: self.news())
+        self._next_tidying = 0.0
         self._fates = Fates(absent_s)
         self._skews = {name: ClockSkew(clock) for name in hosts}
         self._first_uses = {name: FirstUse(name, host, lambda: self.news()) for name, host in hosts.items()}
@@ -111,8 +95,7 @@ class ClusterRunHost(LocalRunHost):
         super().close()
         for first_use in self._first_uses.values():
             first_use.close()
-        if self._poll is not None:
-            self._poll.cancel()
+        self._poll.close()
         for engine in self._engines.values():
             engine.close()
 
@@ -234,13 +217,13 @@ class ClusterRunHost(LocalRunHost):
         """See ``LocalRunHost``. Directories on a cluster are polled for their end."""
         steps = [(self.host_of(run_id), (run_id, step)) for run_id, step in live]
         super().watch_shims(step for host, step in steps if host == LOCAL)
-        self._active = Counter(host for host, _ in steps)
-        before = self._live
-        self._live = {step: before.get(step, False) for host, step in steps if host != LOCAL}
-        if self._live.keys() - before.keys():
-            self._young_until = time.monotonic() + _YOUNG_S
-        if self._live and self._poll is None:
-            self._poll = asyncio.get_running_loop().call_later(self._pause_s, self._look)
+        self._choice.count(host for host, _ in steps)
+        elsewhere = [step for host, step in steps if host != LOCAL]
+        self._poll.watch(elsewhere)
+        if (now := time.monotonic()) >= self._next_tidying:
+            self._next_tidying = now + leftovers.EVERY_S
+            for engine in self._engines.values():
+                engine.call(partial(leftovers.end_waiting, engine, self.place, frozenset(elsewhere)))
 
     def cancel(self, run_id: str, step: int = 0) -> None:
         """See ``RunHost``. The file ends the run; Slurm speeds that up, or cancels a job that still waits."""
@@ -253,16 +236,9 @@ class ClusterRunHost(LocalRunHost):
     def end_survivors(self, run_id: str) -> bool:
         """See ``RunHost``. A job counts as alive while Slurm lists it, or does not answer."""
         engine = self._engines.get(self.host_of(run_id))
-        if engine is not None:
-            deadline = time.monotonic() + self.grace_ms / SECOND_MS + FORCE_S
-            while left := _jobs_of(engine, run_id):
-                for key in left:
-                    engine.end(key).result()
-                if time.monotonic() > deadline:
-                    return False
-                time.sleep(_ASK_AGAIN_S)
-            if left is None:
-                return False
+        within_s = self.grace_ms / SECOND_MS + FORCE_S
+        if engine is not None and not leftovers.end_all(engine, run_id, within_s):
+            return False
         return super().end_survivors(run_id)
 
     def record_changes(self, recorder: ChangeRecorder, run_id: str) -> RunChanges | None:
@@ -279,7 +255,7 @@ class ClusterRunHost(LocalRunHost):
         path = self.place(request.run_id)
         if state := causes.noted(path):
             if state in causes.FROM_THE_CLUSTER:
-                self._took[self.host_of(request.run_id)] = time.monotonic()
+                self._choice.took(self.host_of(request.run_id))
             report = _changed(report, lambda outcome: causes.with_cause(outcome, state))
         fault = None if self._clones is None else self._clones.fault(path)
         return report if fault is None else _changed(report, lambda outcome: with_fault(outcome, fault))
@@ -289,10 +265,7 @@ class ClusterRunHost(LocalRunHost):
         swept = super().sweep(known)
         for name, engine in self._engines.items():
             try:
-                for key in engine.list().jobs:
-                    if (run_id := run_of(key)) not in known:
-                        is_there = os.path.isdir(f"{self._roots[name]}/{run_id}")
-                        (engine.interrupt if is_there else engine.end)(key).result()
+                leftovers.end_unknown(engine, self._roots[name], known)
             except EngineSilent as problem:
                 log.warning("%s is not swept: %s", name, problem)
                 continue
@@ -303,7 +276,7 @@ class ClusterRunHost(LocalRunHost):
 
     def hosts(self, *, ask: bool = True) -> list[HostView]:
         """See ``RunHost``. Queries Slurm if ``ask`` is set."""
-        here = [view.model_copy(update={"live": self._active[LOCAL]}) for view in super().hosts()]
+        here = [view.model_copy(update={"live": self._choice.active[LOCAL]}) for view in super().hosts()]
         return here + [self._view(name, engine, ask=ask) for name, engine in self._engines.items()]
 
     def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
@@ -335,16 +308,21 @@ class ClusterRunHost(LocalRunHost):
     def closed(self) -> Mapping[str, str]:
         """See ``RunHost``. A host is tried before its first run, and one that refuses a run takes none for some
         minutes."""
-        reasons = {name: self._first_uses[name].obstacle() or engine.refusal for name, engine in self._engines.items()}
+        reasons = {
+            name: self._first_uses[name].obstacle() or engine.refusal or engine.outage
+            for name, engine in self._engines.items()
+        }
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def _view(self, name: str, engine: Slurm, *, ask: bool) -> HostView:
-        about = HostView(name=name, kind=HostType.SLURM, live=self._active[name], clock_skew=self._skews[name].seconds)
+        about = HostView(
+            name=name, kind=HostType.SLURM, live=self._choice.active[name], clock_skew=self._skews[name].seconds
+        )
         try:
-            jobs, listed = (engine.list(), engine.nodes()) if ask else (engine.listed(), engine.known_nodes())
+            jobs, listed = (engine.list(), engine.nodes.list()) if ask else (engine.listed(), engine.nodes.listed())
         except EngineSilent as silence:
             return about.model_copy(update={"problem": str(silence)})
-        problem = self._first_uses[name].words or engine.refusal or engine.problem
+        problem = self._first_uses[name].words or engine.refusal or engine.problem or engine.outage
         waits = {} if jobs is None else Counter(job.why for job in jobs.jobs.values() if job.waits)
         if listed is None:
             return about.model_copy(update={"problem": problem, "waits": waits})
@@ -354,7 +332,7 @@ class ClusterRunHost(LocalRunHost):
             nodes=Counter(node.state for node in listed.nodes),
             cpus=listed.cpus,
             cpus_used=listed.cpus_used,
-            unusable=tuple(node for node in listed.nodes if node.state not in _USABLE)[:_MAX_NODES],
+            unusable=tuple(listed.unusable[:_MAX_NODES]),
             version=listed.version,
             problem=problem,
         )
@@ -364,23 +342,8 @@ class ClusterRunHost(LocalRunHost):
         to the host of that run."""
         if order.scratch_of is not None:
             return self.host_of(order.scratch_of)
-        allowed = [name for name in order.hosts if name == LOCAL or name in self._engines]
-        if order.resumes is not None and (known := self.host_of(order.resumes)) in allowed:
-            return known
-        if len(allowed) < 2:
-            return allowed[0] if allowed else LOCAL
-        waiting: Counter[str] = Counter()
-        for name in allowed:
-            listed = self._engines[name].listed() if name in self._engines else None
-            waiting[name] = 0 if listed is None else sum(job.waits for job in listed.jobs.values())
-            if name in self._engines and self._engines[name].problem is not None:
-                waiting[name] += 1
-            if time.monotonic() < self._took.get(name, -_TOOK_S) + _TOOK_S:
-                waiting[name] += 1
-        chosen = choose_host(allowed, self._active, waiting)
-        # Counted here until the next call of `watch` counts all live runs.
-        self._active[chosen] += 1
-        return chosen
+        preferred = None if order.resumes is None else self.host_of(order.resumes)
+        return self._choice.among(order.hosts, preferred)
 
     def _missed(self, status: RunStatus) -> None:
         """Raise OSError for a missing run while the folder of a cluster is missing: the run may be there."""
@@ -389,41 +352,10 @@ class ClusterRunHost(LocalRunHost):
                 if not os.path.isdir(root):
                     raise FileNotFoundError(errno.ENOENT, "the folder of a cluster's runs is not mounted", root)
 
-    @property
-    def _pause_s(self) -> float:
-        least = _POLL_YOUNG_S if time.monotonic() < self._young_until else _POLL_S
-        return max(least, _POLLS_S * len(self._live))
-
-    def _look(self) -> None:
-        pause_s = self._pause_s
-        for (run_id, step), is_told in self._live.items():
-            path = "" if is_told else self.place(run_id, step)
-            # Revoked runs need no look: only this process revokes them.
-            if not path or not os.path.exists(f"{path}/{record.EXIT}"):
-                continue
-            if _is_released(path):
-                self._live[run_id, step] = True
-                self.news()
-            else:
-                pause_s = _POLL_ENDING_S
-        self._poll = asyncio.get_running_loop().call_later(pause_s, self._look) if self._live else None
-
 
 def _changed(report: RunReport, change: Callable[[Outcome], Outcome]) -> RunReport:
     outcomes = {"outcome": report.outcome, "undisturbed": report.undisturbed}
     return report.model_copy(update={name: outcome and change(outcome) for name, outcome in outcomes.items()})
-
-
-def _is_released(path: str) -> bool:
-    """Return whether nobody holds the run's lock."""
-    with suppress(OSError), held_lock(path) as is_free:
-        return is_free
-    return True
-
-
-def job_name(run_id: str, step: int = 0) -> str:
-    """Return the name of the job for a run or check, which is its key."""
-    return f"{PREFIX}{run_id}-{step}"
 
 
 def _archives_of_live(root: str) -> set[str]:
@@ -433,12 +365,3 @@ def _archives_of_live(root: str) -> set[str]:
         if not any((submitted.parent / name).exists() for name in OVER):
             job_ids.add(submitted.read_text())
     return job_ids
-
-
-def _jobs_of(engine: Slurm, run_id: str) -> list[str] | None:
-    """Return the names of the run's jobs; None if Slurm does not answer."""
-    try:
-        return [key for key in engine.list().jobs if run_of(key) == run_id]
-    except EngineSilent as problem:
-        log.warning("whether jobs of run %s are left is unknown: %s", run_id, problem)
-        return None

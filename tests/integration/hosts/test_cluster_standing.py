@@ -1,6 +1,7 @@
 """What a cluster says of runs that it has not placed, and of its nodes, in the words of programs that stand in for
 Slurm's: its own are too slow to be asked for each of these."""
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from claudomator_py.domain.run import RunFate, RunSpec
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import engine, fate
+from claudomator_py.hosts.slurm import engine, fate, nodes
 from claudomator_py.hosts.slurm.commands import words_of
 from claudomator_py.hosts.slurm.first_use import FirstUse
 from claudomator_py.hosts.slurm.host import ClusterRunHost
@@ -111,10 +112,8 @@ def test_a_run_that_waits_for_a_node_says_why(
     wait_until(lambda: host.obstacle(RUN_ID) is None)
 
 
-def test_a_job_whose_start_failed_is_ended_so_that_its_task_gets_another_run(
-    host: ClusterRunHost, commands: Commands
-) -> None:
-    """Slurm holds it, and nobody may ever release it."""
+def test_a_run_whose_job_is_held_after_a_failed_start_is_given_up(host: ClusterRunHost, commands: Commands) -> None:
+    """Nobody may ever release it."""
     commands.say("sbatch", "1\n")
     commands.say("scancel", "")
     commands.say("squeue", f"{KEY}|PENDING|Resources|\n")
@@ -122,8 +121,140 @@ def test_a_job_whose_start_failed_is_ended_so_that_its_task_gets_another_run(
     wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and host.obstacle(RUN_ID) is not None)
     assert not commands.is_asked("scancel")
     commands.say("squeue", f"{KEY}|PENDING|launch failed requeued held|\n")
-    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and commands.is_asked("scancel"))
-    assert commands.all_asked("scancel") == [f"--me --name={KEY}"]
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
+    wait_until(lambda: commands.all_asked("scancel") == [f"--me --name={KEY}"])
+
+
+OUT = "n1|night|up|drained|0/0/4/4|(null)|a new disk\nn2|night|up|down*|0/0/4/4|(null)|Not responding\n"
+BUSY = "n1|night|up|allocated|4/0/0/4|(null)|none\nn2|night|up|drained|0/0/4/4|(null)|a new disk\n"
+
+
+@pytest.fixture
+def without_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "OUTAGE_S", 0.3)
+    monkeypatch.setattr(nodes, "_SOON_S", 0.1)
+
+
+@pytest.mark.usefixtures("without_patience")
+def test_a_run_that_waits_for_nodes_of_which_none_takes_runs_is_given_up_and_its_host_gets_no_others(
+    host: ClusterRunHost, commands: Commands
+) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("scancel", "")
+    commands.say("squeue", f"{KEY}|PENDING|Resources|\n")
+    commands.say("sinfo", BUSY)
+    submitted(host)
+
+    def is_asked_for_long() -> bool:
+        assert host.reconcile(RUN_ID).fate is RunFate.STARTING
+        assert host.closed() == {}, "it is merely busy"
+        return len(commands.all_asked("sinfo")) > 12
+
+    wait_until(is_asked_for_long)
+    commands.say("sinfo", OUT)
+    reason = wait_until(lambda: host.closed().get("lab"))
+    assert reason == "has no node that takes runs: n1 drained (a new disk), n2 down* (Not responding)"
+    assert host.hosts(ask=False)[1].problem == reason
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
+    wait_until(lambda: commands.all_asked("scancel") == [f"--me --name={KEY}"])
+    commands.say("squeue", "")
+    commands.say("sinfo", BUSY)
+    wait_until(lambda: host.closed() == {})
+
+
+@pytest.mark.usefixtures("without_patience")
+def test_a_run_that_has_begun_or_may_have_stays_while_no_node_takes_others(
+    host: ClusterRunHost, commands: Commands
+) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("scancel", "")
+    commands.say("squeue", f"{KEY}|PENDING|Resources|\n")
+    commands.say("sinfo", OUT)
+    submitted(host)
+    with held_lock(host.path(RUN_ID)):
+        wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and host.closed())
+        assert host.reconcile(RUN_ID).fate is RunFate.STARTING
+        (host.path(RUN_ID) / "started").touch()
+        assert host.reconcile(RUN_ID).fate is RunFate.ALIVE
+    assert not commands.is_asked("scancel")
+
+
+@pytest.mark.usefixtures("without_patience")
+@pytest.mark.parametrize(
+    ("listed", "is_out"),
+    [
+        ("n1|night|down|idle|0/4/0/4|(null)|none\n", True),
+        ("n1|night|up|idle|0/4/0/4|(null)|none\nn1|day|down|idle|0/4/0/4|(null)|none\n", False),
+        ("n1|night|up|idle~|0/4/0/4|(null)|none\n", False),
+        ("n1|night|up|idle*|0/4/0/4|(null)|none\n", True),
+        ("n1|night|up|drained|0/4/0/4|(null)|none\nn2|night|up|completing|0/4/0/4|(null)|none\n", False),
+        ("", False),
+    ],
+)
+def test_a_host_is_out_of_service_if_none_of_its_nodes_takes_runs(
+    host: ClusterRunHost, commands: Commands, listed: str, is_out: bool
+) -> None:
+    commands.say("squeue", "cl-other-0|PENDING|Resources|\n")
+    commands.say("sinfo", listed)
+    host.hosts()
+    wait_until(lambda: (host.hosts(ask=False), host.closed(), len(commands.all_asked("sinfo")) > 12)[-1])
+    assert bool(host.closed()) is is_out
+
+
+@pytest.mark.parametrize(
+    ("constraint", "names"),
+    [
+        (None, ["n1", "n2", "n3"]),
+        ("gpu", ["n1", "n2"]),
+        ("gpu&large", ["n2"]),
+        ("large|small", ["n2", "n3"]),
+        ("[rack1*2]", ["n1", "n2", "n3"]),
+    ],
+)
+def test_the_nodes_of_a_host_are_those_that_its_jobs_may_get(
+    commands: Commands, tmp_path: Path, constraint: str | None, names: list[str]
+) -> None:
+    idle = "idle|0/4/0/4"
+    lines = [f"n1|main*|up|{idle}|gpu|none", f"n2|main*|up|{idle}|gpu,large|none", f"n3|main*|up|{idle}|small|none"]
+    commands.say("sinfo", "\n".join([*lines, f"n4|other|up|{idle}|gpu,large,small|none"]))
+    spec = HostSpec(kind=HostType.SLURM, root=str(tmp_path), constraint=constraint)
+    cluster = engine.Slurm(spec)
+    assert [node.name for node in cluster.nodes.list().nodes] == names
+    cluster.close()
+
+
+def test_jobs_that_wait_although_their_runs_are_over_are_cancelled(
+    host: ClusterRunHost, commands: Commands, tmp_path: Path
+) -> None:
+    """Slurm may hold a job that it wants to start again until somebody releases it."""
+    marks = {"ended": "exit.json", "revoked": "revoked", "lost": "started", "live": "started", "waits": "submitted"}
+    for name, mark in {**marks, "running": "exit.json", "foreign": "exit.json", "held": "exit.json"}.items():
+        (tmp_path / "shared" / name).mkdir()
+        (tmp_path / "shared" / name / mark).touch()
+    (tmp_path / "shared" / "held" / "check").mkdir()
+    (tmp_path / "shared" / "held" / "check" / "exit.json").touch()
+    commands.say("scancel", "")
+    states = {**dict.fromkeys((*marks, "unknown", "held"), "PENDING"), "running": "RUNNING"}
+    lines = [f"cl-{name}-0|{state}|cl-{name}-0" for name, state in states.items()]
+    lines += [
+        "cl-foreign-0|PENDING|(null)",
+        "cl-held-1|REQUEUE_HOLD|cl-held-1",
+        "cl-ended|PENDING|cl-ended",
+        "x|PENDING|x",
+    ]
+    commands.say("squeue", "\n".join(lines))
+
+    async def watch() -> None:
+        host.watch([("live", 0)])
+        host.watch([])
+
+    with held_lock(host.path("held")):
+        asyncio.run(watch())
+        wait_until(lambda: len(commands.all_asked("scancel")) >= 4)
+        host.close()
+    cancelled = {f"--me --name=cl-{name}" for name in ("ended-0", "revoked-0", "lost-0", "held-1")}
+    assert set(commands.all_asked("scancel")) == cancelled
+    assert len(commands.all_asked("squeue")) == 1
 
 
 def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHost, commands: Commands) -> None:
@@ -137,7 +268,7 @@ def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHo
 
     said = wait_until(obstacle)
     assert said == "waits for lab, which has not accepted it: sbatch: error: invalid partition specified: night"
-    commands.say("sinfo", "n1|idle|0/4/0/4|none\n")
+    commands.say("sinfo", "n1|night|up|idle|0/4/0/4|(null)|none\n")
     assert "invalid partition" in (host.hosts()[1].problem or "")
     host.prepare(replace(ORDER, run_id="next", hosts=("lab", LOCAL)))
     assert host.host_of("next") == LOCAL
@@ -165,9 +296,9 @@ def test_a_host_that_refuses_a_single_run_takes_others(host: ClusterRunHost, com
 
 def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands: Commands) -> None:
     commands.say("squeue", "cl-a-0|PENDING|Resources|\ncl-b-0|PENDING|Resources|\ncl-c-1|RUNNING|None|n1\n")
-    nodes = "n1|mixed|1/3/0/4|none\nn2|down*|0/0/4/4|Not responding\nn3|drained|0/0/2/2|disk | is full\n"
-    nodes += 2 * "n4|idle|0/8/0/8|none\n"
-    commands.say("sinfo", nodes)
+    listed = "n1|night|up|mixed|1/3/0/4|(null)|none\nn2|night|up|down*|0/0/4/4|(null)|Not responding\n"
+    listed += "n3|night|up|drained|0/0/2/2|(null)|disk | is full\n" + 2 * "n4|night|up|idle|0/8/0/8|(null)|none\n"
+    commands.say("sinfo", listed)
     here, lab = host.hosts()
     assert (here.name, here.kind, here.problem) == (LOCAL, LOCAL, None)
     assert lab.waits == {"no node has room (Resources)": 2}
@@ -182,7 +313,7 @@ def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands:
 
 def test_nodes_are_asked_for_beside_whoever_wants_to_see_them(host: ClusterRunHost, commands: Commands) -> None:
     commands.say("squeue", "")
-    commands.say("sinfo", "n1|idle|0/4/0/4|none\n")
+    commands.say("sinfo", "n1|night|up|idle|0/4/0/4|(null)|none\n")
     assert host.hosts(ask=False)[1].nodes == {}
     wait_until(lambda: host.hosts(ask=False)[1].nodes == {"idle": 1})
     assert len(commands.all_asked("sinfo")) == 2, "one question, and one for the version"

@@ -1,0 +1,127 @@
+"""The nodes that a host's jobs may get, and whether any of them takes runs."""
+
+import logging
+import re
+import time
+from collections.abc import Collection, Sequence
+from concurrent.futures import Executor, Future
+from typing import Final
+
+from claudomator_py.domain.host import HostSpec, NodeView
+from claudomator_py.hosts.slurm.commands import EngineSilent, ask
+from claudomator_py.values import dataclass
+
+log = logging.getLogger(__name__)
+
+OUTAGE_S: Final = 60.0
+"""How long no node must have taken runs before the host counts as out of service. Restarts of Slurm's daemons take
+less."""
+
+_EVERY_S: Final = 60.0
+"""Minimum pause between two queries of the nodes if nobody waits for one."""
+_SOON_S: Final = 10.0
+_USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
+_FLAGS: Final = "~#!%@^-"
+"""Slurm appends one of these to the state of a node that takes jobs now or later, such as one that is powered down. The
+others, a star for a node that does not respond and a dollar sign during maintenance, mean that it takes none."""
+_PLAIN: Final = re.compile(r"[\w.-]+([&|][\w.-]+)*")
+_MAX_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NodeList:
+    """The nodes of a host, and Slurm's version."""
+
+    version: str
+    nodes: Sequence[NodeView]
+    cpus: int
+    cpus_used: int
+
+    @property
+    def unusable(self) -> list[NodeView]:
+        """The nodes that take no runs, even once they have room."""
+        return [node for node in self.nodes if not _takes_runs(node)]
+
+
+def list_nodes(host: HostSpec) -> NodeList:
+    """Return the nodes that a host's jobs may get, as Slurm lists them now. Raises EngineSilent."""
+    chosen = [] if host.partition is None else [f"--partition={host.partition}"]
+    lines = ask("sinfo", "--Node", "--noheader", "--format=%N|%P|%a|%T|%C|%f|%E", *chosen).splitlines()
+    rows = [line.split("|", 6) for line in lines]
+    # A job that names no partition gets the default one, which has a star.
+    default = [row for row in rows if row[1].endswith("*")] if host.partition is None else []
+    nodes: dict[str, NodeView] = {}
+    cpus = {}
+    for name, _, partition, state, counts, features, reason in default or rows:
+        # A node is listed once per partition.
+        is_listed = name in nodes and _takes_runs(nodes[name])
+        if not is_listed and _fits(host.constraint, features.split(",")):
+            state = state if partition == "up" else f"partition {partition}"
+            nodes[name] = NodeView(name=name, state=state, reason=None if reason in ("", "none") else reason)
+            cpus[name] = [int(number) for number in counts.split("/")]  # allocated, idle, other, total
+    version = ask("sinfo", "--version").strip()
+    used, *_, whole = (sum(of_kind) for of_kind in zip(*cpus.values(), strict=True)) if cpus else (0, 0)
+    return NodeList(version, [*nodes.values()], whole, used)
+
+
+class Nodes:
+    """The nodes of one host. Safe to use from many threads."""
+
+    def __init__(self, host: HostSpec, pool: Executor) -> None:
+        """pool: its threads query Slurm."""
+        self._host = host
+        self._pool = pool
+        self._listed: NodeList | None = None
+        self._looking: Future[None] | None = None
+        self._looked_at = -_EVERY_S
+        self._outage: tuple[float, float] | None = None
+        """Times of the first and the latest answer without a usable node, unless a later answer had one."""
+
+    def list(self) -> NodeList:
+        """Return the nodes as Slurm lists them now, see ``list_nodes``. Raises EngineSilent."""
+        asked_at = time.monotonic()
+        listed = list_nodes(self._host)
+        # An empty list may only mean that this user may not see the nodes.
+        is_outage = len(listed.unusable) == len(listed.nodes) > 0
+        self._outage = (asked_at if self._outage is None else self._outage[0], asked_at) if is_outage else None
+        self._listed = listed
+        return listed
+
+    def listed(self, every_s: float = _EVERY_S) -> NodeList | None:
+        """Return the latest answer of ``list`` at once, None if there is none yet. A thread refreshes it, at most once
+        in that time."""
+        now = time.monotonic()
+        if now >= self._looked_at + every_s and (self._looking is None or self._looking.done()):
+            self._looked_at = now
+            self._looking = self._pool.submit(self._look)
+        return self._listed
+
+    def outage(self, *, is_awaited: bool) -> str | None:
+        """Return why no node has taken runs for ``OUTAGE_S``, as a clause that follows the host's name; None if one
+        has, or if that is unknown. Returns at once. is_awaited: whether a run waits for a node."""
+        if is_awaited or self._outage is not None:
+            self.listed(_SOON_S)
+        outage, listed = self._outage, self._listed
+        if outage is None or listed is None or outage[1] - outage[0] < OUTAGE_S:
+            return None
+        words = [f"{node.name} {node.state}" + (f" ({node.reason})" if node.reason else "") for node in listed.nodes]
+        more = f" and {len(words) - _MAX_SHOWN} more" if len(words) > _MAX_SHOWN else ""
+        return f"has no node that takes runs: {', '.join(words[:_MAX_SHOWN])}{more}"
+
+    def _look(self) -> None:
+        try:
+            self.list()
+        except (EngineSilent, ValueError) as problem:
+            log.debug("Slurm does not list its nodes: %s", problem)
+
+
+def _takes_runs(node: NodeView) -> bool:
+    return node.state.rstrip(_FLAGS) in _USABLE
+
+
+def _fits(constraint: str | None, features: Collection[str]) -> bool:
+    """Return whether a node with these features may get jobs with that constraint; assume so if the constraint has more
+    than ``&`` and ``|``, such as numbers of nodes."""
+    if constraint is None or not _PLAIN.fullmatch(constraint):
+        return True
+    return any(all(each in features for each in choice.split("&")) for choice in constraint.split("|"))
