@@ -39,7 +39,9 @@ def test_a_task_runs_on_a_node_and_ends_with_its_own_exit_code(site: Site) -> No
     assert set(starts(site).values()) == {1}
     told = site.command("doctor", "-o", "json", "--probe", **reaching()).stdout
     found = {one["name"]: one for one in json.loads(told)}
-    assert "locks, exclusive creation and renaming work" in found["host cluster: a node"]["detail"]
+    works = "locks, exclusive creation, renaming and flushing work"
+    assert found["host cluster: a node"]["detail"].endswith(f"and this machine: {works}")
+    assert all(node in found["host cluster: two nodes"]["detail"] for node in (*NODES, works))
     assert not [*(site.root / "shared").glob(".probe-*")]
     assert found["host cluster: cluster"]["verdict"] == "ok"
     assert "linuxproc" in found["host cluster: ends of jobs"]["detail"]

@@ -13,15 +13,31 @@ sh "$0.script" > "$log" 2>&1 &
 echo "7;cluster"
 """
 """Starts what is handed in, as Slurm does, and says its id."""
+PLACES = """#!/bin/sh
+case $* in *--exclude=n1*) SLURMD_NODENAME=n2;; *) SLURMD_NODENAME=n1;; esac
+export SLURMD_NODENAME
+cat > "$0.$$"
+for option; do case $option in --output=*) log=${option#--output=};; esac; done
+sh "$0.$$" > "$log" 2>&1 &
+echo "7;cluster"
+"""
+"""Starts it on one of two nodes, and on the other one for whoever excludes that."""
 APART = f"""#!{sys.executable}
 import json, os, sys, time
 folder = next(one for one in sys.argv if one.startswith("--output=")).partition("=")[2].rpartition("/")[0]
 json.dump({{"uid": 1, "node": "n9", "python": "3.9.1", "time": time.time() - 100}}, open(folder + "/held", "w"))
 found = {{"exclusive": False, "renamed": False, "locked": False, "absent": []}}
-json.dump(found, open(folder + "/found", "w"))
+json.dump(found, open(folder + "/seen", "w"))
 print(8)
 """
 """Is a node whose files are its own for a while, whose clock is late, and whose user is another one."""
+
+
+SINFO = """#!/bin/sh
+case $* in *--version*) echo "slurm 22.05.8"; exit;; esac
+for node in {nodes}; do echo "$node|night|up|idle|0/4/0/4|(null)|none"; done
+"""
+"""Lists idle nodes."""
 
 
 def fake_commands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -30,6 +46,7 @@ def fake_commands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     program(folder / "scancel", "#!/bin/sh\nexit 0\n")
     program(folder / "squeue", "#!/bin/sh\necho 'RUNNING (None)'\n")
+    program(folder / "sinfo", SINFO.format(nodes="n1"))
     return folder
 
 

@@ -6,12 +6,14 @@ import re
 import shutil
 import socket
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from claudomator_py.cli.doctor import Finding, Severity, ok, problem, warn
 from claudomator_py.domain.host import SLURM_COMMANDS, HostSpec
 from claudomator_py.hosts.slurm.commands import EngineSilent, ask
+from claudomator_py.hosts.slurm.nodes import list_nodes
 
 _PATIENCE_S = 5.0
 _SLURM_CONF = "/etc/slurm/slurm.conf"
@@ -86,19 +88,19 @@ def _munge(name: str) -> Finding | None:
 
 
 def _cluster(name: str, host: HostSpec) -> Finding:
-    chosen = [] if host.partition is None else [f"--partition={host.partition}"]
     try:
-        nodes = ask("sinfo", "--noheader", "--format=%D %T", *chosen)
+        listed = list_nodes(host)
     except EngineSilent as fault:
         if "authentication" in str(fault).lower():
             remedy = "Give both machines the same /etc/munge/munge.key and time, and restart munged there."
             return problem(name, f"the controller does not accept what munged signs: {fault}", remedy)
         return problem(name, f"the controller does not answer: {fault}", "See `sinfo`, and the log of slurmctld.")
-    if not nodes.strip():
+    if not listed.nodes:
         place = "the cluster" if host.partition is None else f"partition {host.partition}"
         return problem(name, f"{place} has no nodes", "Name one of the partitions that `sinfo` shows.")
-    states = ", ".join(line.strip() for line in nodes.splitlines())
-    if not re.search(r"\b(idle|mixed|allocated|completing|planned)\b", nodes):
+    counts = Counter(node.state for node in listed.nodes)
+    states = ", ".join(f"{number} {state}" for state, number in counts.items())
+    if len(listed.unusable) == len(listed.nodes):
         return warn(name, f"no node takes runs: {states}", "See `sinfo -R` for the reasons.")
     return ok(name, f"nodes: {states}")
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import time
 from pathlib import Path
 
@@ -13,8 +14,13 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.host import HostSpec, HostType
 from claudomator_py.hosts.slurm import trial
 from claudomator_py.hosts.slurm.trial import Untried, tried
-from tests.fakes.slurm_commands import APART, STARTS, fake_commands, program
+from tests.fakes.slurm_commands import APART, PLACES, SINFO, STARTS, fake_commands, program
 from tests.patience import PATIENCE_S
+
+WITHOUT_LOCKS = (
+    "import fcntl, runpy, sys; fcntl.flock = lambda *_: None; sys.argv = sys.argv[1:];"
+    ' runpy.run_path(sys.argv[0], run_name="__main__")'
+)
 
 
 @pytest.fixture
@@ -41,7 +47,47 @@ def test_a_node_with_the_same_files_is_as_it_should_be(programs: Path, tmp_path:
     program(programs / "sbatch", STARTS)
     (one,) = found(tmp_path)
     assert (one.name, one.verdict) == ("host lab: a node", "ok")
-    assert "locks, exclusive creation and renaming work" in one.detail
+    assert one.detail.endswith("and this machine: locks, exclusive creation, renaming and flushing work")
+
+
+def test_two_nodes_try_the_folder_between_them(programs: Path, tmp_path: Path) -> None:
+    program(programs / "sinfo", SINFO.format(nodes="n1 n2"))
+    program(programs / "sbatch", PLACES)
+    agent = AgentSpec(name="new", kind="command", command=("sh",), hosts=("lab",))
+    findings = found(tmp_path, agent)
+    python = f"(Python {sys.version.split()[0]})"
+    works = "locks, exclusive creation, renaming and flushing work"
+    has = "has the programs and logins of its agents"
+    assert [(one.name, one.detail) for one in findings] == [
+        ("host lab: a node", f"n1 {python} and this machine: {works}"),
+        ("host lab: two nodes", f"n2 {python} and n1 {python}: {works}"),
+        ("host lab: agents", f"n1 {python} {has}"),
+        ("host lab: agents", f"n2 {python} {has}"),
+    ]
+    assert {one.verdict for one in findings} == {"ok"}
+
+
+def test_two_nodes_that_share_less_than_each_does_with_this_machine_are_named(programs: Path, tmp_path: Path) -> None:
+    """As where a mount option keeps locks on the node that takes them."""
+    program(programs / "sinfo", SINFO.format(nodes="n1 n2"))
+    python = tmp_path / "python"
+    program(python, f"#!/bin/sh\nshift 2\nexec {sys.executable} -c '{WITHOUT_LOCKS}' \"$@\"\n")
+    program(programs / "sbatch", PLACES.replace("cat >", f'sed "/ ask$/s#exec [^ ]*#exec {python}#" >'))
+    _, two = found(tmp_path)
+    assert (two.name, two.verdict) == ("host lab: two nodes", "problem")
+    assert "can hold the same lock at once" in two.detail
+
+
+@pytest.mark.parametrize(
+    ("nodes", "state", "details"),
+    [("n1", "drained", []), ("n1 n2", "drained", ["not tried, because fewer than two nodes take runs"])],
+)
+def test_where_no_two_nodes_take_runs_none_are_tried(
+    programs: Path, tmp_path: Path, nodes: str, state: str, details: list[str]
+) -> None:
+    program(programs / "sbatch", STARTS)
+    program(programs / "sinfo", SINFO.format(nodes=nodes).replace("idle", state))
+    assert [one.detail for one in found(tmp_path)[1:]] == details
 
 
 def test_what_a_node_does_not_share_is_said(programs: Path, tmp_path: Path) -> None:
@@ -50,8 +96,8 @@ def test_what_a_node_does_not_share_is_said(programs: Path, tmp_path: Path) -> N
     assert details[0] == f"n9 (Python 3.9.1) runs jobs as user 1, not {os.getuid()}"
     assert "the same lock at once" in details[1]
     assert "can both create the same file exclusively" in details[2]
-    assert "does not see at once what was renamed here" in details[3]
-    assert "differs by about 100 s" in details[4]
+    assert "does not see at once what this machine has renamed" in details[3]
+    assert details[4] == "the clocks of n9 (Python 3.9.1) and this machine differ by about 100 s"
 
 
 def test_programs_and_logins_that_a_node_lacks_are_named(programs: Path, tmp_path: Path) -> None:
