@@ -152,13 +152,19 @@ async def _serve(
 def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:
     """The loop that drives the ticks, not yet running."""
     pulse = Pulse(lambda: daemon.surroundings.faults.doing, now_ms)
+    supervision, serving = Supervision(notifier, ground.database, now_ms, pulse), asyncio.get_running_loop()
+
+    async def ticked() -> None:
+        if notifier.wanted:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(supervision.ticked(), serving))
+
     return Daemon(
         daemon.engine.reconciler,
         daemon.surroundings.host.watch,
         now_ms,
         ground.in_place,
         pulse=pulse,
-        ticked=Supervision(notifier, ground.database, now_ms, pulse).ticked,
+        ticked=ticked,
         longest_s=notifier.watchdog_s or HEALTH_S,
     )
 
@@ -208,7 +214,8 @@ async def _run(
         notifier.ready()
         # In a thread, so that requests are served however many files there are.
         await asyncio.to_thread(folders.follow, settings)
-        await loop.run()
+        # On a loop of its own, because its ticks block it.
+        await asyncio.to_thread(asyncio.run, loop.run())
     except StateLost as lost:
         remedy = "put it back, or start the daemon again to begin with an empty one"
         raise StateLost(f"the state folder {state} was removed or exchanged while it was in use; {remedy}") from lost

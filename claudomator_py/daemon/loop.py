@@ -1,6 +1,8 @@
 """The main loop: a tick after each event, a periodic tick in case an event was missed, and an orderly stop."""
 
 import asyncio
+import contextlib
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -54,7 +56,8 @@ async def _ignore() -> None:
 
 
 class Daemon:
-    """Drives the reconciler from one asyncio loop. ``wake`` may be called from any thread.
+    """Drives the reconciler. Its ticks block the asyncio loop that ``run`` is awaited on, so that is a loop of its own,
+    on its own thread. All other methods may be called from any thread.
 
     in_place: whether the state folder is still the one that this daemon locked. ticked: awaited on the loop after each
     completed tick, and only then. pulse: records each completed tick. longest_s: maximum seconds between two ticks.
@@ -78,6 +81,7 @@ class Daemon:
         self._clock = clock
         self._woken: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread_id = 0
         self._ticked = ticked
         self._longest_s = min(SAFETY_S, longest_s)
         self._between: deque[Callable[[], Awaitable[None]]] = deque()
@@ -92,7 +96,8 @@ class Daemon:
         """Tick until ``stop``. Raises StateLost."""
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()
-        while not self._stopping and not await self._sweep():
+        self._thread_id = threading.get_ident()
+        while not self._stopping and not self._sweep():
             await self._rest(self._retry_pause())
         while not self._stopping or self._live_to_await:
             self._woken.clear()
@@ -109,11 +114,16 @@ class Daemon:
     def wake(self) -> None:
         """Tick soon: something happened."""
         loop, woken = self._loop, self._woken
-        if loop is not None and woken is not None and not loop.is_closed():
+        if loop is None or woken is None or woken.is_set():
+            return
+        if threading.get_ident() == self._thread_id:
+            woken.set()
+            return
+        with contextlib.suppress(RuntimeError):  # the loop has been closed
             loop.call_soon_threadsafe(woken.set)
 
     def between_ticks(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Have the loop run this work soon, while no tick is in progress. Call on the loop's thread."""
+        """Have the loop run this work soon, while no tick is in progress."""
         self._between.append(work)
         self.wake()
 
@@ -136,10 +146,10 @@ class Daemon:
             return [CheckView(name="scheduler", ok=False, detail=self._trouble, remedy=remedy)]
         return [self._pulse.check()]
 
-    async def _sweep(self) -> bool:
+    def _sweep(self) -> bool:
         """Run the initial sweep; nothing is started before it has succeeded once."""
         try:
-            await asyncio.to_thread(self._reconciler.sweep)
+            self._reconciler.sweep()
         except Exception as error:
             self._failed(error)
             return False
@@ -151,7 +161,7 @@ class Daemon:
         begin_s = time.monotonic()
         try:
             starting = not self._stopping
-            report = await asyncio.to_thread(self._reconciler.tick, starting=starting)
+            report = self._reconciler.tick(starting=starting)
         except Exception as error:
             self._failed(error)
             self.ticks = replace(self.ticks, failed=self.ticks.failed + 1)

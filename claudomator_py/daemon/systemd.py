@@ -112,7 +112,7 @@ class Supervision:
         self._clock = clock
 
     async def ticked(self) -> None:
-        """Tell that a tick completed. Call on the daemon's loop, so that no other thread vouches for a loop that
+        """Tell that a tick completed. Call on the loop that serves requests, so that ticks do not vouch for it if it
         hangs."""
         if self._pulse.steady:
             self._notifier.alive()

@@ -198,7 +198,7 @@ def test_a_tick_that_blocks_keeps_nobody_from_asking_how_the_daemon_is() -> None
     daemon, pulse = daemon_of(Ticking(blocked, lambda: IDLE))
 
     async def scenario() -> None:
-        running = asyncio.create_task(daemon.run())
+        running = asyncio.create_task(asyncio.to_thread(asyncio.run, daemon.run()))
         await asyncio.to_thread(begun.wait, 30)
         clock = Clock()
         clock.s += LATE_S + 1
