@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from claudomator_py.domain.principal import OWN
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.scheduler.demand import Demand
+from claudomator_py.scheduler.lanes import Demand
 from claudomator_py.scheduler.load import NOTHING_SHUT, Shut, Taken
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
 from claudomator_py.store.hold_rows import NEXT_END

@@ -9,11 +9,13 @@ MODULES = {
     "scheduler/plan.py": [_SCHEDULER],
     "scheduler/admission.py": [_SCHEDULER],
     "scheduler/load.py": [_SCHEDULER],
-    "scheduler/demand.py": [f"{_SCHEDULER}/test_demand.py", f"{_SCHEDULER}/test_slots.py"],
     "scheduler/snapshot.py": [_SCHEDULER],
     "scheduler/tiers.py": [_SCHEDULER],
     "scheduler/classification.py": [f"{_SCHEDULER}/test_tier.py", f"{_SCHEDULER}/test_tiers.py"],
-    "scheduler/lanes.py": [f"{_SCHEDULER}/test_lanes.py", "tests/unit/domain/test_demands.py"],
+    "scheduler/lanes.py": [
+        *(f"{_SCHEDULER}/test_{name}.py" for name in ("lanes", "demand", "slots")),
+        "tests/unit/domain/test_demands.py",
+    ],
     "scheduler/after_run.py": [f"{_SCHEDULER}/test_ending.py"],
     "domain/limits.py": ["tests/unit/domain/test_limits.py"],
     "domain/outcome.py": ["tests/unit/domain/test_outcome.py"],
@@ -240,11 +242,11 @@ EQUIVALENT = {
         "a row has the columns that were asked for"
     ),
     "scheduler/plan.py: the condition is True: if self._usable_by is None:": "it is the same until the next start",
-    "scheduler/demand.py: any -> all: "
+    "scheduler/lanes.py: any -> all: "
     "by_name = not any(agent.auto_select for agent in meant) if meant else wanted.agent_type in BY_NAME_KINDS": (
         "of the agents that are meant all are open to balancing, or none is"
     ),
-    "scheduler/demand.py: the condition is True: if wanted.agent_type is not None:": (
+    "scheduler/lanes.py: the condition is True: if wanted.agent_type is not None:": (
         "no agent is of no name and no kind"
     ),
     "store/queue.py: recursive=True -> False: "

@@ -103,7 +103,7 @@ class Task(Row):
     """Eligibility, tiers, failed model, constraints and tenant as one text. The same limits and slots block all tasks
     of a lane, whatever their directories."""
     demand: str | None = Field(default=None, sa_column=Column(String, Computed(DEMAND)))
-    """The constraints, empty without any, see ``scheduler.demand``; the same for all tasks of a lane."""
+    """The constraints, empty without any, see ``scheduler.lanes``; the same for all tasks of a lane."""
     dir_key: str
     """The directory that one run at a time may use; empty for a scratch folder."""
     tier: str | None = None

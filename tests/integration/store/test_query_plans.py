@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.scheduler.demand import Demand
+from claudomator_py.scheduler.lanes import Demand
 from claudomator_py.scheduler.load import Shut, Taken
 from claudomator_py.store import alike_rows, events, metric_rows, pruning, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database

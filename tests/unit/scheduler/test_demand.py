@@ -3,8 +3,7 @@
 import pytest
 
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.scheduler.demand import Demand, may_be_met
-from claudomator_py.scheduler.lanes import hint_of
+from claudomator_py.scheduler.lanes import Demand, hint_of, may_be_met
 from tests.unit.scheduler.situations import agent
 
 AGENTS = (

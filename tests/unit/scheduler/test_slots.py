@@ -12,8 +12,7 @@ from claudomator_py.domain.blocked import BlockCode, Why, blocked
 from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.principal import OWN, tenant_of
 from claudomator_py.domain.routing import Constraints, RuleCap
-from claudomator_py.scheduler.demand import Demand
-from claudomator_py.scheduler.lanes import hint_of
+from claudomator_py.scheduler.lanes import Demand, hint_of
 from claudomator_py.scheduler.load import Shut
 from claudomator_py.scheduler.plan import Planner, StartRun
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Snapshot

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Constraints, RuleCap
-from claudomator_py.scheduler.demand import Demand
+from claudomator_py.scheduler.lanes import Demand
 from claudomator_py.scheduler.load import Shut, Taken
 from claudomator_py.store import queue, reads
 from claudomator_py.store.database import Database
