@@ -6,13 +6,13 @@ from typing import Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeOrder, RunChanges
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import Backlog, LiveOutput, OutputPiece, RunReport, Stage
 from claudomator_py.domain.run import (
+    Conversations,
     ExitRecord,
     Launch,
     LaunchRequest,

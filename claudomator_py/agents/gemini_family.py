@@ -7,9 +7,8 @@ from pathlib import Path
 from claudomator_py.agents.event_kind import EventKind, check_folders
 from claudomator_py.agents.programs import probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.kind import KindInfo
-from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.run import Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.values import dataclass
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
-from claudomator_py.domain.conversation import Usage
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.report import LiveOutput, Stage
-from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec, WindDown
+from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec, Usage, WindDown
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import SpanName, check_span, own_span
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS

@@ -18,7 +18,7 @@ from claudomator_py.routing.lessons import Lesson, Lessons, SpecialistStats, Sta
 from claudomator_py.routing.oddities import NEARLY
 from claudomator_py.routing.profile import Likeness, Profile, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import NO_VOTES
-from claudomator_py.store import embedding_rows, learning_rows, specialist_rows
+from claudomator_py.store import learning_rows, specialist_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
 from claudomator_py.store.tables import Label
@@ -172,7 +172,9 @@ class TextVectors:
         rows = self._fitting({digest: self._cached[digest] for digest in texts if digest in self._cached})
         missing = [digest for digest in texts if digest not in rows]
         if missing and not self._encoder.immediate:
-            stored = self._database.read(lambda connection: embedding_rows.kept(connection, self._encoder.id, missing))
+            stored = self._database.read(
+                lambda connection: specialist_rows.kept_vectors(connection, self._encoder.id, missing)
+            )
             rows |= self._fitting(stored)
             missing = [digest for digest in missing if digest not in rows]
         if missing:
@@ -204,7 +206,9 @@ class TextVectors:
 
         if self._keeps:
             now_ms = self._clock()
-            self._database.write(lambda connection: embedding_rows.keep(connection, self._encoder.id, made, now_ms))
+            self._database.write(
+                lambda connection: specialist_rows.keep_vectors(connection, self._encoder.id, made, now_ms)
+            )
         return {
             digest: SparseRow.of(row) if self._encoder.weighs_rarity else row.copy() for digest, row in made.items()
         }
@@ -214,10 +218,10 @@ class TextVectors:
         if not self._keeps:
             return
         before_ms = self._clock() - KEPT_MS
-        old = self._database.read(lambda connection: embedding_rows.made_before(connection, before_ms))
+        old = self._database.read(lambda connection: specialist_rows.texts_encoded_before(connection, before_ms))
         unused = [digest for digest in old if digest not in texts]
         if unused:
-            self._database.write(lambda connection: embedding_rows.drop(connection, unused))
+            self._database.write(lambda connection: specialist_rows.drop_vectors(connection, unused))
 
 
 T = TypeVar("T")

@@ -17,12 +17,11 @@ from claudomator_py.dispatch.observe import Observation
 from claudomator_py.dispatch.run_context import ContextReader, HandoffRefused, HandoffSubject, RunContext, handoff_of
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import without_secrets
-from claudomator_py.domain.run import LaunchRequest, RunConflict
+from claudomator_py.domain.run import Conversations, LaunchRequest, RunConflict
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry

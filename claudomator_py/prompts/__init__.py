@@ -8,14 +8,13 @@ from functools import partial
 from claudomator_py.acts import digest_in
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, Attachment
-from claudomator_py.domain.conversation import Exchange
 from claudomator_py.domain.inputs import MARKER, grant_text
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import REASON_POLICIES, HandoffRequest, Outcome, OutcomeStatus
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import tail_of
-from claudomator_py.domain.run import Part
+from claudomator_py.domain.run import Exchange, Part
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.text import escaped
 from claudomator_py.domain.transcript import fenced, json_line, transcript

@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.conversation import Conversations, ResumedConversation, Usage
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.routing import OPEN, Constraints
+from claudomator_py.domain.run import Conversations, ResumedConversation, Usage
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.worktree import Isolation

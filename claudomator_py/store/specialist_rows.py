@@ -1,20 +1,24 @@
-"""Rows of specialists: cards and who may see them, their full-text index, and grants."""
+"""Rows of specialists: cards and who may see them, their full-text index, grants, and cached vectors of texts, so that
+each encoder encodes a text once."""
 
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, delete, insert, select, true, update
 
 from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import readable
-from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
+from claudomator_py.store.tables import EMBEDDING, SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.visibility import assignable_cards, cards_hidden, cards_seen
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
 
 _FEW = 500
 """Maximum number of ids in a query; for more, reading the whole table is cheaper."""
@@ -250,3 +254,58 @@ def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registr
         created_ms=row.created_ms,
         updated_ms=row.updated_ms,
     )
+
+
+_VECTOR_BATCH = 500
+
+
+def kept_vectors(connection: Connection, encoder: str, text_hashes: Collection[str]) -> "Mapping[str, Vector]":
+    """Return the encoder's cached vectors of these texts, by hash."""
+    from claudomator_py.domain.vectors import from_bytes  # imported late, as it loads numpy
+
+    wanted = sorted(set(text_hashes))
+    vectors: dict[str, Vector] = {}
+    for start in range(0, len(wanted), _VECTOR_BATCH):
+        query = select(EMBEDDING.c.text_hash, EMBEDDING.c.vector).where(
+            EMBEDDING.c.encoder == encoder, EMBEDDING.c.text_hash.in_(wanted[start : start + _VECTOR_BATCH])
+        )
+        vectors |= {row.text_hash: from_bytes(row.vector) for row in connection.execute(query)}
+    return vectors
+
+
+def keep_vectors(connection: Connection, encoder: str, vectors: "Mapping[str, Vector]", now_ms: int) -> None:
+    """Cache vectors by the hash of their text, replacing existing ones."""
+    if not vectors:
+        return
+    from claudomator_py.domain.vectors import to_bytes  # see ``kept_vectors``
+
+    _drop_vectors(connection, vectors, EMBEDDING.c.encoder == encoder)
+    rows = [
+        {
+            "encoder": encoder,
+            "text_hash": text_hash,
+            "vector": to_bytes(vector),
+            "dimensions": len(vector),
+            "created_ms": now_ms,
+        }
+        for text_hash, vector in vectors.items()
+    ]
+    connection.execute(insert(EMBEDDING), rows)
+
+
+def texts_encoded_before(connection: Connection, before_ms: int) -> Sequence[str]:
+    """Return the hashes of texts with a vector made before ``before_ms`` (epoch milliseconds) by any encoder."""
+    query = select(EMBEDDING.c.text_hash).where(EMBEDDING.c.created_ms < before_ms).distinct()
+    return connection.execute(query.order_by(EMBEDDING.c.text_hash)).scalars().all()
+
+
+def drop_vectors(connection: Connection, text_hashes: Collection[str]) -> None:
+    """Remove the vectors of these texts, of every encoder."""
+    _drop_vectors(connection, text_hashes, true())
+
+
+def _drop_vectors(connection: Connection, text_hashes: Collection[str], which: ColumnElement[bool]) -> None:
+    unwanted = sorted(set(text_hashes))
+    for start in range(0, len(unwanted), _VECTOR_BATCH):
+        some = EMBEDDING.c.text_hash.in_(unwanted[start : start + _VECTOR_BATCH])
+        connection.execute(delete(EMBEDDING).where(which, some))

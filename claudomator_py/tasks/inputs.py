@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.acts import digest_in
-from claudomator_py.domain.conversation import Exchange, ResumedConversation
 from claudomator_py.domain.errors import (
     LIST_OF_SPECIALISTS,
     Conflict,
@@ -22,6 +21,7 @@ from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
+from claudomator_py.domain.run import Exchange, ResumedConversation
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.prompts.conversations import columns_of, conversation_of, record_fresh_start, resumption_of

@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.budget import Budget
-from claudomator_py.domain.conversation import ResumedConversation
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, refuse
 from claudomator_py.domain.lifecycle import (
     ENDED,
@@ -23,6 +22,7 @@ from claudomator_py.domain.lifecycle import (
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.domain.run import ResumedConversation
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs

@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.domain.budget import SpentBudget
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.handoff import Given
 from claudomator_py.domain.lifecycle import Phase, PhaseReached, Started
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.run import CheckResult
+from claudomator_py.domain.run import CheckResult, Conversations
 from claudomator_py.ports import AgentKind
 from claudomator_py.prompts.conversations import (
     columns_of,

@@ -4,8 +4,8 @@ from claudomator_py.agents.acp.profiles import AcpProfile, profiles
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.kind import KindInfo, UsageReporting
+from claudomator_py.domain.run import Conversations
 from claudomator_py.schema.agent_settings import FOUND_KINDS
 from docs.reference.markdown import code, page, table
 

@@ -7,10 +7,9 @@ import pytest
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.remote import Remote
-from claudomator_py.domain.run import ExitRecord, LaunchRequest
+from claudomator_py.domain.run import Conversations, ExitRecord, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.ports import AgentKind
 

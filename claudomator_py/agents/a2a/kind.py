@@ -12,9 +12,8 @@ from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of
 from claudomator_py.agents.programs import own_program
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
-from claudomator_py.domain.run import Launch, LaunchRequest, Part
+from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Part
 from claudomator_py.values import dataclass
 
 OUTCOMES: Mapping[str, Reason | None] = MappingProxyType(

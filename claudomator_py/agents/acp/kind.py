@@ -10,8 +10,7 @@ from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import fence_order, is_fenced
 from claudomator_py.agents.programs import find_program, own_program
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import MCP_VARIABLES, Launch, LaunchRequest
+from claudomator_py.domain.run import MCP_VARIABLES, Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 SILENCE_SHARE = 0.9

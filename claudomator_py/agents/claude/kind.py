@@ -11,8 +11,7 @@ from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
 from claudomator_py.agents.programs import MCP_NAME, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
-from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.run import Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 REMEDY = "install it (npm install -g @anthropic-ai/claude-code), or set the agent's command in the configuration"

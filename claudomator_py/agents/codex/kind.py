@@ -10,9 +10,8 @@ from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
 from claudomator_py.agents.programs import MCP_NAME, MCP_SECONDS, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Tokens
-from claudomator_py.domain.run import MCP_VARIABLES, Launch, LaunchRequest
+from claudomator_py.domain.run import MCP_VARIABLES, Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 REMEDY = "install it (npm install -g @openai/codex), or set the agent's command in the configuration"

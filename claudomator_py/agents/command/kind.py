@@ -6,8 +6,7 @@ from claudomator_py.agents.event_kind import restrictions, unfenced, zone_of
 from claudomator_py.agents.programs import find_program
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import Launch, LaunchRequest, Stream
+from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.values import regex
 

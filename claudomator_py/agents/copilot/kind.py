@@ -7,8 +7,7 @@ from claudomator_py.agents.copilot.events import CopilotEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.programs import MCP_NAME, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import MCP_VARIABLES, Launch, LaunchRequest
+from claudomator_py.domain.run import MCP_VARIABLES, Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 REMEDY = "install it (npm install -g @github/copilot), or set the agent's command in the configuration"

@@ -1,14 +1,13 @@
-"""Read what Gemini CLI writes with ``-o stream-json``, of any version."""
+"""Read what Gemini CLI writes with ``-o stream-json``, of any version, and classify its errors."""
 
 from dataclasses import field, replace
 from functools import partial
 from typing import ClassVar
 
 from claudomator_py.acts.shell import is_simple
-from claudomator_py.agents.api_errors import limited, words
+from claudomator_py.agents.api_errors import MAX_READ, SAYS_NO_LOGIN, classify, error_rules, error_table, limited, words
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call, questions
-from claudomator_py.agents.gemini.errors import COMPLAINT, TOOL_FAILED, by_exit_code, complaint_of, judge
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, readable, shortened
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
@@ -329,3 +328,46 @@ def _tokens(stats: Event) -> Tokens:
         input=sum(count_of(model, "prompt") or 0 for model in models),
         output=sum((count_of(model, "candidates") or 0) + (count_of(model, "thoughts") or 0) for model in models),
     )
+
+
+TOOL_FAILED = "Error executing tool "
+"""Begins a passage of stderr that repeats a tool's output, over any number of lines and without an end mark."""
+_CHATTER = ("Warning: ", "YOLO mode is", "Approval mode", "Ripgrep is not", "[STARTUP]", "Loaded cached credentials")
+_FAILED_REQUEST = "Error when talking to"
+COMPLAINT = 2_000
+"""Characters of stderr that are searched."""
+_BY_TYPE = error_table("gemini", "types")
+_BY_EXIT_CODE = error_table("gemini", "exit_codes")
+# An exit code has eight bits, so 429 becomes 173. Statuses below 400 would collide with signals.
+_STATUS_BY_EXIT_CODE = {status % 256: status for status in range(400, 512)}
+_LOGIN = words(rf"{SAYS_NO_LOGIN}|gemini_api_key")
+_RULES = error_rules("gemini")
+
+
+def judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> RunVerdict:
+    """Return the verdict. kind: the error's type. printed_ms: epoch milliseconds."""
+    its_own = not message.startswith(TOOL_FAILED)
+    known = _BY_TYPE.get(kind or "") or _BY_EXIT_CODE.get(exit_code or 0)
+    if known is Reason.BAD_INVOCATION and its_own and _LOGIN.search(message[:MAX_READ]):
+        known = Reason.AUTH  # the CLI reports a missing login as an error of configuration
+    if known is not None:
+        return failed(known, message)
+    if not its_own:
+        return by_exit_code(message, exit_code, printed_ms)
+    return classify(message, _RULES, printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
+
+
+def by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> RunVerdict:
+    """Return the verdict of the exit code alone, when the message may be a tool's."""
+    known = _BY_EXIT_CODE.get(exit_code or 0)
+    if known is not None:
+        return failed(known, message)
+    verdict = classify("", (), printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
+    return replace(verdict, detail=message)
+
+
+def complaint_of(stderr: str) -> str:
+    """Return the part of stderr that says what went wrong: its end, also for a usage error."""
+    own = "\n".join(line for line in stderr.splitlines() if not line.startswith((TOOL_FAILED, *_CHATTER)))
+    _, cause, after = own.rpartition(_FAILED_REQUEST)
+    return cause + after if cause else own[-COMPLAINT:]

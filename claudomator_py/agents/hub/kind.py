@@ -9,9 +9,8 @@ from claudomator_py.agents.hub import INFO
 from claudomator_py.agents.jsonlines import Event, amount_of, text_of
 from claudomator_py.agents.programs import own_program
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
-from claudomator_py.domain.run import Launch, LaunchRequest, Part
+from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Part
 from claudomator_py.values import dataclass
 
 _OF_THE_HUB = {

@@ -11,8 +11,7 @@ from claudomator_py.agents.opencode import INFO
 from claudomator_py.agents.opencode.events import OpencodeEvents
 from claudomator_py.agents.programs import MCP_NAME, MCP_SECONDS, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.run import Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PLAIN_TOOL, PermissionMode, Permissions, TaskSpec
 
 REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"

@@ -115,7 +115,7 @@ class Task(Row):
     cancel_requested_ms: int | None = Field(default=None, sa_type=BigInteger)
     restart_requested: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
     resume: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
-    """The conversation that its next run continues, see ``domain.conversation.ConversationRef``; None: a fresh
+    """The conversation that its next run continues, see ``domain.run.ConversationRef``; None: a fresh
     one."""
     thread: str | None = None
     """The task that began the thread which this one continues, once that is known; None: its own."""
@@ -240,7 +240,7 @@ class Run(Row):
     progress: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
     """Its last report of progress, as ``domain.requests.Progress``."""
     prior: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
-    """The usage of the conversation before this run, as ``domain.conversation.Usage``."""
+    """The usage of the conversation before this run, as ``domain.run.Usage``."""
     scratch_of: str | None = None
     """The run whose scratch folder it works in, if it needs one; None: its own."""
     thread: str | None = None

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from claudomator_py.store import embedding_rows, full_text
+from claudomator_py.store import full_text, specialist_rows
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.integration.store.registry import ANN, NOW, Registry
@@ -71,17 +71,17 @@ def test_the_index_of_sqlite_is_whole_after_every_kind_of_change(tmp_path: Any, 
 
 def test_vectors_are_kept_by_text_and_encoder(database: Database) -> None:
     one, other = np.array([1.0, 2.5], dtype=np.float32), np.array([0.0, -1.0], dtype=np.float32)
-    database.write(lambda connection: embedding_rows.keep(connection, "e1", {"a": one, "b": other}, NOW))
-    database.write(lambda connection: embedding_rows.keep(connection, "e1", {"b": one}, NOW))
-    database.write(lambda connection: embedding_rows.keep(connection, "e2", {"a": other}, NOW))
+    database.write(lambda connection: specialist_rows.keep_vectors(connection, "e1", {"a": one, "b": other}, NOW))
+    database.write(lambda connection: specialist_rows.keep_vectors(connection, "e1", {"b": one}, NOW))
+    database.write(lambda connection: specialist_rows.keep_vectors(connection, "e2", {"a": other}, NOW))
 
     def kept(encoder: str) -> dict[str, list[float]]:
-        found = database.read(lambda connection: embedding_rows.kept(connection, encoder, ["a", "b", "c"]))
+        found = database.read(lambda connection: specialist_rows.kept_vectors(connection, encoder, ["a", "b", "c"]))
         return {text_hash: vector.tolist() for text_hash, vector in found.items()}
 
     assert kept("e1") == {"a": [1.0, 2.5], "b": [1.0, 2.5]}
     assert kept("e2") == {"a": [0.0, -1.0]}
-    assert database.read(lambda connection: embedding_rows.made_before(connection, NOW)) == []
-    assert database.read(lambda connection: embedding_rows.made_before(connection, NOW + 1)) == ["a", "b"]
-    database.write(lambda connection: embedding_rows.drop(connection, ["a", "c"]))
+    assert database.read(lambda connection: specialist_rows.texts_encoded_before(connection, NOW)) == []
+    assert database.read(lambda connection: specialist_rows.texts_encoded_before(connection, NOW + 1)) == ["a", "b"]
+    database.write(lambda connection: specialist_rows.drop_vectors(connection, ["a", "c"]))
     assert (kept("e1"), kept("e2")) == ({"b": [1.0, 2.5]}, {})

@@ -22,7 +22,7 @@ from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.routing.sparse import SparseRow
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.store import embedding_rows, specialist_rows
+from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World
@@ -92,7 +92,7 @@ def test_what_takes_time_is_there_after_a_restart(database: Database) -> None:
 def test_what_is_made_at_once_is_not_stored(database: Database) -> None:
     encoder = Lengths(immediate=True)
     told(TextVectors(database, encoder, Clock()), "a")
-    assert database.read(lambda connection: embedding_rows.kept(connection, encoder.id, ["a"])) == {}
+    assert database.read(lambda connection: specialist_rows.kept_vectors(connection, encoder.id, ["a"])) == {}
 
 
 def test_a_row_that_no_card_needs_goes_in_a_week(database: Database) -> None:
@@ -101,7 +101,7 @@ def test_a_row_that_no_card_needs_goes_in_a_week(database: Database) -> None:
     told(TextVectors(database, Lengths("former"), clock), "a", "bb")
 
     def rows(name: str) -> set[str]:
-        return set(database.read(lambda connection: embedding_rows.kept(connection, name, ["a", "bb", "ccc"])))
+        return set(database.read(lambda connection: specialist_rows.kept_vectors(connection, name, ["a", "bb", "ccc"])))
 
     told(vectors, "a", "bb")
     told(vectors, "a")

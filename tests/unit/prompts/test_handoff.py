@@ -11,11 +11,10 @@ import pytest
 from claudomator_py import prompts
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain import transcript
-from claudomator_py.domain.conversation import Exchange
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.run import RunLimits, RunSpec
+from claudomator_py.domain.run import Exchange, RunLimits, RunSpec
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.prompts import MAX_SAID, compose, follow_note, handoff_note, left_by, role_of, told
 from claudomator_py.store.tables import ChannelMessage, Run

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.conversation import ResumedConversation
+from claudomator_py.domain.run import ResumedConversation
 from claudomator_py.scheduler.lanes import demands, eligibility, held_by, hint, hint_of
 from claudomator_py.scheduler.snapshot import HeldBy
 from tests.fakes.steps import spec

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from claudomator_py.domain.conversation import Exchange, ResumedConversation
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.run import Exchange, ResumedConversation
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.handing_on import fall_back
