@@ -30,6 +30,7 @@ from claudomator_py.schema.validation import first_problem
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.tasks.feasibility import unavailable_program
 from claudomator_py.tasks.handing_on import decided
 from claudomator_py.tasks.run_ends import Finished, RunEnd, finish_run
 from claudomator_py.tasks.runs import note_use
@@ -215,10 +216,15 @@ class ReportApplier:
             return _cancelled(outcome)
         if record.exit_code == 0 and record.ended_by is None:
             return outcome
-        command = command_text(subject.spec.check[min(record.step, len(subject.spec.check) - 1)])
-        how = ending_of(f"check `{command}`", record.exit_code, record.ended_by, record.error)
+        words = subject.spec.check[min(record.step, len(subject.spec.check) - 1)]
+        how = ending_of(f"check `{command_text(words)}`", record.exit_code, record.ended_by, record.error)
+        reason, program = Reason.CHECK_FAILED, unavailable_program(words, subject.spec, record)
+        if program is not None:
+            reason = Reason.CHECK_UNAVAILABLE
+            how += "" if record.error is not None else f", as {program} is missing or cannot be executed"
+            how += f"; put that right, then run `claudomator restart {subject.task.name} --resume`"
         redactor = self._secrets.redactor(subject.spec.env, subject.run.id)
-        unchecked = _unchecked(outcome, redactor.redact(f"{how}\n{wrote}".rstrip()))
+        unchecked = _unchecked(outcome, redactor.redact(f"{how}\n{wrote}".rstrip()), reason)
         return needing_permission(unchecked) if wants_permission(outcome, subject.spec) else unchecked
 
     def _end(
@@ -345,7 +351,6 @@ def _directory_lost(subject: ReportedRun) -> Outcome:
     return _cancelled(outcome) if subject.stop_wanted else _unchecked(outcome, GONE)
 
 
-def _unchecked(outcome: Outcome, detail: str) -> Outcome:
-    return Outcome.model_validate(
-        outcome.model_dump() | {"status": OutcomeStatus.FAILED, "reason": Reason.CHECK_FAILED, "detail": detail}
-    )
+def _unchecked(outcome: Outcome, detail: str, reason: Reason = Reason.CHECK_FAILED) -> Outcome:
+    changes = {"status": OutcomeStatus.FAILED, "reason": reason, "detail": detail}
+    return Outcome.model_validate(outcome.model_dump() | changes)

@@ -9,7 +9,7 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
 from claudomator_py.domain.inputs import request_in_event
-from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, Provenance, Reason
+from claudomator_py.domain.outcome import OF_A_CHECK, REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.values import dataclass
@@ -221,7 +221,7 @@ def _text(event: EventContext, reason: Reason | None) -> str:
         if event.data.get("remark"):
             parts.append(f"{event.data['remark'].capitalize()}.")
         error = event.outcome.error
-        cut = subject_line if event.outcome.reason is Reason.CHECK_FAILED else clause
+        cut = subject_line if event.outcome.reason in OF_A_CHECK else clause
         changes = event.outcome.changes_text
         parts += [f"Changed: {changes}."] if changes is not None else []
         parts += [cut(error)] if error else [event.outcome.text or ""]

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     TIMEOUT = "timeout"
     STALLED = "stalled"
     CHECK_FAILED = "check_failed"
+    CHECK_UNAVAILABLE = "check_unavailable"
     PERMISSION_DENIED = "permission_denied"
     BAD_INVOCATION = "bad_invocation"
     INTERRUPTED = "interrupted"
@@ -159,6 +160,7 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.TIMEOUT: _ends("The run took longer than its timeout."),
     Reason.STALLED: _retries("The run neither wrote nor computed anything for its stall timeout."),
     Reason.CHECK_FAILED: _retries("The agent said it was done, but the task's check did not pass."),
+    Reason.CHECK_UNAVAILABLE: _asks("The agent said it was done, but the task's check could not be run."),
     Reason.PERMISSION_DENIED: _asks("The agent was not allowed to use the tools that it needed."),
     Reason.BAD_INVOCATION: _asks("The agent's program did not accept how it was started."),
     Reason.INTERRUPTED: _ends("The agent was ended by a signal that Claudomator did not send."),
@@ -195,6 +197,8 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
 }
 
 
+OF_A_CHECK = frozenset({Reason.CHECK_FAILED, Reason.CHECK_UNAVAILABLE})
+"""Their detail is a line on the command, followed by the check's output."""
 OUTAGES = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.outage)
 
 

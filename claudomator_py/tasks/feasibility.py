@@ -7,13 +7,14 @@ a refusal: another task, or the agent itself, may create them in time.
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Transport
 from claudomator_py.domain.errors import Problem, printable, shown, suggestion
 from claudomator_py.domain.host import LOCAL
+from claudomator_py.domain.run import ExitRecord
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from claudomator_py.environment.programs import programs_of
@@ -24,6 +25,9 @@ from claudomator_py.schema.known_secrets import secrets_in
 
 _REMOTE = frozenset(transport.value for transport in Transport if transport is not Transport.LOCAL)
 """Name prefixes of agents that are remote specialists, see ``routing.role.agent_name``."""
+
+_NOT_EXECUTED = frozenset({126, 127})
+"""What a shell exits with, and ``env`` and the like, if a program cannot be executed or is not found."""
 
 
 def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdirs) -> list[Problem]:
@@ -231,6 +235,26 @@ def _check_warnings(spec: TaskSpec) -> Iterator[Problem]:
         else:
             message, remedy = f"there is no {printable(program)}", "add it before the task ends, or correct the command"
         yield Problem(field=f"check[{place}]", message=f"{message}; the check would fail", remedy=remedy)
+
+
+def unavailable_program(command: Sequence[str], spec: TaskSpec, record: ExitRecord) -> str | None:
+    """Return the program for lack of which the check's command ended so.
+
+    None if the cause is another, or if the agent could have made the program: in the task's directory, or anywhere on
+    a PATH that the task sets itself.
+    """
+    if record.ended_by is not None or (record.error is None and record.exit_code not in _NOT_EXECUTED):
+        return None
+    folder = None if spec.working_dir is None else Path(spec.working_dir).expanduser()
+    for program in programs_of(command):
+        if "/" not in program:
+            if "PATH" in spec.env:
+                continue
+        elif not program.startswith("/") or (folder is not None and Path(program).is_relative_to(folder)):
+            continue
+        if (record.error is not None and program == command[0]) or _missing(program, spec) is not None:
+            return program
+    return None
 
 
 def _missing(program: str, spec: TaskSpec) -> str | None:

@@ -66,6 +66,7 @@ CASES: dict[Reason, Case] = {
     Reason.TIMEOUT: Case("hang", fields={"timeout": "500ms"}),
     Reason.STALLED: Case("hang", **TWICE, fields={"stall_timeout": "500ms"}),
     Reason.CHECK_FAILED: Case("success", **TWICE, fields={"check": ["false"]}),
+    Reason.CHECK_UNAVAILABLE: Case("success", fields={"check": ["no-such-program-here"]}),
     Reason.PERMISSION_DENIED: Case("permission_denied"),
     Reason.BAD_INVOCATION: Case("success unknown=key"),
     Reason.INTERRUPTED: Case("crash"),

@@ -258,13 +258,21 @@ class MemoryRunHost(ReportingHost):
         self.directories[run_id, step].output[stream] += data
 
     def end(
-        self, run_id: str, exit_code: int | None, *, ended_by: EndedBy | None = None, step: int = 0, command: int = 0
+        self,
+        run_id: str,
+        exit_code: int | None,
+        *,
+        ended_by: EndedBy | None = None,
+        error: str | None = None,
+        step: int = 0,
+        command: int = 0,
     ) -> None:
-        """The program ends, and the shim after it. command: which of the run's commands it is."""
+        """The program ends, and the shim after it. error: why it could not be started. command: which of the run's
+        commands it is."""
         directory = self.directories[run_id, step]
         assert directory.shim
         assert directory.started
-        directory.exit = ExitRecord(exit_code, ended_by, self.now_ms, self.now_ms, step=command)
+        directory.exit = ExitRecord(exit_code, ended_by, self.now_ms, self.now_ms, error, command)
         self._leave(run_id, step)
 
     def kill_shim(self, run_id: str, step: int = 0, *, agent_lives: bool = False) -> None:

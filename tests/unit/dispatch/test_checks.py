@@ -3,9 +3,11 @@
 from functools import partial
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection
 
 from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.run import ending_of
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.store.tables import RUN, TASK, Run
@@ -106,6 +108,59 @@ def test_a_failed_check_fails_the_attempt_with_its_output(world: World) -> None:
     assert outcome is not None
     assert (outcome.status, outcome.reason, outcome.text) == ("failed", "check_failed", "done")
     assert outcome.detail == "check `make test` exited with 2\n1 failed, 3 passed"
+
+
+@pytest.mark.parametrize(
+    ("command", "end", "because"),
+    [
+        (["no-such", "-q"], {"error": "no-such cannot be started: No such file or directory"}, "No such file"),
+        (["make"], {"error": "make cannot be started: No such file or directory"}, "No such file"),
+        (["sh", "-c", "cd sub && no-such -q"], {"exit_code": 127}, "as no-such is missing"),
+        (["env", "CI=1", "no-such"], {"exit_code": 127}, "as no-such is missing"),
+        (["/no/such"], {"error": "/no/such cannot be started: No such file or directory"}, "No such file"),
+        (["timeout", "5", "/etc/passwd"], {"exit_code": 126}, "as /etc/passwd is missing or cannot be executed"),
+    ],
+)
+def test_a_check_whose_program_no_agent_can_make_costs_no_further_attempt(
+    command: list[str], end: dict[str, Any], because: str, world: World
+) -> None:
+    assert because in str(ended_with(world, command, end, "FAILED check_unavailable"))
+    assert "then run `claudomator restart t --resume`" in str(world.task("t").reason_text)
+    world.service.restart("t", RestartRequest(resume=True))
+    world.tick()
+    assert world.live("t").resumes is not None
+
+
+@pytest.mark.parametrize(
+    ("command", "end", "env"),
+    [
+        (["./run"], {"error": "./run cannot be started: No such file or directory"}, {}),
+        (["/srv/shop/run"], {"error": "/srv/shop/run cannot be started: No such file or directory"}, {}),
+        (["sh", "-c", "./run"], {"exit_code": 127}, {}),
+        (["sh", "run"], {"exit_code": 127}, {}),
+        (["no-such"], {"error": "no-such cannot be started: No such file or directory"}, {"PATH": ".venv/bin:/bin"}),
+        (["no-such"], {"exit_code": 1}, {}),
+        (["no-such"], {"error": "no space left", "ended_by": "disk_full"}, {}),
+    ],
+)
+def test_a_check_that_the_agent_may_mend_is_tried_again(
+    command: list[str], end: dict[str, Any], env: dict[str, str], world: World
+) -> None:
+    ended_with(world, command, end, "WAITING backoff", working_dir="/srv/shop", env=env)
+
+
+def ended_with(world: World, command: list[str], end: dict[str, Any], state: str, **fields: Any) -> str | None:
+    """Let the check end so, and return its words."""
+    world.submit("t", check=[command], **fields)
+    world.tick()
+    world.end("t", text="done")
+    world.tick()
+    run_id = world.live("t").id
+    world.host.end(run_id, end.get("exit_code"), step=1, error=end.get("error"), ended_by=end.get("ended_by"))
+    world.tick()
+    assert world.state("t") == state
+    outcome = world.run_requests.get(run_id).outcome
+    return None if outcome is None else outcome.detail
 
 
 def test_a_lost_or_interrupted_check_is_begun_again_but_not_for_ever(world: World) -> None:

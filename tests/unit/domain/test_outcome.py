@@ -10,13 +10,15 @@ from claudomator_py.domain.outcome import OUTAGES, REASON_POLICIES, HoldKind, Ou
 
 CODES = """
 rate_limited overloaded network auth no_credit invalid_model context_too_long refused turn_limit budget
-timeout stalled check_failed permission_denied bad_invocation interrupted cancelled rejected handoff_refused unreachable
+timeout stalled check_failed check_unavailable permission_denied bad_invocation interrupted cancelled rejected
+handoff_refused unreachable
 not_running dependency_failed expired output_limit setup_failed clone_failed push_failed disk_full lost
 preempted requeued unfinished no_answer agent_error"""
 COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit", "overloaded", "network", "unreachable", "preempted"}
 COST_NO_ATTEMPT |= {"requeued"}
 OF_AN_OUTAGE = {"overloaded", "network", "unreachable", "preempted", "requeued"}
 NEED_A_PERSON = {
+    "check_unavailable",
     "auth",
     "no_credit",
     "invalid_model",
