@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from claudomator_py.domain.channel import AnswerState, MarkVerdict
 from claudomator_py.domain.principal import Principal
@@ -46,6 +46,13 @@ def get(connection: Connection, channel_id: str) -> Channel:
     if row is None:
         raise LookupError(f"there is no channel {channel_id}")
     return Channel(**row._mapping)
+
+
+def delete_channel(connection: Connection, channel_id: str) -> None:
+    """Delete the channel with its members, messages and answers."""
+    for table in (CHANNEL_ANSWER, CHANNEL_MESSAGE, CHANNEL_MEMBER):
+        connection.execute(delete(table).where(table.c.channel_id == channel_id))
+    connection.execute(delete(CHANNEL).where(CHANNEL.c.id == channel_id))
 
 
 def find(connection: Connection, ref: str, by: Principal) -> Sequence[Channel]:

@@ -1,4 +1,4 @@
-"""Changes to a channel, each in one transaction: create, change settings, join, leave and mute."""
+"""Changes to a channel, each in one transaction: create, change settings, delete, join, leave and mute."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -78,6 +78,12 @@ def change_settings(
     channel_rows.change(connection, channel, now_ms, settings=settings.model_dump(mode="json"), primary_agent=primary)
     record(connection, now_ms, "channel_changed", data={"channel": channel.name})
     return channel_rows.get(connection, channel.id)
+
+
+def delete(connection: Connection, channel: Channel, now_ms: int) -> None:
+    """Delete the channel with its messages. Tasks that were to answer them go on."""
+    channel_rows.delete_channel(connection, channel.id)
+    record(connection, now_ms, "channel_deleted", data={"channel": channel.name})
 
 
 def join(connection: Connection, channel: Channel, specialist: str, now_ms: int) -> Channel:

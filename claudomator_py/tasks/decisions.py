@@ -85,12 +85,14 @@ def record_triage(
     connection: Connection, message: ChannelMessage, organisation: str | None, record: TriageRecord, now_ms: int
 ) -> None:
     """Record who answers a message. organisation: the channel's organisation."""
+    about = message_ref(message.channel_id, message.id)
     decision = Decision(
-        id=decision_rows.identity(DecisionKind.TRIAGE, f"message:{message.id}"),
+        # With the channel: SQLite gives the ids of a deleted channel's last messages again.
+        id=decision_rows.identity(DecisionKind.TRIAGE, about),
         kind=DecisionKind.TRIAGE.value,
         organisation=organisation,
         at_ms=now_ms,
-        input_ref=message_ref(message.channel_id, message.id),
+        input_ref=about,
         specialist=record.agents[0] if len(record.agents) == 1 else None,
         confidence=record.confidence,
         latency_ms=record.latency_ms,

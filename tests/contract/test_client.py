@@ -95,6 +95,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "getChannel": lambda client: client.channel("any"),
     "changeChannelSettings": lambda client: client.change_channel_settings("any", SettingsRequest(), if_version=1),
     "joinChannel": lambda client: client.join_channel("any", "any"),
+    "deleteChannel": lambda client: client.delete_channel("any"),
     "leaveChannel": lambda client: client.leave_channel("any", "any"),
     "muteParticipant": lambda client: client.mute_participant("any", "any", MuteRequest()),
     "listMessages": lambda client: client.messages("any"),

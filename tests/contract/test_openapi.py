@@ -27,6 +27,7 @@ OPERATIONS = {
     ("get", "/v1/channels/{channel}"): "getChannel",
     ("put", "/v1/channels/{channel}/settings"): "changeChannelSettings",
     ("post", "/v1/channels/{channel}/participants"): "joinChannel",
+    ("delete", "/v1/channels/{channel}"): "deleteChannel",
     ("delete", "/v1/channels/{channel}/participants/{participant}"): "leaveChannel",
     ("post", "/v1/channels/{channel}/participants/{participant}/mute"): "muteParticipant",
     ("get", "/v1/channels/{channel}/messages"): "listMessages",

@@ -14,7 +14,8 @@ from claudomator_py.domain.channel import (
     WebhookSettings,
 )
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, KeyReused, NotFound, StaleVersion
-from claudomator_py.domain.principal import Principal, RequestKey, Role
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
+from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.triage import PrimaryRule, TriageReason, TriageSettings
 from claudomator_py.resources.channels import (
     AttachmentRequest,
@@ -23,7 +24,9 @@ from claudomator_py.resources.channels import (
     MuteRequest,
     SettingsRequest,
 )
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import PostedMessage
 from tests.contract.talk import OFF, made, of, said, task_of, told
@@ -57,6 +60,7 @@ def test_a_channel_of_an_organisation_does_not_exist_for_another(world: World) -
         lambda ref: bob.message(ref, posted.id),
         lambda ref: bob.post(ref, NewMessage(content="x")),
         lambda ref: bob.join(ref, JoinRequest(specialist="waiter")),
+        bob.delete,
         lambda ref: bob.leave(ref, "cook"),
         lambda ref: bob.mute(ref, "cook", MuteRequest()),
         lambda ref: bob.mark(ref, posted.id, MarkRequest()),
@@ -136,6 +140,43 @@ def test_only_an_administrator_of_the_daemon_names_its_secrets(world: World) -> 
     for wrong in (WebhookSettings(), WebhookSettings(secret_env="A", secret_file="/b")):
         with pytest.raises(Invalid):
             of(world).change_settings("kitchen", SettingsRequest(settings=ChannelSettings(webhook=wrong)))
+
+
+# --- deleted ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.both_databases
+def test_a_deleted_channel_takes_its_messages_along_and_its_tasks_go_on(world: World) -> None:
+    channel = made(world)
+    name = task_of(said(world, "@cook soup"), world)
+    world.tick()
+    with pytest.raises(StaleVersion):
+        of(world).delete("kitchen", versions=[channel.version + 1])
+
+    of(world).delete("kitchen")
+
+    for ask in (of(world).get, of(world).messages, of(world).delete):
+        with pytest.raises(NotFound):
+            ask("kitchen")
+    world.end(name, text="Soup.")
+    world.tick()
+    world.answers.run_once()
+    assert (world.state(name), world.faults.all()) == ("COMPLETED", [])
+
+
+@pytest.mark.both_databases
+def test_what_is_written_after_a_channel_was_deleted_is_decided_anew(world: World) -> None:
+    """SQLite gives the ids of the deleted messages again, and decisions on those stay."""
+    made(world)
+    before = said(world, "@cook soup")
+    of(world).delete("kitchen")
+    made(world)
+
+    after = said(world, "@baker bread")
+
+    assert (before.decision.agents, after.decision.agents) == (("cook",), ("baker",))
+    kept = world.access.as_(OPERATOR)[Decisions].page(DecisionFilter(kind=DecisionKind.TRIAGE), None, 10).items
+    assert [decision.specialist for decision in kept] == ["baker", "cook"]
 
 
 # --- sent again, and broken off ---------------------------------------------------------------------------------------

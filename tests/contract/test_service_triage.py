@@ -354,7 +354,8 @@ def test_policy_goes_before_every_rule(world: World) -> None:
 
 
 def decided(world: World, message: MessageView) -> dict[str, Any]:
-    identity = decision_rows.identity(DecisionKind.TRIAGE, f"message:{message.id}")
+    channel = of(world).get("kitchen")
+    identity = decision_rows.identity(DecisionKind.TRIAGE, f"message:{channel.id}/{message.id}")
     row = world.database.read(lambda connection: decision_rows.find(connection, identity))
     assert row is not None
     assert (row.kind, row.task_id) == ("triage", None)

@@ -275,6 +275,12 @@ class ChannelCalls(Calls):
         set up a webhook, which names a secret of the daemon."""
 
     @operation(
+        "DELETE /v1/channels/{channel}", "deleteChannel", OPERATE, "Delete a channel", status=204, refuses=(404, 409)
+    )
+    def delete_channel(self, channel: Channel, *, if_version: Version = None) -> None:
+        """Delete it with its messages. The tasks by which specialists answer stay, and nobody posts their results."""
+
+    @operation(
         "POST /v1/channels/{channel}/participants",
         "joinChannel",
         OPERATE,

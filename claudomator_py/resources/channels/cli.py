@@ -105,6 +105,17 @@ def show(client: "Client", channel: ChannelArgument, output: FormatOption = Form
 
 
 @connected
+def delete(client: "Client", channel: ChannelArgument) -> None:
+    """Delete a channel with its messages.
+
+    Tasks by which specialists were answering stay, but nobody posts their results.
+    """
+    view = client.channel(channel)
+    client.delete_channel(view.id)
+    note(f"{view.name} was deleted with its messages; its tasks stay.")
+
+
+@connected
 def join(
     client: "Client", channel: ChannelArgument, specialist: SpecialistArgument, output: FormatOption = Format.TABLE
 ) -> None:
@@ -277,6 +288,7 @@ def group() -> typer.Typer:
         (create, "create"),
         (list_channels, "list"),
         (show, "show"),
+        (delete, "delete"),
         (join, "join"),
         (leave, "leave"),
         (mute, "mute"),

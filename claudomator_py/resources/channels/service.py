@@ -223,6 +223,15 @@ class Channels(Service):
             versions,
         )
 
+    @answers(ChannelCalls.delete_channel)
+    def delete(self, ref: str, *, versions: Collection[int] | None = None) -> None:
+        """Delete it with its messages. Raises StaleVersion."""
+
+        def transaction(connection: Connection) -> None:
+            changes.delete(connection, changes.find(connection, ref, self._by, versions), self._clock())
+
+        self._write(transaction)
+
     @answers(ChannelCalls.join_channel)
     def join(self, ref: str, wanted: JoinRequest) -> ChannelView:
         """Add a specialist. Repeating it changes nothing."""
@@ -276,7 +285,7 @@ class Channels(Service):
             advice = self._advice(result, written)
 
             def change(connection: Connection) -> MessageView:
-                channel = channel_rows.get(connection, result.id)
+                channel = changes.find(connection, result.id, self._by)
                 posted = messages.post(connection, channel, written, advice, self._clock())
                 return message_views(connection, [posted])[0]
 

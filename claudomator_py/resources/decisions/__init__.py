@@ -15,6 +15,7 @@ from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, Page, View, all_items
+from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
 from claudomator_py.resources.routing import RouteCandidateView
 from claudomator_py.surface import READ, Calls, Cursor, Limit, PathText, QueryFields, operation
@@ -218,7 +219,7 @@ class DecisionView(View):
     task_state: StateName | None = None
     """The task's state now; null if the task was removed."""
     channel_id: str | None = None
-    """The channel of the message it is about; null if it is about none, or the channel was removed."""
+    """The channel of the message it is about; null if it is about none, or the channel was deleted."""
     channel_name: str | None = None
     """The channel's name."""
     message_id: int | None = None
@@ -286,6 +287,15 @@ class DecisionView(View):
     handoff: DecidedHandoffView | None = None
     triage: DecidedTriageView | None = None
     shadow: DecidedShadowView | None = None
+
+    @property
+    def subject(self) -> str:
+        """Return what it is about, in a few words."""
+        if self.channel_name is not None:
+            return f"message {self.message_id} in {self.channel_name}"
+        if self.task_name is None and self.task_id is not None:
+            return f"task {short_id(self.task_id)}"
+        return self.task_name or "a message in a deleted channel"
 
 
 class DecisionCalls(Calls):

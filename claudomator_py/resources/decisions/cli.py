@@ -11,7 +11,7 @@ from claudomator_py.cli.output import Format, FormatOption, fields, note, out, o
 from claudomator_py.cli.times import past_time
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.units import format_instant, short_id
+from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.verdict import constraint_sentences
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.schema.validation import validate
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 _DECISIONS = Table[DecisionView](
     Column("KIND", lambda row: row.kind),
-    Column("TASK", lambda row: None if row.task_id is None else short_id(row.task_id), flexible=True),
+    Column("ABOUT", lambda row: row.subject, flexible=True),
     Column("ROUTE", lambda row: row.route),
     Column("TO", lambda row: row.specialist or row.agent or row.tier, flexible=True),
     Column("CONF", lambda row: None if row.confidence is None else f"{row.confidence:.2f}", right=True),
     Column("WHY", lambda row: one_line(row.reason), flexible=True),
     Column("RUN", lambda row: None if row.run is None else row.run.ended_as or row.run.state),
     Column("MADE", lambda row: ago(row.at)),
+    Column("TASK ID", lambda row: row.task_id, wide=True),
     Column("ID", lambda row: row.id, wide=True),
 )
 _PARTS = {

@@ -77,7 +77,7 @@ def router(access: Access) -> APIRouter:
         except Invalid as refusal:
             return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
         values["rows"] = [
-            (decision, _title(decision), one_line(decision.reason), _links(decision)) for decision in part.items
+            (decision, decision.subject, one_line(decision.reason), _links(decision)) for decision in part.items
         ]
         values["more_url"] = None if part.next_cursor is None else list_url(filters, part.next_cursor)
         return render("decisions.html", values, by=by)
@@ -89,7 +89,7 @@ def router(access: Access) -> APIRouter:
         values = {
             "explained": explained,
             "decision": decision,
-            "title": f"{decision.kind} of {_title(decision)}",
+            "title": f"{decision.kind} of {decision.subject}",
             "facts": _facts(decision),
             "outcome": _outcome(explained),
             "tone": "busy" if decision.run is None else _ENDINGS.get(decision.run.ended_as or "", "busy"),
@@ -139,15 +139,6 @@ def _links(decision: DecisionView) -> Sequence[Link]:
     )
     links = (_task(decision), _run(decision), _specialist(decision), *(Link(word) for word in words if word))
     return [link for link in links if link is not None]
-
-
-def _title(decision: DecisionView) -> str:
-    """Return what it is about, in a few words."""
-    if decision.channel_name is not None:
-        return f"message {decision.message_id} in {decision.channel_name}"
-    if decision.task_name is None and decision.task_id is not None:
-        return f"task {short_id(decision.task_id)}"
-    return decision.task_name or "a message in a removed channel"
 
 
 def _task(decision: DecisionView) -> Link | None:

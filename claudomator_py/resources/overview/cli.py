@@ -1,4 +1,4 @@
-"""``status``: everything at a glance, what needs a person first."""
+"""``status``: everything at a glance, what needs a person first; ``inbox``: the refused files."""
 
 import sys
 from collections.abc import Sequence
@@ -87,6 +87,18 @@ def status(
         note(_NO_MATCH)
 
 
+@connected
+def inbox(client: "Client", output: FormatOption = Format.TABLE) -> None:
+    """List the refused files of the inbox, with all their problems."""
+    files = client.inbox_problems()
+    if output is Format.JSON:
+        out_json(files)
+    elif files:
+        out("\n".join(one_line(problem.render(file.path)) for file in files for problem in file.problems))
+    else:
+        note("No file is refused.")
+
+
 def _ask(client: "Client", wanted: TaskFilter) -> StatusView | list[TaskView]:
     return list(client.all_tasks(wanted)) if wanted != TaskFilter() else client.status()
 
@@ -122,7 +134,7 @@ def overview(status: StatusView, *, wide: bool = False) -> str:
             more = _more(status.total(name) - sum(fold.size for fold in folds))
             parts.append("\n".join([heading(title, state), *lines, *more]))
         if name == "problems" and status.inbox:
-            more = _more(status.total("inbox") - len(status.inbox))
+            more = _more(status.total("inbox") - len(status.inbox), "claudomator inbox")
             parts.append("\n".join([heading("INBOX", "FAILED"), _inbox(status.inbox), *more]))
     if not any(status.counts.values()):
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
@@ -178,12 +190,13 @@ def _standstill(status: StatusView) -> list[str]:
     return [f"{limited}. The next to reset is {first.name}, at {at}."]
 
 
-def _more(number: int) -> list[str]:
-    return [f"{' ' * _INDENT}... and {number} more"] if number > 0 else []
+def _more(number: int, command: str | None = None) -> list[str]:
+    where = "" if command is None else f"; `{command}` lists all"
+    return [f"{' ' * _INDENT}... and {number} more{where}"] if number > 0 else []
 
 
 def _inbox(files: Sequence[FileProblemView]) -> str:
-    """Return the first problem of each file; ``validate`` shows all of them."""
+    """Return the first problem of each file; ``inbox`` shows all of them."""
     lines = []
     for file in files:
         more = f" (+{len(file.problems) - 1} more)" if len(file.problems) > 1 else ""

@@ -50,6 +50,21 @@ def test_a_refused_file_shows_its_first_problem_and_how_many_more(command: Comma
     assert [line for line in lines if "x.yaml" in line] == ["  tasks/x.yaml:1: is wrong (+11 more)"]
 
 
+def test_files_that_status_leaves_out_are_listed_by_inbox_with_all_problems(
+    command: Command, prepared: PreparedService
+) -> None:
+    assert command("inbox").stderr == "No file is refused.\n"
+    for number in range(52):
+        problems = (Problem(line=1, message="is wrong"), Problem(line=2, message="too"))
+        prepared.refuse_file(f"tasks/{number}.yaml", *problems)
+
+    assert "  ... and 2 more; `claudomator inbox` lists all" in command("status").stdout.splitlines()
+    lines = command("inbox").stdout.splitlines()
+    assert len(lines) == 104
+    assert {"tasks/0.yaml:1: is wrong", "tasks/0.yaml:2: too", "tasks/51.yaml:2: too"} <= set(lines)
+    assert len(json.loads(command("inbox", "-o", "json").stdout)) == 52
+
+
 def test_status_of_nothing(command: Command) -> None:
     done = command("status")
     assert done.returncode == 0

@@ -37,8 +37,9 @@ def decided(command: Command) -> None:
 def test_they_are_listed_and_shown(command: Command) -> None:
     listed = command("decisions", "list", "--kind", "triage")
     lines = listed.stdout.splitlines()
-    assert lines[0].split()[:2] == ["KIND", "TO"]
+    assert lines[0].split()[:3] == ["KIND", "ABOUT", "TO"]
     assert len(lines) == 1 + MESSAGES
+    assert all(" in kitchen " in line for line in lines[1:])
     # What the wide list names can be shown.
     wide = command("decisions", "list", "--kind", "triage", "-o", "wide").stdout.splitlines()
     assert command("decisions", "show", wide[1].split()[-1]).returncode == 0
@@ -49,6 +50,21 @@ def test_they_are_listed_and_shown(command: Command) -> None:
     rows = [line.split() for line in shown.splitlines()]
     assert ["rule", "direct_mention"] in rows
     assert ["agents", "cook"] in rows
+
+
+def test_a_decision_is_about_a_task_by_its_name_while_there_is_one() -> None:
+    placed = PLACED.model_copy(update={"task_id": "8b0f2a70-93a5-4c73-8d0a-0a53a1b3f4c1", "task_name": "wall"})
+    assert placed.subject == "wall"
+    assert placed.model_copy(update={"task_name": None}).subject == "task 8b0f2a70"
+
+
+def test_a_deleted_channel_leaves_its_decisions(command: Command) -> None:
+    deleted = command("channel", "delete", "kitchen")
+    assert (deleted.returncode, deleted.stderr) == (0, "kitchen was deleted with its messages; its tasks stay.\n")
+    assert command("channel", "show", "kitchen").returncode == 1
+    lines = command("decisions", "list", "--kind", "triage").stdout.splitlines()[1:]
+    assert len(lines) == MESSAGES
+    assert all("a message in a deleted channel" in line for line in lines)
 
 
 PLACED = DecisionView(
