@@ -26,7 +26,6 @@ from claudomator_py.resources.channels import (
 )
 from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import PostedMessage
 from tests.contract.talk import OFF, made, of, said, task_of, told
@@ -175,7 +174,7 @@ def test_what_is_written_after_a_channel_was_deleted_is_decided_anew(world: Worl
     after = said(world, "@baker bread")
 
     assert (before.decision.agents, after.decision.agents) == (("cook",), ("baker",))
-    kept = world.access.as_(OPERATOR)[Decisions].page(DecisionFilter(kind=DecisionKind.TRIAGE), None, 10).items
+    kept = world.access.as_(OPERATOR)[Decisions].page(DecisionFilter(kind="triage"), None, 10).items
     assert [decision.specialist for decision in kept] == ["baker", "cook"]
 
 

@@ -61,7 +61,10 @@ class EventCalls(Calls):
         self,
         *,
         task: Annotated[str | None, QueryText("Only events of this task.")] = None,
-        kind: Annotated[list[str] | None, QueryTexts("Only events of these kinds.", 20)] = None,
+        kind: Annotated[
+            list[str] | None,
+            QueryTexts("Only events of these kinds.", 20),
+        ] = None,
         by: Annotated[str | None, QueryText("Only events caused by this principal, such as a token's name.")] = None,
         last: Annotated[
             int | None,

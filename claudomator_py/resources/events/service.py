@@ -6,6 +6,8 @@ from typing import Final
 from sqlalchemy import Connection
 
 from claudomator_py.domain.budget import SpentBudget
+from claudomator_py.domain.errors import Invalid, Problem, near, shown
+from claudomator_py.domain.event_words import TITLES
 from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import Principal
@@ -106,14 +108,15 @@ class Events(Service):
         return self._read(pruning.events_gone_upto)
 
     def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
-        """Return the filter. by: who caused the events. Raises NotFound, Ambiguous."""
-        known = tuple(kind for kind in kinds if "\0" not in kind)  # PostgreSQL refuses text with a NUL
-        if kinds and not known:
-            known = ("",)
-        whose = "" if by is not None and "\0" in by else by
-        if task is None:
-            return EventFilter(None, known, whose)
-        return EventFilter(self._read(lambda connection: find_task(connection, task, self._by).id), known, whose)
+        """Return the filter. by: who caused the events. Raises NotFound, Ambiguous, Invalid for an unknown kind."""
+        unknown = next((kind for kind in kinds if kind not in TITLES), None)
+        if unknown is not None:
+            message = f"`{shown(unknown)}` is not one of {', '.join(TITLES)}"
+            remedy = near(unknown, TITLES) or "write one of these"
+            raise Invalid.of([Problem(field="kind", message=message, remedy=remedy)])
+        whose = "" if by is not None and "\0" in by else by  # PostgreSQL refuses text with a NUL
+        task_id = None if task is None else self._read(lambda connection: find_task(connection, task, self._by).id)
+        return EventFilter(task_id, tuple(kinds), whose)
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
         """Return events with ids above ``after``, oldest first, at most ``limit``."""

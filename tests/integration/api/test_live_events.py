@@ -47,7 +47,7 @@ def write_some(database: Database, writer: int) -> None:
     for number in range(EACH):
 
         def transaction(connection: Connection, number: int = number) -> None:
-            for kind in ("made", "other")[: chance.randint(1, 2)]:
+            for kind in ("approved", "rejected")[: chance.randint(1, 2)]:
                 record(connection, number, kind, data={"writer": writer})
             if chance.random() < 0.1:
                 raise LookupError
@@ -59,7 +59,7 @@ def write_some(database: Database, writer: int) -> None:
 
 
 def read_with_breaks(daemon: Daemon, path: str, seed: int, last: threading.Event) -> list[int]:
-    """The ids of all events up to that of kind ``last``, over connections that are cut again and again."""
+    """The ids of all events up to that of kind ``released``, over connections that are cut again and again."""
     chance = random.Random(seed)
     seen: list[int] = []
     headers: dict[str, str] = {}
@@ -67,13 +67,13 @@ def read_with_breaks(daemon: Daemon, path: str, seed: int, last: threading.Event
         with EventSource(daemon, path, headers) as source:
             for message in islice(source.messages(), chance.randint(1, 60)):
                 seen.append(message.data["id"])
-                if message.kind == "last":
+                if message.kind == "released":
                     return seen
             if source.last_id:
                 headers = {"Last-Event-ID": source.last_id}
 
 
-@pytest.mark.parametrize("query", ["after=0", "after=0&kind=made&kind=last"])
+@pytest.mark.parametrize("query", ["after=0", "after=0&kind=approved&kind=released"])
 def test_readers_that_come_and_go_get_every_event_once_while_many_write(
     world: World, daemon: Daemon, query: str
 ) -> None:
@@ -83,11 +83,11 @@ def test_readers_that_come_and_go_get_every_event_once_while_many_write(
         writers = [pool.submit(write_some, world.database, number) for number in range(WRITERS)]
         for writer in writers:
             writer.result(60)
-        world.database.write(lambda connection: record(connection, 1, "last"))
+        world.database.write(lambda connection: record(connection, 1, "released"))
         found = [reader.result(60) for reader in readers]
     expected = ids(world.database)
     if "kind" in query:
-        expected = sorted([*ids(world.database, kind="made"), *ids(world.database, kind="last")])
+        expected = sorted([*ids(world.database, kind="approved"), *ids(world.database, kind="released")])
     assert len(expected) > EACH
     assert found == [expected] * 4
 
@@ -103,7 +103,7 @@ def test_a_reader_that_is_stuck_keeps_nobody_waiting(world: World, daemon: Daemo
             "Accept: text/event-stream\r\n\r\n".encode()
         )
     events, each = 2_000, 100
-    with EventSource(daemon, "/v1/events?kind=made") as reader:
+    with EventSource(daemon, "/v1/events?kind=approved") as reader:
         reader.opened()
         for first in range(0, events, each):
             world.database.write(lambda connection: _make(connection, each))
@@ -119,7 +119,7 @@ def test_a_reader_that_is_stuck_keeps_nobody_waiting(world: World, daemon: Daemo
 def _make(connection: Connection, number: int) -> None:
     """Events that are too large for eight of them to vanish in the buffers of a socket."""
     for _ in range(number):
-        record(connection, 1, "made", data={"text": "x" * 4_000})
+        record(connection, 1, "approved", data={"text": "x" * 4_000})
 
 
 def test_events_of_one_task_in_pages_and_as_they_come(world: World, daemon: Daemon) -> None:
@@ -148,3 +148,13 @@ def test_the_output_of_a_run_without_what_its_agent_was_given(world: World, daem
         world.end("it")
         world.tick()
         assert [message.kind for message in messages] == ["output", "end"]
+
+
+def test_a_kind_that_no_event_has_is_refused_by_name(daemon: Daemon) -> None:
+    """An empty list would look as if nothing had happened."""
+    remedies = {"kind=bogus": "write one of these", "kind=state&kind=aproved": "did you mean `approved`?"}
+    for kinds, remedy in remedies.items():
+        refused = daemon.ask("GET", f"/v1/events?{kinds}")
+        (problem,) = refused.json()["problems"]
+        assert (refused.status, problem["field"], problem["remedy"]) == (422, "kind", remedy)
+        assert "is not one of state, accepted, cancel_requested, " in problem["message"]

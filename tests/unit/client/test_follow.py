@@ -18,7 +18,7 @@ CALL = b'{"type":"assistant","message":{"content":[{"type":"text","text":"hi"},{
 
 
 def test_events_from_now_on_and_from_an_earlier_one(daemon: Daemon, prepared: PreparedService) -> None:
-    prepared.happen("before")
+    prepared.happen("approved")
 
     def connected() -> None:
         # What happens between the answer and the first look is not missed: the stream has begun.
@@ -26,7 +26,7 @@ def test_events_from_now_on_and_from_an_earlier_one(daemon: Daemon, prepared: Pr
 
     with daemon.client() as client:
         assert next(client.events(on_connect=connected)).kind == "now"
-        assert [event.kind for event in islice(client.events(0, kinds=("before", "after")), 1)] == ["before"]
+        assert [event.kind for event in islice(client.events(0, kinds=("approved", "rejected")), 1)] == ["approved"]
 
 
 def test_events_go_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
