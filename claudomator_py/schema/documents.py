@@ -107,7 +107,9 @@ def _value_at(value: Any, path: Path) -> Plain:
 
 SUFFIXES = (".yaml", ".yml", ".md", ".json")
 _FENCE = regex(r"(?:---|\.\.\.)[ \t]*\Z")
-_ESCAPED = regex(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
+_UNLIKE_YAML = regex(
+    r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)|[\x85\u2028\u2029]", re.IGNORECASE | re.DOTALL
+)
 
 
 def is_document(name: str) -> bool:
@@ -137,13 +139,14 @@ def documents_of(
     suffix = filename.rpartition(".")[2].lower()
     if suffix == "md":
         return [_front_matter(text, body, noun, read_front_matter)]
-    return read_documents(_ESCAPED.sub(_joined, text) if suffix == "json" else text)
+    return read_documents(_UNLIKE_YAML.sub(_as_yaml, text) if suffix == "json" else text)
 
 
-def _joined(match: re.Match[str]) -> str:
-    """JSON writes a character beyond U+FFFF as two escapes, YAML as one."""
+def _as_yaml(match: re.Match[str]) -> str:
+    """JSON writes a character beyond U+FFFF as two escapes, YAML as one. Three that JSON allows in a text end a line in
+    YAML."""
     if match[1] is None:
-        return match[0]
+        return match[0] if match[0].startswith("\\") else f"\\u{ord(match[0]):04x}"
     code = 0x10000 + ((int(match[1], 16) - 0xD800) << 10) + (int(match[2], 16) - 0xDC00)
     return f"\\U{code:08x}"
 

@@ -50,6 +50,9 @@ _MARKS = (
     (b"\xfe\xff", "UTF-16"),
 )
 _FORBIDDEN = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+# YAML 1.1 ends a line with each of them, YAML 1.2 and people do not: behind one in a comment or a text, nobody sees the
+# next key (yaml.org/spec/1.2.2/ext/changes).
+_UNSEEN_LINE_ENDS = regex("[\x85\u2028\u2029]")
 
 _resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = Resolver().resolve
 _constructor = SafeConstructor()
@@ -95,10 +98,14 @@ def decode(data: bytes) -> str:
 def read_documents(text: str, first_line: int = 1) -> list[Document]:
     """Return every non-empty document in the text. first_line: line of the file on which the text begins. Raises
     BadText."""
-    if match := _FORBIDDEN.search(text):
-        before = text[: match.start()]
-        line, column = before.count("\n") + first_line, len(before) - before.rfind("\n")
-        raise bad(line, f"contains the character U+{ord(match[0]):04X}, which YAML forbids", "remove it", column)
+    for characters, why, remedy in (
+        (_FORBIDDEN, "YAML forbids", "remove it"),
+        (_UNSEEN_LINE_ENDS, "ends a line for some YAML programs only", "write an ordinary line end, or a space"),
+    ):
+        if match := characters.search(text):
+            before = text[: match.start()]
+            line, column = before.count("\n") + first_line, len(before) - before.rfind("\n")
+            raise bad(line, f"contains the character U+{ord(match[0]):04X}, which {why}", remedy, column)
     try:
         return _Builder(first_line).read(text)
     except yaml.MarkedYAMLError as error:

@@ -217,9 +217,11 @@ def test_problems_of_markdown_have_the_lines_of_the_file(text: str, expected: li
     assert found[0].startswith(expected[0])
 
 
-def test_json_is_read_too() -> None:
-    instructions = 'a 😀 / \\ "b" \\ud83d\n\tc'
-    text = json.dumps({"name": "a", "instructions": instructions, "x-n": [1, -2.5, None, True]}, indent="\t")
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_json_is_read_too(ascii_only: bool) -> None:
+    instructions = 'a 😀 / \\ "b" \\ud83d\n\tc \u2028 d \x85 e'
+    document = {"name": "a", "instructions": instructions, "x-n": [1, -2.5, None, True]}
+    text = json.dumps(document, indent="\t", ensure_ascii=ascii_only)
 
     (spec,) = specs(text, "a.json")
 

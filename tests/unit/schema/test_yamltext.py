@@ -149,6 +149,12 @@ REFUSED = [
     ("%YAML 7.0\n---\na: 1", "f:1:1: is not YAML: found incompatible YAML document"),
     ("a: é\x07", "f:1:5: contains the character U+0007, which YAML forbids; remove it"),
     ("a: x\nb: \ufeff", "f:2:4: contains the character U+FEFF, which YAML forbids"),
+    (
+        "a: |\n  b\u2028c: d\n",
+        "f:2:4: contains the character U+2028, which ends a line for some YAML programs only; write an ordinary",
+    ),
+    ("a: b # c\u2029d: e", "f:1:9: contains the character U+2029, which ends a line"),
+    ('a: "b \x85 c"', "f:1:7: contains the character U+0085, which ends a line"),
 ]
 
 
