@@ -295,7 +295,10 @@ def _words(words: str | None) -> list[str]:
 
 
 def _joined(parts: list[str]) -> str:
-    return "\n\n".join(parts) + "\n"
+    # Claude Code takes a prompt that begins with a slash for a command: `/login page is broken` asks no model, and the
+    # run reports success.
+    heading = [_TASK_HEADING] if parts[0].lstrip().startswith("/") else []
+    return "\n\n".join([*heading, *parts]) + "\n"
 
 
 MAX_EARLIER = 20

@@ -40,6 +40,17 @@ def test_it_edits_a_file_that_the_check_finds_and_its_use_is_known(place: Place,
 
 
 @each()
+def test_a_text_that_begins_with_a_slash_reaches_the_model(place: Place) -> None:
+    place.api.script(Text("It did."))
+    daemon = place.start()
+
+    place.drop("greet", instructions="/login redirects twice.")
+
+    assert ended(daemon, "greet", END_S).result_text == "It did."
+    assert "/login redirects twice." in str(place.api.requests[0].body)
+
+
+@each()
 def test_a_failing_check_fails_the_run_of_a_contented_agent(place: Place, cli: Cli) -> None:
     place.api.script(Text("I wrote it, believe me."))
     daemon = place.start()

@@ -1,7 +1,9 @@
 """What an agent reads: the task, or, in a conversation that goes on, only what is new to it."""
 
+import pytest
+
 from claudomator_py.domain.card import Card
-from claudomator_py.prompts import compose, compose_further, role_of
+from claudomator_py.prompts import compose, compose_further, compose_next, role_of
 from tests.fakes.steps import spec
 
 GO_ON = "Continue the task where you left off. "
@@ -10,6 +12,15 @@ GO_ON = "Continue the task where you left off. "
 def test_a_fresh_conversation_is_told_the_task_and_what_to_hand_back() -> None:
     told = compose(spec("t", instructions="Dig.\n", expected_output=" a hole \n"))
     assert told == "Dig.\n\nHand back: a hole\n"
+
+
+@pytest.mark.parametrize("text", ["/login page redirects twice.", "\n /init"])
+def test_a_text_that_begins_with_a_slash_is_no_command_of_the_agent(text: str) -> None:
+    slash = spec("t", instructions=text)
+    for told in (compose(slash), compose_next(slash), compose_next(slash, again=True)):
+        assert not told.lstrip().startswith("/")
+        assert f"This is the task:\n\n{text}\n" in told
+        assert told.count("This is the task:") == 1
 
 
 def test_one_that_replaces_a_lost_one_is_told_what_the_operator_said_to_that() -> None:
