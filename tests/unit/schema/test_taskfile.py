@@ -219,7 +219,7 @@ def test_problems_of_markdown_have_the_lines_of_the_file(text: str, expected: li
 
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_json_is_read_too(ascii_only: bool) -> None:
-    instructions = 'a 😀 / \\ "b" \\ud83d\n\tc \u2028 d \x85 e'
+    instructions = 'a 😀 / \\ "b" \\ud83d\n\tc \u2028 d \u2029 e'
     document = {"name": "a", "instructions": instructions, "x-n": [1, -2.5, None, True]}
     text = json.dumps(document, indent="\t", ensure_ascii=ascii_only)
 
