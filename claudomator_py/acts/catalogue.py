@@ -12,7 +12,8 @@ from claudomator_py.acts.task_files import TaskFile
 from claudomator_py.acts.words import Files, WordTests
 from claudomator_py.values import dataclass, regex, toml_data
 
-_VERSION = regex(r"(?<=[a-z])-?\d[\d.]*$")
+_VERSION = regex(r"(?<=[a-z]{2})-?\d[\d.]*$")
+"""A version at the end of a program's name. After a single letter, as in `k6`, it belongs to the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,17 @@ class ActKind:
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A program that runs the command after it, such as ``sudo``. values: its options that take the next word; skip:
-    words before the inner command."""
+    """A program that runs the command after it, such as ``sudo``. values: its options that take the next word; env:
+    those whose value sets a variable of the inner command; skip: words before the inner command; dashes: whether the
+    inner command follows ``--``, after any number of words; program: what the inner words are given to, if they do not
+    begin with a program themselves; network: whether the command runs in a network of containers."""
 
     values: frozenset[str]
+    env: frozenset[str]
     skip: int
+    dashes: bool
+    program: str | None
+    network: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +49,16 @@ class Catalogue:
     patterns: Mapping[str, tuple[tuple[Pattern, ActKind], ...]]
     """Patterns by program name."""
     globs: tuple[str, ...]
-    """Program names in ``patterns`` that contain ``*``, such as ``mkfs.*``."""
+    """Program names in ``patterns`` that contain ``*``, such as ``mkfs.*``: for programs without patterns of their
+    own."""
     kinds: Mapping[str, ActKind]
     wrappers: Mapping[str, Wrapper]
+    far_shells: frozenset[str]
+    """Programs that run the words after a host there, so that an option after these is not their own."""
     shell_options: Mapping[str, frozenset[str]]
     shell_words: frozenset[str]
     code_options: Mapping[str, frozenset[str]]
+    preloading: Mapping[str, frozenset[str]]
     values: Mapping[str, frozenset[str]]
     telling_names: tuple[str, ...]
     """Globs for names of targets and scripts that suggest a deployment, for when their text cannot be read."""
@@ -74,10 +85,12 @@ class Catalogue:
     def kinds_of(self, call: Call) -> list[ActKind]:
         """Return the kinds of act that the command itself commits, widest reach first."""
         act_kinds: dict[str, ActKind] = {}
+        if call.asks_for_help and call.program not in self.far_shells:
+            return []
         names = dict.fromkeys((call.program, without_version(call.program)))
-        like = (glob for glob in self.globs if any(fnmatchcase(name, glob) for name in names))
-        for program in (*names, *like):
-            for pattern, kind in self.patterns.get(program, ()):
+        known = [name for name in names if name in self.patterns]
+        for program in known or (glob for glob in self.globs if any(fnmatchcase(name, glob) for name in names)):
+            for pattern, kind in self.patterns[program]:
                 if kind.kind not in act_kinds and pattern.matches(call):
                     act_kinds[kind.kind] = kind
         return sorted(act_kinds.values(), key=lambda kind: -kind.reach.rank)
@@ -129,12 +142,21 @@ def read(document: Mapping[str, Any]) -> Catalogue:
         patterns={program: tuple(words) for program, words in patterns.items()},
         kinds=kinds,
         wrappers={
-            name: Wrapper(_options(entry.get("values", "")), entry.get("skip", 0))
+            name: Wrapper(
+                _options(entry.get("values", "")),
+                _options(entry.get("env", "")),
+                entry.get("skip", 0),
+                entry.get("dashes", False),
+                entry.get("program"),
+                entry.get("network", False),
+            )
             for name, entry in document["wrappers"].items()
         },
+        far_shells=frozenset(document["far_shells"]),
         shell_options={name: _options(text) for name, text in document["shell_options"].items()},
         shell_words=frozenset(document["shell_words"]["programs"]),
         code_options={name: _options(text) for name, text in document["interpreters"].items()},
+        preloading={name: _options(text) for name, text in document["preloading"].items()},
         values={name: _options(text) for name, text in document["values"].items()},
         telling_names=tuple(document["telling_names"]),
         only_parsed={name: _options(text) for name, text in document["only_parsed"].items()},

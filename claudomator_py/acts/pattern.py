@@ -7,7 +7,7 @@ from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Final, Protocol
 
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Place:
     variables: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[str], str | None] = field(default=lambda _: None)
     """Return the beginning of the file at an absolute path, or None if it cannot be read."""
+    in_network: bool = False
+    """Whether it runs in a network of containers on this machine, where a host name without a dot is one of them."""
 
     def absolute(self, path: str) -> str:
         """Return the normalised absolute path. It begins with ``~`` if ``home`` is unknown, and stays relative if
@@ -68,6 +70,9 @@ UNKNOWN: Final = "$"
 """Marks, within a word, a part that is known only when it runs: a variable or the output of a command."""
 
 
+_VERB = regex(r"[a-z][\w:-]*")
+_PASSING = frozenset({"exec", "run", "ssh", "rsh", "console"})
+"""Subcommands that pass what follows to another program."""
 _OFF = ("false", "no", "off", "0", "none")
 
 
@@ -101,6 +106,14 @@ class Call:
     def positionals(self) -> tuple[str, ...]:
         """The words that are neither an option nor certainly an option's value."""
         return tuple(word for word, _ in self.positions())
+
+    @property
+    def asks_for_help(self) -> bool:
+        """Return whether the program only prints how it is used, or its version."""
+        if self.words in (("--version",), ("version",), ("help",)):
+            return True
+        *before, last = self.words or ("",)
+        return last in ("--help", "-help") and all(map(_VERB.fullmatch, before)) and _PASSING.isdisjoint(before)
 
     def values(self, option: str) -> Iterator[str]:
         """Yield the option's value for each occurrence: ``-XPOST``, ``-X POST``, ``--request=POST``. An empty string
@@ -201,7 +214,7 @@ def _follows(positions: list[tuple[str, bool]], steps: tuple[_Step, ...]) -> boo
     for at, (word, may_be_value) in enumerate(positions):
         if step.takes(word) and _follows(positions[at + 1 :], rest):
             return True
-        if not may_be_value:
+        if not may_be_value or step.other:
             return False
     return False
 
@@ -233,11 +246,14 @@ def _condition(token: str, tests: Mapping[str, Test]) -> Callable[[Call], bool]:
 
 def _absent(token: str) -> Callable[[Call], bool]:
     names = token.split("|")
-    options, words = (
-        [word for word in names if word.startswith("-")],
-        {word for word in names if not word.startswith("-")},
+    options = [name for name in names if name.startswith("-") and "=" not in name]
+    valued = [name.split("=", 1) for name in names if name.startswith("-") and "=" in name]
+    words = {name for name in names if not name.startswith("-")}
+    return lambda call: (
+        not any(call.has(option) for option in options)
+        and not any(value in call.values(option) for option, value in valued)
+        and words.isdisjoint(call.positionals)
     )
-    return lambda call: not any(call.has(name) for name in options) and words.isdisjoint(call.positionals)
 
 
 def _test_of(text: str, tests: Mapping[str, Test]) -> Test:

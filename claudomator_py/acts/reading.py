@@ -60,7 +60,7 @@ class _ActsReader(Walk):
             self._wrapped(key, rest, own, stdin)
         key, rest = longest_key(plain, words, self.known.shell_options, self.known)
         if key is not None:
-            self._shell_option(key, call, own)
+            self._shell_option(key, call)
         key, rest = longest_key(plain, words, self.known.shell_words, self.known)
         if key is not None:
             first = next((n for n, word in enumerate(rest) if not word.startswith("-")), len(rest))
@@ -85,7 +85,7 @@ class _ActsReader(Walk):
             runs.append((text, label))
             read = self.code if is_code else self.text
             self.within(label, partial(read, text))
-        if not runs and (name := recipes.target_of(plain, call)) is not None:
+        for name in () if runs else recipes.targets_of(plain, call):
             self._unread(name, call)
 
     def _git(self, call: Call) -> None:
@@ -99,8 +99,11 @@ class _ActsReader(Walk):
             self.within(f"git {verb}", partial(self.text, text))
 
     def _wrapped(self, key: str, words: list[str], own: Mapping[str, str], stdin: str | None) -> None:
-        inner = inner_words(key, self.known.wrappers[key], words, stdin)
-        if key in _IMAGES and (image := image_of(words, self.known.wrappers[key])):
+        wrapper = self.known.wrappers[key]
+        inner = inner_words(key, wrapper, words, stdin)
+        outer = self.state.place
+        self.state.place = replace(outer, in_network=outer.in_network or wrapper.network)
+        if key in _IMAGES and (image := image_of(words, wrapper)):
             self._run([image, *inner], own, stdin)  # the image's entry point may be the program it is named after
         if key in _PACKAGES and inner and (program := program_of(inner[0])) != inner[0]:
             self._run([program, *inner[1:]], own)
@@ -108,6 +111,7 @@ class _ActsReader(Walk):
             self._joined(inner)
         else:
             self._run(inner, own, stdin if key != "xargs" else None)
+        self.state.place = replace(self.state.place, in_network=outer.in_network)
 
     def _run(self, words: list[str], own: Mapping[str, str] = _NOTHING, stdin: str | None = None) -> None:
         """Read a command that another command runs."""
@@ -115,12 +119,12 @@ class _ActsReader(Walk):
         self.words(words, own, stdin)
         self.depth -= 1
 
-    def _shell_option(self, key: str, call: Call, own: Mapping[str, str]) -> None:
+    def _shell_option(self, key: str, call: Call) -> None:
         for option in self.known.shell_options[key]:
             for text in call.values(option):
                 outer, self.state = self.state, self.state.forked()
                 given = enumerate(after(call.words, text))
-                self.state.variables |= {str(at): word for at, word in given} | dict(own)
+                self.state.variables |= {str(at): word for at, word in given}
                 self.decoded(text)
                 self.text(text)
                 self.state = outer
@@ -159,8 +163,9 @@ class _ActsReader(Walk):
         texts = [text for option in options for text in call.values(option) if text]
         if call.positionals[:1] and call.positionals[0] in options:
             texts += call.positionals[1:2]
+        loaded = [name for option in self.known.preloading.get(plain, ()) for name in call.values(option)]
         for text in texts:
-            self.code(text)
+            self.code("".join(f"require '{name}'\n" for name in loaded) + text)
         if plain in ("python", "pypy") and (module := next(iter(call.values("-m")), None)):
             self._run([module, *after(call.words, module)], stdin=stdin)
             self.file(f"{module.replace('.', '/')}.py", after(call.words, module))

@@ -19,7 +19,10 @@ _REFERENCE = regex(r"\$[({]([A-Za-z_][\w.-]*)[)}]")
 _PACKAGE_PROGRAMS = frozenset({"npm", "pnpm", "yarn", "bun", "cnpm", "npm-run-all", "run-s", "run-p"})
 _RUNNERS = frozenset({
     "make", "gmake", "bmake", "just", "task", "go-task", "rake", "invoke", "inv", "mage", "poe", "gulp", "grunt", "ant",
+    "turbo", "nx", "moon", "lerna", "bazel", "bazelisk", "pants", "earthly", "dagger", "ninja", "buck2", "rush", "waf",
 })  # fmt: skip
+_RUNNING = frozenset({"run", "run-script", "run-many", "affected", "call"})
+_OF_PROJECT = regex(r"[:+]")
 _LIFECYCLE = frozenset({"test", "start", "stop", "restart", "t", "tst", "version", "publish", "install", "prepare"})
 
 
@@ -35,15 +38,18 @@ def run_by(program: str, call: Call, read: Read) -> Iterator[tuple[str, str]]:
         yield from _listed(program, call, read)
 
 
-def target_of(program: str, call: Call) -> str | None:
-    """Return the name of the target or script that the command would run, or None if it runs none."""
-    words = [word for word in call.positionals if "=" not in word and word not in ("run", "run-script")]
-    runs = "run" in call.positionals or "run-script" in call.positionals
+def targets_of(program: str, call: Call) -> tuple[str, ...]:
+    """Return the names of the targets or scripts that the command would run, without the projects that they are of:
+    ``deploy`` for ``web:deploy``."""
     if call.has("-n") or call.has("--dry-run"):
-        return None
-    if program in _RUNNERS or (program in _PACKAGE_PROGRAMS and (runs or program in ("yarn", "pnpm"))):
-        return next(iter(words), None)
-    return None
+        return ()
+    words = [word for word in call.positionals if "=" not in word]
+    named = [word for word in words if word not in _RUNNING]
+    if program in _RUNNERS:
+        return tuple(_OF_PROJECT.split(word)[-1] for word in named)
+    if program in _PACKAGE_PROGRAMS and (len(named) < len(words) or program in ("yarn", "pnpm")):
+        return tuple(named[:1])
+    return ()
 
 
 def _folder(call: Call, *options: str) -> str:

@@ -1,8 +1,10 @@
 """The state of a simulated shell: folder, variables, functions, git aliases, and the files it has written."""
 
 import json
+import posixpath
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
@@ -43,6 +45,18 @@ class State:
     def forked(self) -> "State":
         """Return a copy for a subshell. Only files and git aliases are shared with it."""
         return State(self.place, dict(self.variables), dict(self.functions), self.files, self.git_aliases)
+
+    @contextmanager
+    def setting(self, variables: Mapping[str, str]) -> Iterator[None]:
+        """Set variables for one command, and restore them afterwards."""
+        outer = {name: self.variables.get(name) for name in variables}
+        self.variables |= variables
+        yield
+        for name, value in outer.items():
+            if value is None:
+                self.variables.pop(name, None)
+            else:
+                self.variables[name] = value
 
     def value(self, name: str) -> str | None:
         """Return the variable's value, or None if it is unknown."""
@@ -96,6 +110,7 @@ class State:
                 self.place = replace(place, folder=place.absolute(folder), trees=trees or ("/nowhere",))
         elif call.program == "git":
             self._check_out(call, protected)
+            self._set_remote(call)
             verb, *names = call.positionals or ("",)
             if verb == "config" and len(names) > 1 and names[-2].startswith("alias."):
                 self.git_aliases[names[-2].removeprefix("alias.")] = names[-1]
@@ -133,7 +148,28 @@ class State:
         # `git checkout NAME` may restore a file, which leaves the branch as it is.
         sure = new or verb == "switch" or (len(names) == 1 and any(fnmatchcase(name, pattern) for pattern in protected))
         if sure:
-            place = self.place
-            head, read = place.absolute(".git/HEAD"), place.read
-            ref = f"ref: refs/heads/{name}"
-            self.place = replace(place, read=lambda path: ref if path == head else read(path))
+            self._put(".git/HEAD", f"ref: refs/heads/{name}")
+
+    def _set_remote(self, call: Call) -> None:
+        """Record where the remotes of a repository are, as a push may go there."""
+        verb, *names = call.positionals or ("",)
+        if verb == "clone" and names:
+            source, folder = names[0], (*names, posixpath.basename(names[0].rstrip("/")).removesuffix(".git"))[1]
+            self._add_to_config(folder, "origin", source)
+        elif verb == "remote" and names[:1] in (["add"], ["set-url"]) and len(names) > 2:
+            self._add_to_config(next(iter(call.values("-C")), "."), names[1], names[2])
+        elif verb == "config" and any(name.startswith(("remote.", "url.", "include")) for name in names):
+            self._add_to_config(".", "*", UNKNOWN)
+
+    def _add_to_config(self, folder: str, remote: str, url: str) -> None:
+        """Record a remote in the configuration of the repository in that folder. remote: ``*`` for each."""
+        path = f"{folder}/.git/config"
+        before = self.place.read(self.place.absolute(path)) or ""
+        names = re.findall(r'\[remote "([^"]+)"\]', before) if remote == "*" else [remote]
+        url = url if ":" in url or url.startswith(UNKNOWN) else self.place.absolute(url)
+        self._put(path, before + "".join(f'\n[remote "{name}"]\n\turl = {url}\n' for name in names))
+
+    def _put(self, path: str, text: str) -> None:
+        """Let the file have this text for all that looks at the place."""
+        whole, read = self.place.absolute(path), self.place.read
+        self.place = replace(self.place, read=lambda asked: text if asked == whole else read(asked))

@@ -210,10 +210,8 @@ class Walk(ABC):
             return None
         name = posixpath.basename(path.rstrip("/")).removesuffix(".exe").removesuffix(".cmd") or path
         if name in self.state.functions and name not in self.running:
-            outer = {argument: self.state.variables.get(argument) for argument in arguments(rest)}
-            self.state.variables |= arguments(rest)
-            self.within(name, lambda: self.script(self.state.functions[name]))
-            self.state.variables |= {argument: value or "" for argument, value in outer.items()}
+            with self.state.setting({**own, **arguments(rest)}):
+                self.within(name, lambda: self.script(self.state.functions[name]))
             return None
         if not own and stdin is None and self.state.is_allowed(line_of(words), self.allowed):
             return None
@@ -223,10 +221,11 @@ class Walk(ABC):
             call = replace(call, variables=self.state.env_file() | variables)
         self.judge(call)
         self.state.change(call, self.known.files.branches)
-        self.runs(call, own, stdin)
-        if "/" in path or name in ("source", "."):
-            script, *given = words if "/" in path else rest or ("",)
-            self.file(script, given, sourced="/" not in path)
+        with self.state.setting(own):
+            self.runs(call, own, stdin)
+            if "/" in path or name in ("source", "."):
+                script, *given = words if "/" in path else rest or ("",)
+                self.file(script, given, sourced="/" not in path)
         return self._printed(call, stdin)
 
     def _valued(self, name: str, rest: tuple[str, ...]) -> frozenset[str]:

@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from claudomator_py.acts.pattern import UNKNOWN, Call, Test
@@ -11,13 +12,32 @@ from claudomator_py.values import dataclass, regex
 _LOOPBACK = regex(
     r"localhost|.*\.localhost|127(\.\d{1,3}){0,3}|0|0\.0\.0\.0|\[?::1?\]?|host\.docker\.internal|/.*|@.*", re.IGNORECASE
 )
+_IN_FILES = regex(r"(?:jdbc:)?(?:sqlite|sqlite3|duckdb|file|h2|docker)(?:\+\w+)?:", re.IGNORECASE)
+"""The beginning of the URL of a database in a file or a container."""
 _DOMAIN = regex(r"(?:[\w.-]+@)?(?:[\w-]+\.)+[a-z]{2,24}\.?(?::\d+)?(?:[/?#].*)?", re.IGNORECASE)
 _ADDRESS = regex(r"(?:[\w.-]+@)?\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:[/?#].*)?")
 _COPY = regex(r"(?:[\w.-]+@)?[\w.-]+::?(?!\\)[^:]*|\w+@[\w.-]+")
 _CONNECTION = regex(r"(?:^|[\s;?&])(?:host|hostaddr|server|data source)\s*=\s*([^\s;&]+)", re.IGNORECASE)
 _TAG = regex(r"(?:refs/tags/.*|v?\d+(?:\.\d+)+\S*)")
 _FILES = (
-    *(".c", ".cfg", ".conf", ".css", ".csv", ".go", ".gz", ".h", ".html", ".ini", ".java", ".js", ".json", ".lock"),
+    *(
+        ".c",
+        ".cfg",
+        ".conf",
+        ".css",
+        ".csv",
+        ".db",
+        ".go",
+        ".gz",
+        ".h",
+        ".hurl",
+        ".html",
+        ".ini",
+        ".java",
+        ".js",
+        ".json",
+        ".lock",
+    ),
     *(".log", ".md", ".php", ".py", ".rb", ".rs", ".sh", ".sql", ".tar", ".toml", ".ts", ".txt", ".xml", ".yaml"),
     *(".yml", ".zip"),
 )
@@ -35,19 +55,23 @@ class Files:
     branches: tuple[str, ...]
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether the host is this machine. A socket path and an empty string count as such."""
-    return not host or _LOOPBACK.fullmatch(host) is not None
+def is_loopback(host: str, call: Call | None = None) -> bool:
+    """Return whether the host is this machine, or a container that the call reaches on it. A socket path and an empty
+    string count as such."""
+    in_network = call is not None and call.place.in_network and "." not in host and not host.startswith(UNKNOWN)
+    return not host or in_network or _LOOPBACK.fullmatch(host) is not None
 
 
 def host_of(word: str) -> str | None:
     """Return the host of a URL or connection string, or None for any other word."""
     if scheme := re.match(r"(?:jdbc:)?[A-Za-z][A-Za-z0-9+.-]*://", word):
+        if _IN_FILES.match(word):
+            return ""
         rest = word[scheme.end() :]
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         return _without_port(authority.partition(",")[0])
     if match := _CONNECTION.search(word):
-        return match[1]
+        return host_of(match[1]) or _without_port(match[1])
     return None
 
 
@@ -85,6 +109,7 @@ class WordTests:
             "acting": self.acting,
             "database-url": self.database_url,
             "protected": self.protected,
+            "shared": self.shared,
             "release": self.release,
             "unread": self.unread,
         }
@@ -96,22 +121,24 @@ class WordTests:
     def host(self, word: str, call: Call) -> bool:
         """Return whether the word names another machine."""
         named = host_of(word)
-        return bool(word) and not is_loopback(_without_port(word) if named is None else named)
+        return bool(word) and not is_loopback(_without_port(word) if named is None else named, call)
 
     def host_word(self, word: str, call: Call) -> bool:
-        """Return whether the word is the first one and names another machine."""
-        return word == next(iter(call.positionals), None) and self.host(word, call)
+        """Return whether the word is the first one and names another machine, by its own name for it if need be."""
+        outside = replace(call, place=replace(call.place, in_network=False))
+        return word == next(iter(call.positionals), None) and self.host(word, outside)
 
     def away(self, word: str, call: Call) -> bool:
         """Return whether the word is a remote address: a URL, a domain, ``host:path``. Unknown words count as one."""
         named = host_of(word)
         if named is not None:
-            return not is_loopback(named)
+            return not is_loopback(named, call)
         if word.startswith(UNKNOWN):
             return True
         if word.startswith((".", "/", "~", "-", ":")):
             return False
-        is_copy = call.program not in _ADDRESSING and _COPY.fullmatch(word) and not _LABEL.fullmatch(word)
+        is_label = call.program != "rclone" and _LABEL.fullmatch(word)
+        is_copy = call.program not in _ADDRESSING and _COPY.fullmatch(word) and not is_label
         if is_copy and not re.match(r"[A-Za-z]:", word):
             return not is_loopback(word.rpartition("@")[2].partition(":")[0])
         return _is_address(word)
@@ -120,9 +147,9 @@ class WordTests:
         """Return whether the word names a remote database by URL, connection string or address. Unknown words count."""
         named = host_of(word)
         if named is not None:
-            return not is_loopback(named)
+            return not is_loopback(named, call)
         is_named = word.startswith(UNKNOWN) or re.fullmatch(r"[\w.-]+@[\w.-]+(:\d+)?(/.*)?", word) or _is_address(word)
-        return bool(is_named) and not is_loopback(_without_port(word.partition("/")[0]))
+        return bool(is_named) and not is_loopback(_without_port(word.partition("/")[0]), call)
 
     def outside(self, word: str, call: Call) -> bool:
         """Return whether the word is a path beyond the working directory. Unknown words count as inside."""
@@ -173,12 +200,17 @@ class WordTests:
     def database_url(self, word: str, call: Call) -> bool:
         """Return whether the word is the address of a remote database."""
         if (served := _SERVED.fullmatch(word)) is not None:
-            return not is_loopback(served[1])
-        return _DATABASE.match(word) is not None and not is_loopback(host_of(word) or "")
+            return not is_loopback(served[1], call)
+        url = _DATABASE.match(word)
+        return url is not None and not is_loopback(host_of(word[url.start("url") :]) or "", call)
 
     def protected(self, word: str, call: Call) -> bool:
         """Return whether the push goes to a branch that others rely on, or deletes or forces any branch."""
         return any(_is_protected(branch, self.files.branches) for branch in pushed_branches(call))
+
+    def shared(self, word: str, call: Call) -> bool:
+        """Return whether the word is the ``push`` of a push to a repository beyond the run's own folders."""
+        return word == "push" and not _is_own_remote(call, self.files.scratch)
 
     def release(self, word: str, call: Call) -> bool:
         """Return whether the push includes a tag."""
@@ -195,8 +227,8 @@ _MAKING = regex(
 )
 """Found in names of scripts that build or inspect something locally, whatever it is for."""
 _DATABASE = regex(
-    r"(?:jdbc:)?(?:postgres|postgresql|postgis|mysql|mariadb|mongodb|redis|rediss|mssql|sqlserver|oracle|cockroachdb|clickhouse"
-    r"|cassandra|amqps?|elasticsearch|neo4j|bolt)(?:\+[a-z0-9]+)*://",
+    r"(?:--?[\w-]+=|\w+=)?(?P<url>(?:jdbc:)?(?:postgres|postgresql|postgis|mysql|mariadb|mongodb|redis|rediss|mssql|sqlserver|oracle|cockroachdb|clickhouse"
+    r"|cassandra|amqps?|elasticsearch|neo4j|bolt)(?:\+[a-z0-9]+)*://)",
     re.IGNORECASE,
 )
 _SERVED = regex(
@@ -217,13 +249,15 @@ def _is_address(word: str) -> bool:
 
 
 def _targets(call: Call) -> tuple[str, ...]:
-    """Return what the command writes to: its last word or an option's value; for tee and the like, every word."""
+    """Return what the command writes to: its last word, also if an option with a value may follow, or an option's
+    value; for tee and the like, every word."""
     named = [*call.values("-t"), *call.values("--target-directory")]
+    sure = [word for word, may_be_value in call.positions() if not may_be_value]
     if call.program in ("tee", "touch", "mkdir", "truncate"):
         return call.positionals
     if call.program == "dd":
         return tuple(word for word in call.positionals if word.startswith("of="))
-    return tuple(named) if any(named) else call.positionals[-1:]
+    return tuple(named) if any(named) else (*call.positionals[-1:], *sure[-1:])
 
 
 def _edited(call: Call) -> tuple[str, ...]:
@@ -255,6 +289,13 @@ def pushed_branches(call: Call) -> tuple[str, ...]:
     return tuple(branches)
 
 
+_GIT_SETTINGS = ("GIT_DIR", "GIT_CONFIG", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_COUNT")
+_REDIRECTED = regex(r"insteadof|^\s*\[include", re.IGNORECASE | re.MULTILINE)
+"""In a configuration by which a remote's URL may be another one."""
+_REMOTE = regex(r'^\s*\[remote "([^"\n]+)"\]((?:\n(?!\s*\[).*)*)', re.MULTILINE)
+_URL = regex(r"^\s*(?:push)?url\s*=\s*(.*?)\s*$", re.MULTILINE | re.IGNORECASE)
+
+
 def _is_protected(branch: str, patterns: tuple[str, ...]) -> bool:
     return (
         branch in ("*", "?") or branch.startswith(UNKNOWN) or any(fnmatchcase(branch, pattern) for pattern in patterns)
@@ -263,14 +304,35 @@ def _is_protected(branch: str, patterns: tuple[str, ...]) -> bool:
 
 def _current_branch(call: Call) -> str:
     """Return the branch checked out where the command runs, or ``?`` if that cannot be read."""
-    folder = call.place.absolute(next(iter(call.values("-C")), "."))
+    return (_of_repository(call, "HEAD") or "?").strip().removeprefix("ref: refs/heads/")
+
+
+def _is_own_remote(call: Call, scratch: tuple[str, ...]) -> bool:
+    """Return whether all that the push may go to are repositories in the run's own folders, according to the
+    configuration that can be read."""
+    if any(call.values("-c")) or any(call.values("--repo")) or any(name in call.variables for name in _GIT_SETTINGS):
+        return False
+    named = next((word for word in call.positionals if word != "push"), None)
+    if named is not None and named.startswith(("/", "./", "../", "~/", "file:///")):
+        return call.place.is_inside(named.removeprefix("file://"), scratch)
+    config = _of_repository(call, "config") or ""
+    if _REDIRECTED.search(config + (call.place.read(call.place.absolute("~/.gitconfig")) or "")):
+        return False
+    sections = [match[2] for match in _REMOTE.finditer(config) if named in (None, match[1])]
+    urls = [match[1] for section in sections for match in _URL.finditer(section)]
+    return bool(urls) and all(url.startswith("/") and call.place.is_inside(url, scratch) for url in urls)
+
+
+def _of_repository(call: Call, name: str) -> str | None:
+    """Return the text of ``HEAD`` or ``config`` of the repository in which git is called, or None if it cannot be
+    read."""
+    folder, read = call.place.absolute(next(iter(call.values("-C")), ".")), call.place.read
     while True:
         prefix = folder.rstrip("/")
-        head = call.place.read(f"{prefix}/.git/HEAD")
-        if head is None and (link := call.place.read(f"{prefix}/.git")) is not None and link.startswith("gitdir:"):
-            head = call.place.read(f"{call.place.absolute(link[7:].strip())}/HEAD")
-        if head is not None:
-            return head.strip().removeprefix("ref: refs/heads/")
-        if not prefix or "/" not in prefix:
-            return "?"
+        text = read(f"{prefix}/.git/{name}")
+        if text is None and (link := read(f"{prefix}/.git")) is not None and link.startswith("gitdir:"):
+            linked = call.place.absolute(link[7:].strip())
+            text = read(f"{linked if name == 'HEAD' else linked.partition('/worktrees/')[0]}/{name}")
+        if text is not None or not prefix or "/" not in prefix:
+            return text
         folder = prefix.rpartition("/")[0] or "/"

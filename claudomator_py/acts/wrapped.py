@@ -36,27 +36,34 @@ def longest_key(
 
 
 def inner_words(key: str, wrapper: Wrapper, words: Sequence[str], stdin: str | None) -> list[str]:
-    """Return the words of the command that the wrapper runs. stdin: the input of ``xargs``, if known."""
+    """Return the words of the command that the wrapper runs, the variables that it sets among them. stdin: the input
+    of ``xargs``, if known."""
     at, left = 0, wrapper.skip
+    given = [wrapper.program] if wrapper.program else []
+    if wrapper.dashes and "--" in words:
+        return [*given, *after(words, "--")]
     while at < len(words):
         word = words[at]
         if word == "--":
             at += 1
             break
         if word.startswith("-") and len(word) > 1:
+            option, equals, value = word.partition("=")
+            if option in wrapper.env:
+                given[:0] = [value] if equals else words[at + 1 : at + 2]
             at += 2 if word in wrapper.values else 1
         elif left:
             left -= 1
             at += 1
         else:
             break
-    inner = list(words[at:])
+    inner = [*given, *words[at:]]
     if key != "xargs" or stdin is None or UNKNOWN in stdin:
         return inner
-    given = stdin.split()[:_MAX_GIVEN]
+    read = stdin.split()[:_MAX_GIVEN]
     marks = [words[n + 1] for n, word in enumerate(words[: at - 1]) if word == "-I"]
     marks += [word[2:] for word in words[:at] if word.startswith("-I") and len(word) > 2]
-    return [word.replace(marks[0], " ".join(given)) for word in inner] if marks else [*inner, *given]
+    return [word.replace(marks[0], " ".join(read)) for word in inner] if marks else [*inner, *read]
 
 
 def image_of(words: Sequence[str], wrapper: Wrapper) -> str:
