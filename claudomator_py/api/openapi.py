@@ -81,7 +81,7 @@ def build(app: FastAPI, routes: Sequence[BaseRoute], bodies: Iterable[type[BaseM
         schemas.update(body.pop("$defs", {}))
         schemas[model.__name__] = body
     for shape in _shapes(View):
-        _say_of_fields(schemas.get(shape.__name__, {}), shape)
+        _describe_fields(schemas.get(shape.__name__, {}), shape)
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, operations in schema["paths"].items():
         for operation in operations.values():
@@ -105,7 +105,7 @@ def _shapes(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
         yield from _shapes(shape)
 
 
-def _say_of_fields(schema: dict[str, Any], shape: type[BaseModel]) -> None:
+def _describe_fields(schema: dict[str, Any], shape: type[BaseModel]) -> None:
     """Describe each field of the schema by the docstring below it in the shape."""
     if "properties" not in schema:
         return

@@ -16,7 +16,7 @@ from claudomator_py.app.configured import now_ms
 from claudomator_py.app.in_force import Folders, Renewal, log_agents, refresh_agents, watched_folders
 from claudomator_py.app.local import Ground, Local, prepare, surroundings
 from claudomator_py.app.readiness import readiness_checks
-from claudomator_py.app.startup import load, note_start, read_again, service_manager, tell_user
+from claudomator_py.app.startup import load, note_start, print_refusal, read_again, service_manager
 from claudomator_py.app.web import Web, publish, withdraw
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.daemon.locks import PublishedRecord
@@ -77,13 +77,13 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
         ignore_signals()
         return code
     except ConfigError as error:
-        tell_user(str(error))
+        print_refusal(str(error))
     except StoreUnavailable as error:
-        tell_user(f"claudomator: {error.reason}; {error.remedy}")
+        print_refusal(f"claudomator: {error.reason}; {error.remedy}")
     except OSError as error:
-        tell_user(f"claudomator: {error_text(error)}; {remedy_of(error)}")
+        print_refusal(f"claudomator: {error_text(error)}; {remedy_of(error)}")
     except (CannotServe, ValueError) as error:
-        tell_user(f"claudomator: {error}")
+        print_refusal(f"claudomator: {error}")
     return EXIT_FAILURE
 
 
@@ -155,7 +155,7 @@ def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:
     supervision, serving = Supervision(notifier, ground.database, now_ms, pulse), asyncio.get_running_loop()
 
     async def ticked() -> None:
-        if notifier.wanted:
+        if notifier.enabled:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(supervision.ticked(), serving))
 
     return Daemon(

@@ -108,6 +108,6 @@ def note_start(database: Database) -> None:
         database.write(lambda connection: record(connection, now_ms(), "daemon_started", data={"version": __version__}))
 
 
-def tell_user(text: str) -> None:
+def print_refusal(text: str) -> None:
     """Say on stderr why the daemon does not start, with secrets removed from the text."""
     sys.stderr.write(f"{escaped(Redactor().redact(text))}\n")

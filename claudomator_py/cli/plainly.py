@@ -37,7 +37,7 @@ def shown(arguments: Sequence[str]) -> bool:
         return True
     # Over TCP, or after a failed attempt, there is nothing to gain.
     is_whole = os.environ.pop(AGAIN, None) is not None or bool(os.environ.get("CLAUDOMATOR_URL"))
-    wanted = _wanted(arguments)
+    wanted = _parsed(arguments)
     if is_whole or wanted is None or "pydantic" in sys.modules:
         return False
     gc.disable()
@@ -58,7 +58,7 @@ def shown(arguments: Sequence[str]) -> bool:
     return True
 
 
-def _wanted(arguments: Sequence[str]) -> tuple[str, str, dict[str, str]] | None:
+def _parsed(arguments: Sequence[str]) -> tuple[str, str, dict[str, str]] | None:
     """Return the resource, the function and its arguments; None if the arguments have any other form."""
     name, *rest = arguments or ("",)
     if name not in LOOKS:

@@ -68,7 +68,7 @@ class Notifier:
             self._send("STATUS=" + " ".join(text.split()))
 
     @property
-    def wanted(self) -> bool:
+    def enabled(self) -> bool:
         """Whether there is a service manager to notify."""
         return self._address is not None
 
@@ -116,7 +116,7 @@ class Supervision:
         hangs."""
         if self._pulse.steady:
             self._notifier.alive()
-        if self._notifier.wanted:
+        if self._notifier.enabled:
             self._notifier.status(await asyncio.to_thread(self._text))
 
     def _text(self) -> str:

@@ -161,7 +161,7 @@ class CheckSlots:
         """The runs whose checks are to begin."""
         return self._to_check
 
-    def look_only_at(self, live: Sequence[Run]) -> None:
+    def replace_live(self, live: Sequence[Run]) -> None:
         """Replace the live runs."""
         with self._lock:
             self._live = {run.id: run for run in live}

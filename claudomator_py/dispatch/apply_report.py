@@ -80,7 +80,7 @@ class ReportedRun:
         return self.announced or outcome.handoff is not None
 
     @property
-    def stop_wanted(self) -> bool:
+    def stop_requested(self) -> bool:
         """Whether a cancellation or restart of the task was requested."""
         return self.task.cancel_requested_ms is not None or self.task.restart_requested is not None
 
@@ -172,7 +172,7 @@ class ReportApplier:
         outcome = self._after_agent(subject, report)
         if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check or subject.hands_on(outcome):
             return outcome
-        if subject.stop_wanted:
+        if subject.stop_requested:
             # Without the check, the agent's claim of success does not count.
             return _cancelled(outcome)
         return CheckWanted(outcome, None if report.exit is None else report.exit.exit_code)
@@ -180,7 +180,7 @@ class ReportApplier:
     def _after_agent(self, subject: ReportedRun, report: RunReport) -> Outcome:
         run, outcome = subject.run, report.outcome or UNKNOWN
         undisturbed = report.undisturbed or outcome
-        stopped = run.over_budget is not None and not subject.stop_wanted
+        stopped = run.over_budget is not None and not subject.stop_requested
         # A run that finished before it could be stopped for its budget has succeeded.
         was_done = stopped and undisturbed.status is OutcomeStatus.SUCCEEDED
         kind = self._registry.kinds.get(run.kind)
@@ -205,7 +205,7 @@ class ReportApplier:
         if record is not None:
             return self._checked(subject, outcome, record, report.check_output or "")
         # A check has no lasting effects, so a lost one is repeated, unless the task is to stop.
-        if subject.stop_wanted:
+        if subject.stop_requested:
             return _cancelled(outcome)
         if run.check_seq >= MAX_CHECKS:
             return _unchecked(outcome, f"its check was started {run.check_seq} times and lost each time")
@@ -240,7 +240,7 @@ class ReportApplier:
             outcome = outcome if isinstance(judged, CheckWanted) else judged
         agent = self._registry.of(run.agent, run.kind)
         ending = partial(self._ended, subject=subject, run=run, report=report, outcome=outcome, now_ms=now_ms)
-        return self._budgets.telling(connection, ending, run, agent, now_ms)
+        return self._budgets.change_and_record(connection, ending, run, agent, now_ms)
 
     def _ended(
         self, connection: Connection, subject: ReportedRun, run: Run, report: RunReport, outcome: Outcome, now_ms: int
@@ -348,7 +348,7 @@ def _directory_lost(subject: ReportedRun) -> Outcome:
     if subject.run.outcome is None:
         return UNKNOWN.model_copy(update={"detail": GONE})
     outcome = Outcome.model_validate(subject.run.outcome)
-    return _cancelled(outcome) if subject.stop_wanted else _unchecked(outcome, GONE)
+    return _cancelled(outcome) if subject.stop_requested else _unchecked(outcome, GONE)
 
 
 def _unchecked(outcome: Outcome, detail: str, reason: Reason = Reason.CHECK_FAILED) -> Outcome:

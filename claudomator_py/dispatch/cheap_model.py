@@ -19,7 +19,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.log import get_logger
 from claudomator_py.ports import CheapModel, Clock
-from claudomator_py.routing.questions import Choice, Reply, ReplyQuestion, RiskQuestion, says_yes
+from claudomator_py.routing.questions import Choice, Reply, ReplyQuestion, RiskQuestion, is_yes
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion, NoAnswer
 from claudomator_py.store import hold_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -212,4 +212,4 @@ class PrimaryJudge:
     def _ask(self, model: GuardedModel, question: ReplyQuestion) -> bool:
         if self._database.read(lambda connection: model.hold(connection, self._clock())) is not None:
             raise ModelFault(Cause.LIMITED, model.hold_text())
-        return says_yes(model.ask(question.question, self._timeout_s))
+        return is_yes(model.ask(question.question, self._timeout_s))

@@ -74,7 +74,7 @@ class Collector:
         """Cache the contents of started runs, by run id."""
         self._contents |= contents
 
-    def look_only_at(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
+    def keep_only(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
         """Forget all runs that are not live any more."""
         self._counting, self._stays_ms = False, None
         self._waiting.clear()
@@ -152,7 +152,7 @@ class Collector:
 
     def _attend(self, subject: ReportedRun, step: int, status: RunStatus, now_ms: int) -> None:
         run = subject.run
-        if subject.stop_wanted:
+        if subject.stop_requested:
             self._host.cancel(run.id, step)
             crashpoint("cancel-asked")
             if subject.task.phase != Phase.STOPPING.value:
@@ -208,7 +208,9 @@ class Collector:
         used = output.used.priced(agent.prices, run.model)
         if not is_noted(run, used):
             noting = partial(note_use, run=run, used=used, now_ms=now_ms)
-            self._database.write(lambda connection: self._budgets.telling(connection, noting, run, agent, now_ms))
+            self._database.write(
+                lambda connection: self._budgets.change_and_record(connection, noting, run, agent, now_ms)
+            )
         over = self._database.read(lambda connection: self._budgets.over(connection, run, subject.spec, agent))
         if over is None:
             return

@@ -163,14 +163,14 @@ class Reconciler:
             try:
                 started, again_ms = self._start() if starting and not held_back else (0, None)
             finally:
-                self._settle()
+                self._flush()
         self._forget_ended()
         crashpoint("tick-end")
         return self._report(started, present.wanted, now_ms, again_ms, held_back=held_back)
 
     def _present(self, connection: Connection, now_ms: int) -> "_Present":
         live = run_rows.live(connection)
-        looking = partial(self._collector.look_only_at, connection, live, now_ms)
+        looking = partial(self._collector.keep_only, connection, live, now_ms)
         self._faults.attempt(Item(Activity.LIMITS, ALL_RUNS), looking)
         running = queue.running(connection) if live else ()
         due = [*queue.due(connection, now_ms, DUE_BATCH_SIZE), *self._stale(connection)]
@@ -178,15 +178,15 @@ class Reconciler:
 
     def _collect(self, present: "_Present", now_ms: int) -> None:
         ids = {run.id for run in present.live}
-        self._observer.check_slots.look_only_at(present.live)
+        self._observer.check_slots.replace_live(present.live)
         self._faults.forget_others(Activity.COLLECT, ids)
         self._faults.forget_others(Activity.STOP, ids)
         for run in present.live:
             self._take_further(run, present.running.get(run.task_id), now_ms)
             if len(self._ending) == TOGETHER:
-                self._settle()
+                self._flush()
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         """Make pending writes durable, and report them."""
         ending, self._ending = self._ending, []
         self._database.flush()
@@ -242,7 +242,7 @@ class Reconciler:
         """Start runs. Return how many, and when more may start without any event."""
         observed = self._still_allowed(self._database.read(self._observer.observe))
         self._ask(observed.questions)
-        begun = self._starter.start(observed, self._settle)
+        begun = self._starter.start(observed, self._flush)
         self._collector.expect(begun.contents)
         if begun.conflicts:
             # An older copy of the database was restored: end and remove the runs that it does not know.

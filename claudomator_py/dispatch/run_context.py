@@ -35,7 +35,7 @@ from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.worktree import WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.worktrees import isolated, tree_wanted
+from claudomator_py.environment.worktrees import isolated, tree_request
 from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.prompts import (
     compose,
@@ -141,7 +141,7 @@ class ContextReader:
         return replace(
             context,
             known=done_by(context.known, queued.card, Constraints.parse(task.constraints)),
-            tree=None if working_dir is None else tree_wanted(connection, task, context.spec, working_dir, earlier),
+            tree=None if working_dir is None else tree_request(connection, task, context.spec, working_dir, earlier),
             left=left_by(before, agent) if context.earlier is None else None,
             card=queued.card,
             before=tuple(before),

@@ -153,7 +153,7 @@ class Budgets:
         """Return the time zone of that name; None for the operator's."""
         return ZoneInfo(name or self._budget().timezone or local_zone())
 
-    def telling(
+    def change_and_record(
         self, connection: Connection, change: Callable[[Connection], T], run: Run, agent: AgentSpec, now_ms: int
     ) -> T:
         """Make the change in the transaction, and record an event for each daily budget that it uses up."""

@@ -27,7 +27,7 @@ from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import further_folders
-from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree, tell_tree
+from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree, record_tree
 from claudomator_py.faults import Activity, Faults, HostFault, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
@@ -100,8 +100,8 @@ class Starter:
         self._budgets = budgets or Budgets()
         self._contexts = ContextReader(database, registry, host, self._secrets)
 
-    def start(self, observation: Observation, settle: Callable[[], None] = lambda: None) -> Begun:
-        """Start the planned runs. A failure of one does not affect the others. settle: makes pending rows durable,
+    def start(self, observation: Observation, flush: Callable[[], None] = lambda: None) -> Begun:
+        """Start the planned runs. A failure of one does not affect the others. flush: makes pending rows durable,
         before any shim starts.
 
         A run whose task has changed meanwhile is left for the next plan. Raises StoreUnavailable; runs that were
@@ -126,16 +126,16 @@ class Starter:
                     contents[begun[0].run.id] = queued.content
                 if len(committing) == TOGETHER:
                     batch, committing = committing, []
-                    started += self._spawn_all(batch, settle)
+                    started += self._spawn_all(batch, flush)
         finally:
-            started += self._spawn_all(committing, settle)
+            started += self._spawn_all(committing, flush)
         return Begun(started, tuple(conflicts), contents)
 
-    def _spawn_all(self, committing: "Sequence[tuple[Item, _Ready, Future[None]]]", settle: Callable[[], None]) -> int:
+    def _spawn_all(self, committing: "Sequence[tuple[Item, _Ready, Future[None]]]", flush: Callable[[], None]) -> int:
         """Start the runs whose commit is pending, and return how many were started."""
         started = 0
         try:
-            settle()
+            flush()
         finally:
             for item, ready, future in committing:
                 spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
@@ -264,7 +264,7 @@ class Starter:
     ) -> Callable[[Connection], None]:
         """Return the commit of the start, which also records used-up budgets. tree: its work tree, if any."""
         change = starting if tree is None else partial(_commit_in_tree, commit=starting, run=run, tree=tree)
-        return partial(self._budgets.telling, change=change, run=run, agent=agent, now_ms=now_ms)
+        return partial(self._budgets.change_and_record, change=change, run=run, agent=agent, now_ms=now_ms)
 
     def _usd_left(self, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
         if not self._budgets.watches(spec, agent):
@@ -358,7 +358,7 @@ def _on_real_paths(spec: TaskSpec, timeout_ms: int) -> TaskSpec:
 
 def _commit_in_tree(connection: Connection, commit: Callable[[Connection], None], run: Run, tree: Tree) -> None:
     commit(connection)
-    tell_tree(connection, run, tree)
+    record_tree(connection, run, tree)
 
 
 def _log_of(name: str, run: Run) -> BoundLogger:

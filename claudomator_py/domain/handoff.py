@@ -237,8 +237,8 @@ def _defects(
     max_authority: Authority | None,
     max_handoffs: int | None,
 ) -> Iterator[tuple[Defect, str]]:
-    yield from ((Defect.LACKS, field) for field in sorted(required_fields) if not _says(document, field))
-    yield from ((Defect.TELLS, field) for field in sorted(forbidden_fields) if _says(document, field))
+    yield from ((Defect.LACKS, field) for field in sorted(required_fields) if not _has_content(document, field))
+    yield from ((Defect.TELLS, field) for field in sorted(forbidden_fields) if _has_content(document, field))
     levels = list(Authority)
     if max_authority is not None and levels.index(document.authority) > levels.index(max_authority):
         yield Defect.AUTHORITY_EXPANDED, "permissions.mode"
@@ -246,7 +246,7 @@ def _defects(
         yield Defect.TOO_MANY_HANDOFFS, "max_handoffs"
 
 
-def _says(document: Handoff, field: str) -> bool:
+def _has_content(document: Handoff, field: str) -> bool:
     """True if the document has content in that field. Zero counts: no budget left, or no handoff allowed."""
     value: Any = document
     for name in field.split("."):

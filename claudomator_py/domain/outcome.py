@@ -214,12 +214,12 @@ class Tokens(BaseModel):
 _LINE_ENDS = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
-def _sayable(text: str) -> str:
+def _storable(text: str) -> str:
     """Replace what no text column and no JSON document can hold: NUL and unpaired surrogates."""
     return text.replace("\0", "\ufffd").encode(errors="surrogatepass").decode(errors="replace")
 
 
-AgentText = Annotated[str, AfterValidator(_sayable)]
+AgentText = Annotated[str, AfterValidator(_storable)]
 
 
 def _one_line(name: str) -> str:

@@ -110,7 +110,7 @@ class Redactor:
         """Return whether the text contains a secret, or the remainder of one before an ellipsis."""
         return bool(self._spans_of_cut(text))
 
-    def settled(self, text: str) -> int:
+    def safe_length(self, text: str) -> int:
         """Return how much of the text can be shown whatever follows: no secret begins in that part and ends after
         it."""
         place = len(text)

@@ -213,7 +213,7 @@ class RunReport(BaseModel):
     """True if nothing is left of the run from which its end could be determined."""
 
     @model_validator(mode="after")
-    def _says_what_became_of_the_run(self) -> "RunReport":
+    def _require_outcome(self) -> "RunReport":
         if self.step == 0 and self.outcome is None and not self.gone:
             raise ValueError("a report of an agent's run needs an outcome, unless the run is gone")
         return self

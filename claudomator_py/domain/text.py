@@ -152,5 +152,5 @@ class ReadableText:
         # Each undecodable byte becomes one character, so that positions in the text map back to bytes.
         text, _ = codecs.utf_8_decode(pending, "surrogateescape", False)
         text = text[: finished(text)]
-        place = place_in(text, self._redactor.settled(plain(text)))
+        place = place_in(text, self._redactor.safe_length(plain(text)))
         return len(text[:place].encode(errors="surrogateescape"))

@@ -50,7 +50,7 @@ def isolated(spec: TaskSpec) -> str | None:
     return spec.working_dir if spec.isolation is Isolation.WORKTREE else None
 
 
-def tree_wanted(
+def tree_request(
     connection: Connection, task: Task, spec: TaskSpec, working_dir: str, earlier: Run | None
 ) -> WorktreeRequest:
     """Return the tree of the task's current generation: that of its earlier runs, and of the conversation it is in.
@@ -146,10 +146,10 @@ def branch_of(connection: Connection, task: Task, run: Run | None) -> str | None
     return None if data is None else str(data["branch"])
 
 
-def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
+def record_tree(connection: Connection, run: Run, tree: Tree) -> None:
     """Record the tree that the run works in, unless it was already recorded for an earlier run."""
-    told_before = [event.data for event in events.of_task(connection, run.task_id) if event.kind == TREE_USED]
-    if told_before and told_before[-1]["path"] == tree.path:
+    recorded = [event.data for event in events.of_task(connection, run.task_id) if event.kind == TREE_USED]
+    if recorded and recorded[-1]["path"] == tree.path:
         return
     data: dict[str, object] = {"path": tree.path, "branch": tree.branch, "base": tree.base}
     if tree.task_id != run.task_id:

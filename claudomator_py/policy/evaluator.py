@@ -35,11 +35,11 @@ def main() -> None:
     nothing = context_of({})
     Expression("true", "true").value(nothing)  # loads the library, so that no condition is charged for it
     evaluator, ends = _Evaluator(nothing), False
-    _say({"ready": True})
+    _send({"ready": True})
     while not ends and len(head := os.read(0, _HEAD.size)) == _HEAD.size:
         answer = evaluator.answer(_read(_HEAD.unpack(head)[0]))
         ends = _has_bytes() > evaluator.has_bytes + _MAX_KEPT_BYTES
-        _say({**answer, "ends": ends})
+        _send({**answer, "ends": ends})
 
 
 class _Evaluator:
@@ -131,7 +131,7 @@ def _read(length: int) -> bytes:
     return bytes(data)
 
 
-def _say(answer: Mapping[str, object]) -> None:
+def _send(answer: Mapping[str, object]) -> None:
     data = json.dumps(answer).encode()
     data = _HEAD.pack(len(data)) + data
     while data:

@@ -136,7 +136,7 @@ class Rule(Strict):
     )
 
     @model_validator(mode="after")
-    def _say_something(self) -> "Rule":
+    def _require_effect(self) -> "Rule":
         if not self.effects:
             raise refusal("demands nothing", "add `deny`, `approve`, or another effect")
         if self.allow and (self.deny is not None or self.approve is not None):

@@ -50,7 +50,7 @@ class _Process:
     """An evaluator process. Raises _Lost."""
 
     def __init__(self) -> None:
-        self.told: Context | None = None
+        self.context: Context | None = None
         """The context whose values the process has."""
         self._popen = subprocess.Popen(
             [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, _INSTALLATION],
@@ -140,10 +140,10 @@ class _Sandbox:
                 process = self._process
                 if process is None or not process.is_alive:
                     process = self._exchanged()
-                if context is not None and process.told is not context:
+                if context is not None and process.context is not context:
                     question = {**question, "values": context.values}
                 answer = process.ask(question, wall_s)
-                process.told = context or process.told
+                process.context = context or process.context
             except OSError as error:
                 self._end()
                 raise _Lost(f"the process for it cannot be started: {error}") from None

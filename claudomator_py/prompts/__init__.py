@@ -35,7 +35,7 @@ _REFUSED = "You may not use what you were denied. The operator says:"
 _BEFORE = "The operator was asked about this task before, in a conversation that is gone:"
 
 
-def told(exchange: Exchange) -> list[str]:
+def reply_lines(exchange: Exchange) -> list[str]:
     """Say the operator's reply, for the conversation in which the question was asked."""
     if exchange.allowed:
         return [" ".join((*_permission(exchange.allowed), "Continue the task where you left off."))]
@@ -259,7 +259,7 @@ def compose(
 
 def compose_answer(exchange: Exchange) -> str:
     """Write the prompt of a conversation that continues with the operator's reply to its question."""
-    return _joined(told(exchange))
+    return _joined(reply_lines(exchange))
 
 
 def compose_further(spec: TaskSpec, assigned: TaskSpec, words: str | None = None) -> str:

@@ -115,7 +115,7 @@ class Reply:
     """Why the model did not answer, which counts as no; None if it did."""
 
 
-def says_yes(text: str) -> bool:
+def is_yes(text: str) -> bool:
     """Return whether the text is a single clear yes."""
     answers = [entry["answer"] for entry in json_objects(text[:ANSWER_CHARS]) if "answer" in entry]
     if not answers and text.strip().strip('".').casefold() == "yes":

@@ -31,13 +31,13 @@ def triage(
     members: Sequence[Member],
     primary: str | None,
     *,
-    says_yes: Callable[[], bool] | None = None,
+    is_yes: Callable[[], bool] | None = None,
     best: Callable[[Sequence[str]], str | None] | None = None,
 ) -> TriageDecision:
     """Return who answers the message. In an agent's own message only mentions count, so that agents do not keep talking
     among themselves.
 
-    primary: id of the channel's primary; None if it has none. says_yes: asks the cheap model whether the primary should
+    primary: id of the channel's primary; None if it has none. is_yes: asks the cheap model whether the primary should
     answer, at most once and only if nothing else decides; None if there is no model, which means no. best: returns
     which of several fits the message best; the first one is used if this is None or names none of them.
     """
@@ -67,7 +67,7 @@ def triage(
             ambiguous=unclear,
         )
     willing = primary in agents and message.author not in settings.opt_out
-    if primary is not None and willing and _wanted(message.content, settings, says_yes):
+    if primary is not None and willing and _needs_primary(message.content, settings, is_yes):
         return TriageDecision(
             reason=TriageReason.PRIMARY_AGENT,
             agents=(primary,),
@@ -116,10 +116,10 @@ def _mentioned(
     )
 
 
-def _wanted(content: str, settings: TriageSettings, says_yes: Callable[[], bool] | None) -> bool:
+def _needs_primary(content: str, settings: TriageSettings, is_yes: Callable[[], bool] | None) -> bool:
     rule = settings.primary
     if rule is PrimaryRule.ALWAYS:
         return True
     if rule in (PrimaryRule.KEYWORDS, PrimaryRule.CASCADE) and _phrases(settings.keywords).any_in(content):
         return True
-    return rule in (PrimaryRule.MODEL, PrimaryRule.CASCADE) and says_yes is not None and says_yes()
+    return rule in (PrimaryRule.MODEL, PrimaryRule.CASCADE) and is_yes is not None and is_yes()

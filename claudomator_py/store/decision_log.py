@@ -45,7 +45,7 @@ def page(
 ) -> Sequence[Recorded]:
     """Return the matching decisions visible to the principal, newest first, after the position ``before``. Shadow
     decisions are returned only if their kind is asked for."""
-    conditions = [decisions_seen(by), *_wanted(wanted, by)]
+    conditions = [decisions_seen(by), *_conditions(wanted, by)]
     if before is not None:
         at_ms, last = before
         conditions.append(or_(DECISION.c.at_ms < at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id < last)))
@@ -119,7 +119,7 @@ def _between(since_ms: int | None, until_ms: int | None) -> list[ColumnElement[b
     return conditions
 
 
-def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
+def _conditions(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
     data = sound(DECISION.c.data)
     conditions: list[ColumnElement[bool]] = []
     if wanted.kind is not None:

@@ -134,14 +134,14 @@ def newest(connection: Connection, limit: int, sought: EventQuery = _ALL) -> Seq
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
 
-def settled_branches(connection: Connection, limit: int, by: Principal) -> Sequence[Event]:
+def resolved_branches(connection: Connection, limit: int, by: Principal) -> Sequence[Event]:
     """Return at most ``limit`` of the newest events about settled branches, in order."""
     query = EventQuery(seen_by=by).query.where(text(f"event.{SETTLED}")).order_by(EVENT.c.id.desc()).limit(limit)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
 
 @dataclass(frozen=True, slots=True)
-class SettledInput:
+class ResolvedInput:
     """The outcome of a request for input that a task made before its first run."""
 
     kind: str
@@ -155,7 +155,7 @@ class SettledInput:
     """The task's current or last request."""
 
 
-def settled_inputs(connection: Connection, by: Principal, *, sample: int, limit: int) -> Sequence[SettledInput]:
+def resolved_inputs(connection: Connection, by: Principal, *, sample: int, limit: int) -> Sequence[ResolvedInput]:
     """Return at most ``limit`` outcomes for tasks visible to the principal, newest first. sample: how many of the
     newest events are searched."""
     expired = sound(EVENT.c.data)["reason"].as_string() == Reason.EXPIRED.value
@@ -171,4 +171,4 @@ def settled_inputs(connection: Connection, by: Principal, *, sample: int, limit:
         .order_by(EVENT.c.id.desc())
         .limit(limit)
     )
-    return [SettledInput(*row[:-1], asks=row[-1] or {}) for row in connection.execute(query)]
+    return [ResolvedInput(*row[:-1], asks=row[-1] or {}) for row in connection.execute(query)]

@@ -260,7 +260,7 @@ def waiting(connection: Connection, organisation: str | None) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def telling(connection: Connection, organisation: str | None, limit: int) -> Sequence[Label]:
+def with_right_specialist(connection: Connection, organisation: str | None, limit: int) -> Sequence[Label]:
     """Return the newest labels that count and tell the right specialist. organisation: only its own; None: all."""
     right = (LABEL.c.verdict == LabelVerdict.POSITIVE.value) & LABEL.c.specialist.is_not(None)
     query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), LABEL.c.wanted.is_not(None) | right)

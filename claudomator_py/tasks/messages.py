@@ -253,8 +253,8 @@ def incoming_of(connection: Connection, channel: Channel, written: PostedMessage
 
 def _decided(place: _Place, incoming: Incoming) -> TriageDecision:
     reply, best, primary = place.advice.reply, place.advice.best, place.channel.primary_agent
-    says_yes = None if reply is None else lambda: reply.yes
-    return triage(incoming, place.settings, place.members, primary, says_yes=says_yes, best=best)
+    is_yes = None if reply is None else lambda: reply.yes
+    return triage(incoming, place.settings, place.members, primary, is_yes=is_yes, best=best)
 
 
 def _shadow(place: _Place, incoming: Incoming) -> dict[str, object] | None:

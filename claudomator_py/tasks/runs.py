@@ -109,8 +109,8 @@ def commit_start(
     changes |= {"failed_on": None, "failed_for": None}
     resumption = resumption_of(task)
     if resumption is not None and resumption.optional and run.resumes is None:
-        told_again = resumption.follows is not None or resumption.heard
-        kept = resumption.model_copy(update={"given_up": True}) if told_again else None
+        repeats_all = resumption.follows is not None or resumption.heard
+        kept = resumption.model_copy(update={"given_up": True}) if repeats_all else None
         changes |= columns_of(kept, task_rows.spec_of(connection, task.id, task.revision))
     elif obstacle is not None:
         changes |= give_up_conversation(connection, task, run.id, obstacle, run.started_ms)

@@ -24,7 +24,7 @@ from claudomator_py.resources.channels import (
     MuteRequest,
 )
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.routing.questions import Reply, ReplyQuestion, says_yes
+from claudomator_py.routing.questions import Reply, ReplyQuestion, is_yes
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import channel_rows, decision_rows, task_rows
 from claudomator_py.store.database import Database
@@ -226,7 +226,7 @@ def test_why_the_primary_does_not_answer_is_recorded(world: World, reply: Reply,
     ],
 )
 def test_anything_but_yes_means_no(text: str, yes: bool) -> None:
-    assert says_yes(text) is yes
+    assert is_yes(text) is yes
 
 
 def test_the_question_holds_the_message_as_data() -> None:

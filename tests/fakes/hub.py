@@ -89,11 +89,11 @@ class Met:
         self.world.tick()
         return self.world.live(name).id
 
-    def told(self, run_id: str) -> list[Any]:
+    def sent_by_hub(self, run_id: str) -> list[Any]:
         return [json.loads(line) for line in self.world.host.messages(run_id)]
 
     def end(self, run_id: str) -> Any:
-        return next((one for one in self.told(run_id) if one["type"] == "end"), None)
+        return next((one for one in self.sent_by_hub(run_id) if one["type"] == "end"), None)
 
 
 def link(peer: Peer, instance: str = "one", agent_id: str = "shepherd", most: int = 1) -> AgentConnection:

@@ -47,7 +47,7 @@ class RemoteTask:
         self._is_under_way = False
         self._status_text = ""
         self._results: dict[str, Artifact] = {}
-        self._told = ("", "")
+        self._printed = ("", "")
         self._stale: tuple[str, tuple[str, str]] | None = None
         self._usage: dict[str, Any] | None = None
 
@@ -120,8 +120,8 @@ class RemoteTask:
     def _identify(self, update: Update) -> None:
         self.id = update.task_id or self.id
         self.context_id = update.context_id or self.context_id
-        if self._told != (self.id, self.context_id) and self.id:
-            self._told = (self.id, self.context_id)
+        if self._printed != (self.id, self.context_id) and self.id:
+            self._printed = (self.id, self.context_id)
             conversation = conversation_text(self.id, self.context_id)
             self._event("task", task=self.id, context=self.context_id, conversation=conversation)
 

@@ -39,7 +39,7 @@ def _run(peer: Peer, order: TurnOrder, prompt: str, output: Output) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         session.interrupt()
         end, patience_s = End("interrupted", "it was told to stop"), 0.5
-    tell(end, session, peer, output)
+    print_end(end, session, peer, output)
     try:
         peer.end(patience_s, _GRACE_S)
     except Terminated:
@@ -61,7 +61,7 @@ def ending(session: AcpSession, peer: Peer) -> End:
         return End("gone", str(gone), exit_code=peer.exit_code(2.0), **facts)
 
 
-def tell(end: End, session: AcpSession, peer: Peer, output: Output) -> None:
+def print_end(end: End, session: AcpSession, peer: Peer, output: Output) -> None:
     """Print the run's end."""
     stderr = "\n".join(peer.noise)
     output.event("end", outcome=end.outcome, error=end.error, step=session.step, said=stderr, **end.fields)

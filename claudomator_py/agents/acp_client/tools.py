@@ -19,7 +19,7 @@ _RULE: Final = re.compile(r"(?P<tool>[^()]+)\((?P<subject>.*)\)", re.DOTALL)
 class ToolCall:
     """A call, as far as it was reported. Some agents report it in pieces, and some ask before they report it.
 
-    name: the agent's own name for the tool, if it gives one. told: whether the call was printed.
+    name: the agent's own name for the tool, if it gives one. printed: whether the call was printed.
     """
 
     def __init__(self, call_id: str) -> None:
@@ -31,7 +31,7 @@ class ToolCall:
         self.places: tuple[str, ...] = ()
         self.text = ""
         self.status = ""
-        self.told = False
+        self.printed = False
 
     @property
     def open(self) -> bool:

@@ -30,7 +30,7 @@ class UsageTally:
         self._has_chunks = False
         self._file: tuple[int, int] | None = None
         self.cost_usd: float | None = None
-        self.told = "absent"
+        self.reported = "absent"
         """What the end of the turn reports: ``absent`` (no numbers), ``nothing`` (zeros), ``counts``."""
 
     def take_chunk(self, meta: object) -> None:
@@ -70,11 +70,11 @@ class UsageTally:
         """Return the usage of the whole turn; None: not known."""
         counts = self._counts(result)
         if "usage" in result or counts is not None:
-            self.told = "counts" if counts is not None and sum(counts) > 0 else "nothing"
+            self.reported = "counts" if counts is not None and sum(counts) > 0 else "nothing"
         if self._means == "chunk":
             if not self._has_chunks:
                 return None
-            self.told = "counts" if sum(self._chunks) > 0 else "nothing"
+            self.reported = "counts" if sum(self._chunks) > 0 else "nothing"
             counts = (self._chunks[0], self._chunks[1])
         if self._means == "file":
             counts = self._file
@@ -253,7 +253,7 @@ class Turn:
             "tools": self.calls.finished or None,
             "failed_status": self.failed_status or None,
             "usage": used,
-            "counts": self.usage.told if result is not None else None,
+            "counts": self.usage.reported if result is not None else None,
             "cost_usd": self.usage.cost_usd,
             "retry": self.retry,
         }
@@ -294,9 +294,9 @@ class Turn:
         if not self.calls.knows(update):
             self._text, self._length, self._last_piece, self._message_id = [], 0, "", None
         call = self.calls.take(update)
-        if not call.told and (call.given or call.title):
-            call.told = bool(call.given) or not call.open or call.status == "in_progress"
-            if call.told:
+        if not call.printed and (call.given or call.title):
+            call.printed = bool(call.given) or not call.open or call.status == "in_progress"
+            if call.printed:
                 self._output.event("tool", id=call.id, tool=call.tool, kind=call.kind, subject=shown(call.subject))
         return call
 

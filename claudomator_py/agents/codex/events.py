@@ -87,7 +87,7 @@ class CodexEvents(RunEvents):
     """Whether the last event was an error without a retry."""
     remark: str | None = None
     """The last item, if it is an error."""
-    told_error: str | None = None
+    reported_error: str | None = None
     """The last error event, verbatim."""
     trouble: str | None = None
     """Why it is retrying, if that was its last event."""
@@ -195,7 +195,7 @@ class CodexEvents(RunEvents):
         self.error = self.trouble or message or self.error
         self.has_given_up = self.trouble is None
         self.completed = False
-        self.told_error = message
+        self.reported_error = message
         passing = (message or "").startswith(_PASSING)
         return Part("notice" if passing else "error", message or shown(event))
 
@@ -204,7 +204,7 @@ class CodexEvents(RunEvents):
         self.completed = False
         self.failure = error_text or self.error or "its turn failed, and it did not say why"
         message = error_text or shown(event)
-        return [] if message == self.told_error else [Part("error", message)]
+        return [] if message == self.reported_error else [Part("error", message)]
 
     def is_log(self, line: bytes) -> bool:
         """Return whether the line is about a request."""

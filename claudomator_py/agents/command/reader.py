@@ -37,9 +37,9 @@ class CommandReader:
     """Always empty: usage is reported at the end, if at all."""
 
     def __init__(self, says: ProgramOutput | None = None, zone: str | None = None) -> None:
-        self._says = says or ProgramOutput()
+        self._output_rules = says or ProgramOutput()
         self._zone = zone
-        kept = MAX_ANSWER_BYTES if self._says.result is None else MAX_RESULT_BYTES
+        kept = MAX_ANSWER_BYTES if self._output_rules.result is None else MAX_RESULT_BYTES
         self._tails: dict[Stream, Tail] = {"stdout": Tail(kept), "stderr": Tail(MAX_DETAIL)}
 
     def feed(self, stream: Stream, data: bytes) -> None:
@@ -49,13 +49,14 @@ class CommandReader:
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """Return the run's outcome. Without an exit code, nothing says that it succeeded."""
         printed = self._tails["stdout"].text()
-        result = _answer_in(printed, self._says.result) if self._says.result is not None else None
+        result = _answer_in(printed, self._output_rules.result) if self._output_rules.result is not None else None
         ended_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         verdict = verdict_of(
             None, exit_record, lambda record: self._by_exit(record, printed, result is not None, ended_ms)
         )
-        answer = (result or _AnswerFields()) if self._says.result is not None else _AnswerFields(printed or None)
-        text = answer.text if verdict.status is OutcomeStatus.SUCCEEDED or self._says.result is None else None
+        has_format = self._output_rules.result is not None
+        answer = result or _AnswerFields(None if has_format else printed or None)
+        text = answer.text if verdict.status is OutcomeStatus.SUCCEEDED or not has_format else None
         return outcome(verdict, Result(text=text, tokens=answer.tokens, cost_usd=answer.cost_usd))
 
     def _by_exit(self, record: ExitRecord, printed: str, has_answer: bool, now_ms: int) -> RunVerdict:
@@ -63,7 +64,7 @@ class CommandReader:
         if (line := self._limit(text) or self._limit(printed)) is not None:
             return limited(line, find_reset(line, now_ms, self._zone))
         code = record.exit_code or 0
-        named = self._says.exit_codes.get(code)
+        named = self._output_rules.exit_codes.get(code)
         reason = None if named is None else Reason(named)
         detail = text or (shortened(printed, MAX_DETAIL) if reason is not None else "")
         if reason is Reason.RATE_LIMITED:
@@ -72,13 +73,13 @@ class CommandReader:
             return failed(reason, detail or f"it exited with {code}")
         if code != 0:
             return failed(Reason.AGENT_ERROR, text or f"it exited with {code} and wrote nothing to stderr")
-        if self._says.result is not None and not has_answer:
-            return failed(Reason.NO_ANSWER, f"it exited with 0, but printed no {self._says.result.text}")
+        if self._output_rules.result is not None and not has_answer:
+            return failed(Reason.NO_ANSWER, f"it exited with 0, but printed no {self._output_rules.result.text}")
         return RunVerdict(OutcomeStatus.SUCCEEDED)
 
     def _limit(self, text: str) -> str | None:
         """Return the last line that reports a limit, or the output around it."""
-        patterns = [re.compile(pattern) for pattern in self._says.limit_text]
+        patterns = [re.compile(pattern) for pattern in self._output_rules.limit_text]
         for line in reversed(text.split("\n")) if patterns else ():
             if any(pattern.search(line[:_LINE_LENGTH]) for pattern in patterns):
                 return line[:_LINE_LENGTH]

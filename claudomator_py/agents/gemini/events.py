@@ -80,7 +80,7 @@ class GeminiEvents(RunEvents):
     """The message on stderr about a refused request, as far as it was read."""
     failed_tools: int = 0
     """How many tool results were errors."""
-    told_failures: int = 0
+    reported_failures: int = 0
     """How many of them stderr has repeated."""
     printed_sleeps: set[int] = field(default_factory=set)
     """Lengths of the sleeps in tool output, in milliseconds."""
@@ -124,7 +124,7 @@ class GeminiEvents(RunEvents):
 
     def take_stderr(self, line: str) -> None:
         if line.startswith(TOOL_FAILED):
-            self.told_failures += 1
+            self.reported_failures += 1
             self.attempt = ""
             return
         if _ATTEMPT.match(line):
@@ -134,7 +134,7 @@ class GeminiEvents(RunEvents):
         else:
             self.attempt = ""
         if match := _SLEEP.search(self.attempt):
-            self.sleep = _Sleep(self.attempt, int(match[1]), self.told_failures)
+            self.sleep = _Sleep(self.attempt, int(match[1]), self.reported_failures)
             self.attempt = ""
 
     def _take_time(self, at_ms: int | None) -> None:
@@ -230,9 +230,9 @@ class GeminiEvents(RunEvents):
         Stderr repeats a failed tool's output right after the event with the result: only once that event is read can
         the two be told apart. ended: all output has been read.
         """
-        told_apart = (ended or not self.open_calls) and sleep.failed_tools <= self.failed_tools
+        distinguishable = (ended or not self.open_calls) and sleep.failed_tools <= self.failed_tools
         few = len(self.printed_sleeps) <= _MAX_PRINTED
-        return told_apart and few and sleep.length_ms not in self.printed_sleeps
+        return distinguishable and few and sleep.length_ms not in self.printed_sleeps
 
     @property
     def stuck_since(self) -> int | None:
@@ -266,7 +266,7 @@ class GeminiEvents(RunEvents):
         """Return the verdict of stderr. Once tools may have run, stderr may repeat their output, so only the exit code
         counts."""
         message = self.error or complaint_of(ending.stderr) or f"it exited with {ending.exit_code}"
-        its_own = self.error is not None or not (self.anything or self.told_failures)
+        its_own = self.error is not None or not (self.anything or self.reported_failures)
         by_all = partial(judge, kind=None) if its_own else by_exit_code
         return self._named(by_all(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms))
 

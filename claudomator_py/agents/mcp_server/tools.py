@@ -43,7 +43,7 @@ class Tool(NamedTuple):
     """The HTTP method of the request to the daemon."""
     path: str
     """The request's path below the run's."""
-    told: Callable[[Mapping[str, Any]], str]
+    to_text: Callable[[Mapping[str, Any]], str]
     """Turns the daemon's answer into text for the model."""
     otherwise: str | None = None
     """What the model is told to do while no daemon answers."""
@@ -54,7 +54,7 @@ class Tool(NamedTuple):
             answer = ask(self.method, self.path, None if self.method == "GET" else arguments)
         except DaemonUnreachable as error:
             raise ToolFailed(str(error) if self.otherwise is None else f"{error} {self.otherwise}") from error
-        return self.told(answer)
+        return self.to_text(answer)
 
 
 def _asked(answer: Mapping[str, Any]) -> str:

@@ -109,7 +109,7 @@ class GuardedProtocol(H11Protocol):
         super().data_received(data)
         if not self._is_websocket:
             self._watch_head()
-            self._settle()
+            self._update_limit()
 
     def handle_events(self) -> None:
         """Handle the complete events, and note the load for them."""
@@ -133,7 +133,7 @@ class GuardedProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
-        self._settle()
+        self._update_limit()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note that the connection is closed."""
@@ -158,7 +158,7 @@ class GuardedProtocol(H11Protocol):
         status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
         self._refuse({431: _HEAD_TOO_LARGE, 413: _TOO_MANY_CHUNKS}.get(status, _MALFORMED))
 
-    def _settle(self) -> None:
+    def _update_limit(self) -> None:
         """Note whether the connection waits for its client, whose head or body is incomplete, or for the server."""
         if self.conn.their_state is h11.IDLE or self.conn.their_state is h11.SEND_BODY:
             self._limit.waits(self)

@@ -56,7 +56,7 @@ def _commit(shadow: ShadowRepository, name: str) -> str | None:
 
 
 def _has(shadow: ShadowRepository, commit: str, other: str) -> bool:
-    return shadow.says("merge-base", "--is-ancestor", other, commit)
+    return shadow.is_true("merge-base", "--is-ancestor", other, commit)
 
 
 MAX_COMPARED = 1_000

@@ -178,7 +178,7 @@ class _MergeTree:
                 "name one with --into BRANCH",
             )
         name = ref.removeprefix("refs/heads/")
-        if not self._shadow.says("show-ref", "--verify", "--quiet", "--", ref):
+        if not self._shadow.is_true("show-ref", "--verify", "--quiet", "--", ref):
             raise NotMerged(f"there is no branch {name} in {self.tree.repository}", "name another with --into BRANCH")
         if name == self.tree.branch:
             raise NotMerged(f"the branch to merge is {name} itself", "name another with --into BRANCH")
@@ -386,7 +386,7 @@ class _MergeTree:
 
     def _tip(self) -> str | None:
         ref = f"refs/heads/{self.tree.branch}"
-        return self._commit(ref) if self._shadow.says("show-ref", "--verify", "--quiet", "--", ref) else None
+        return self._commit(ref) if self._shadow.is_true("show-ref", "--verify", "--quiet", "--", ref) else None
 
     def _commit(self, name: str) -> str:
         return self._git("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")

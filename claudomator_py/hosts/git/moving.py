@@ -246,7 +246,7 @@ class _BranchTree:
         if not self.lock():
             raise NotMerged(f"another git is at work in {move.top}", "wait for it")
         self._copy_index()
-        if self._says("diff-index", "--cached", "--quiet", move.after, "--"):
+        if self._is_true("diff-index", "--cached", "--quiet", move.after, "--"):
             self.unlock()
             return
         self.follow(self._current_tree())
@@ -285,7 +285,7 @@ class _BranchTree:
             return (self._dir / _LOCK).read_bytes() == _MARK
         return False
 
-    def _says(self, *arguments: str) -> bool:
+    def _is_true(self, *arguments: str) -> bool:
         try:
             self._git(*arguments)
         except GitRefused as refused:

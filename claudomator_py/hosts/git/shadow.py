@@ -135,7 +135,7 @@ class ShadowRepository:
         held |= variables or {}
         return self._git(folder, *arguments, variables=held, timeout_s=timeout_s, keep=keep, stdin=stdin)
 
-    def says(self, *arguments: str) -> bool:
+    def is_true(self, *arguments: str) -> bool:
         """Return git's answer by exit code: 0 for yes, 1 for no. Raises GitRefused for any other."""
         try:
             self(*arguments)

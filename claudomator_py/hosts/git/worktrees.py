@@ -317,7 +317,7 @@ class _At:
     def tip(self) -> str | None:
         """Return the commit of its branch; None if the branch does not exist."""
         ref = f"refs/heads/{self.tree.branch}"
-        if not self.shadow.says("show-ref", "--verify", "--quiet", "--", ref):
+        if not self.shadow.is_true("show-ref", "--verify", "--quiet", "--", ref):
             return None
         return self.shadow("rev-parse", "--verify", ref)
 
@@ -358,7 +358,7 @@ class _At:
 
     def _is_merged(self, commit: str) -> bool:
         base, *targets = self._targets()
-        if any(self.shadow.says("merge-base", "--is-ancestor", commit, target) for target in (base, *targets)):
+        if any(self.shadow.is_true("merge-base", "--is-ancestor", commit, target) for target in (base, *targets)):
             return True
         objects = f"{self.tree.common_dir}/objects"
         return any(is_absorbed(self.shadow, objects, commit, target) for target in targets)

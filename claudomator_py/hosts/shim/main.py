@@ -186,7 +186,7 @@ class Supervisor:
             return LEFT  # Nothing was started, as the daemon will see.
         ending, clone = ExitFields(), None
         try:
-            self._say_who()
+            self._write_identity()
             record.claim_start(self._directory)
             spec = load(self._directory)
             self._run_id = spec.run_id
@@ -223,7 +223,7 @@ class Supervisor:
         Only its parent would learn its exit status, so an exit record is written only if it is ended here. Raises
         BadSpec, OSError.
         """
-        self._say_who()
+        self._write_identity()
         # Processes started by the previous shim are older, and not necessarily descendants of the agent.
         self._since = procfs.Beginning(0)
         spec = load(self._directory)
@@ -271,7 +271,7 @@ class Supervisor:
         spec.cwd, spec.bounds = clone.place, workdir.WorkdirBounds([clone.folder], [])
         return clone
 
-    def _say_who(self) -> None:
+    def _write_identity(self) -> None:
         """Raises OSError."""
         process = procfs.read(os.getpid())
         if process is None:

@@ -46,7 +46,7 @@ class CappedOutput:
         self._size = size
         return growth
 
-    def may_tell_since(self, offset: int) -> bool:
+    def may_have_event_since(self, offset: int) -> bool:
         """Return whether an event may follow that offset: all agents write events as JSON objects."""
         behind = self._size - offset
         return not 0 <= behind <= _MAX_CHATTER or b"{" in os.pread(self.fd, behind, offset)

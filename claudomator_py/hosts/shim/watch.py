@@ -171,7 +171,7 @@ class WindDownWatch:
             self._version = (stat.st_ino, stat.st_mtime_ns)
             self._load(now)
         if self._outputs[0].size != self._said:
-            if self._said < 0 or self._outputs[0].may_tell_since(self._said):
+            if self._said < 0 or self._outputs[0].may_have_event_since(self._said):
                 return False
             self._said = self._outputs[0].size
         return now >= self._at if self._idle is None else self._idle.reached(now, wrote=wrote)

@@ -210,7 +210,7 @@ async def _outcome(request: Request, caller: _Caller, method: str, params: Mappi
     message = parse_message(params)
     task = await run(lambda: _send(caller, message))
     if message.waits:
-        task = await _wait_settled(request, caller, task)
+        task = await _wait_until_settled(request, caller, task)
     return shapes.answer(task, caller.version)
 
 
@@ -276,7 +276,7 @@ def _words(error: ServiceError) -> str:
     return f"{error.detail} {error.remedy}" if error.remedy else error.detail
 
 
-async def _wait_settled(request: Request, caller: _Caller, task: TaskView) -> TaskView:
+async def _wait_until_settled(request: Request, caller: _Caller, task: TaskView) -> TaskView:
     """Wait until the task has ended or asks something, the client is gone or time is up, and return it."""
     until = time.monotonic() + MAX_WAIT_S
     streams = caller.streams

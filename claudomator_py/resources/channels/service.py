@@ -343,7 +343,7 @@ class Channels(Service):
             settings = ChannelSettings.model_validate(channel.settings)
             members = changes.members_of(connection, channel_rows.members(connection, channel.id))
             incoming = messages.incoming_of(connection, channel, written)
-            triage(incoming, settings, members, channel.primary_agent, says_yes=note_yes, best=note_best)
+            triage(incoming, settings, members, channel.primary_agent, is_yes=note_yes, best=note_best)
             primary = next((member.display_name for member in members if member.id == channel.primary_agent), None)
             return primary or "", without_mentions(written.message.content, members)
 

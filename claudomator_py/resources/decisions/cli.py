@@ -106,7 +106,7 @@ UntilOption = Annotated[
 ]
 
 
-def _wanted(**given: object) -> DecisionFilter:
+def _filter(**given: object) -> DecisionFilter:
     query = validate(DecisionFilter, {name: value for name, value in given.items() if value is not None}, {})
     if isinstance(query, list):
         first = query[0]
@@ -132,7 +132,7 @@ def list_(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List decisions, newest first."""
-    wanted = _wanted(
+    wanted = _filter(
         kind=kind,
         task=task,
         specialist=specialist,
@@ -191,7 +191,7 @@ def decision_text(decision: DecisionView) -> str:
 @connected
 def export(client: "Client", kind: KindOption = None, since: SinceOption = None, until: UntilOption = None) -> None:
     """Write decisions as JSON lines, newest first."""
-    for decision in client.all_decisions(_wanted(kind=kind, since=since, until=until)):
+    for decision in client.all_decisions(_filter(kind=kind, since=since, until=until)):
         out_json_line(decision)
 
 

@@ -47,7 +47,7 @@ Filters = Annotated[dict[str, str], Depends(_filters)]
 """The filters in the address; see ``DecisionFilter``. Empty: any; ``overridden`` is ``yes`` or ``no``."""
 
 
-def _wanted(filters: Mapping[str, str], times: Mapping[str, int]) -> DecisionFilter:
+def _filter(filters: Mapping[str, str], times: Mapping[str, int]) -> DecisionFilter:
     """Return the decisions that the filters ask for. times: of ``since`` and ``until``. Raises Invalid."""
     given = {name: value.strip() for name, value in filters.items()}
     query = read_fields(DecisionFilter, given | {name: format_instant(at_ms) for name, at_ms in times.items()})
@@ -73,7 +73,7 @@ def router(access: Access) -> APIRouter:
         try:
             times = read_times(given, now_ms, zone)
             values["fields"] = {name: time_field(times.get(name), zone) for name in given}
-            part = granted[Decisions].page(_wanted(filters, times), cursor, _PART)
+            part = granted[Decisions].page(_filter(filters, times), cursor, _PART)
         except Invalid as refusal:
             return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
         values["rows"] = [

@@ -99,7 +99,10 @@ def policy_view(
         held=verdicts[PolicyVerdict.HELD],
         rules=tuple(
             RuleView.of(
-                rule, when=_condition(rule.when, hidden), says=_says(_without(rule, hidden)), **rule_counts(rule.name)
+                rule,
+                when=_condition(rule.when, hidden),
+                says=_effects(_without(rule, hidden)),
+                **rule_counts(rule.name),
             )
             for rule in policy.rules
         ),
@@ -133,7 +136,7 @@ def approvals_view(connection: Connection, by: Principal) -> ApprovalsView:
     asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, by)
     waiting = [held for held in (_held(task, by) for task in asking) if held is not None]
     waiting.sort(key=lambda held: held.since)
-    return ApprovalsView(waiting=tuple(waiting), settled=_settled(connection, by))
+    return ApprovalsView(waiting=tuple(waiting), settled=_resolved(connection, by))
 
 
 def _condition(when: str | None, hidden: Collection[str]) -> str | None:
@@ -154,7 +157,7 @@ def _without(rule: Rule, hidden: Collection[str]) -> Rule:
     )
 
 
-def _says(rule: Rule) -> str:
+def _effects(rule: Rule) -> str:
     """Return what it demands, as written in the configuration."""
     fields = rule.model_dump(mode="json", exclude_defaults=True, exclude={"name", "when"})
     return "; ".join(f"{name}: {_written(value)}" for name, value in fields.items())
@@ -184,7 +187,7 @@ def _held(task: Task, by: Principal) -> HeldTaskView | None:
     )
 
 
-def _settled(connection: Connection, by: Principal) -> tuple[SettledApprovalView, ...]:
+def _resolved(connection: Connection, by: Principal) -> tuple[SettledApprovalView, ...]:
     return tuple(
         SettledApprovalView.of(
             approval,
@@ -194,7 +197,7 @@ def _settled(connection: Connection, by: Principal) -> tuple[SettledApprovalView
             rules=tuple(approval.data.get("rules") or approval.asks.get("rules") or ()),
             at=approval.at_ms,
         )
-        for approval in events.settled_inputs(connection, by, sample=_EVENTS, limit=_MAX_SETTLED)
+        for approval in events.resolved_inputs(connection, by, sample=_EVENTS, limit=_MAX_SETTLED)
         if approval.kind != "state" or approval.asks.get("kind") == InputKind.APPROVAL.value
     )
 

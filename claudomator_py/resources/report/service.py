@@ -37,7 +37,7 @@ from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import recurrence
 from claudomator_py.store import alike_rows, reads, report_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.events import EventQuery, newest, settled_branches
+from claudomator_py.store.events import EventQuery, newest, resolved_branches
 from claudomator_py.store.report_rows import FinishedRun
 from claudomator_py.store.tables import Task
 from claudomator_py.surface import answers
@@ -47,7 +47,7 @@ DEFAULT_MS = 12 * HOUR_MS
 MAX_FAILURES = 500
 """The most failed tasks that are grouped; all are counted."""
 SHOWN = 50
-MAX_SETTLED = 500
+MAX_RESOLVED = 500
 """The latest branches that were merged or discarded, which are marked as such."""
 MAX_DOUBTED = 200
 """The most tasks that changed nothing whose results are examined."""
@@ -128,7 +128,7 @@ class Reports(Service):
             daily = [
                 RepositoryDay(day, report) for day, of_day in by_day.items() for report in _repositories(of_day, {})
             ]
-            return _repositories([(run, run.changes) for run in runs], self._settled(connection)), daily
+            return _repositories([(run, run.changes) for run in runs], self._resolved(connection)), daily
 
         return self._read(read)
 
@@ -163,7 +163,7 @@ class Reports(Service):
             starts=tuple(map(format_instant, self._starts(connection, since_ms, until_ms))),
             limits=len(limited),
             limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, later)),
-            repositories=_repositories(changes, self._settled(connection)),
+            repositories=_repositories(changes, self._resolved(connection)),
             failures=self._failures(connection, since_ms, until_ms),
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
             needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
@@ -189,9 +189,9 @@ class Reports(Service):
         more = {tasks[0].id: len(tasks[MAX_NAMES:]) for tasks in alike.values()}
         return _groups(self._task_views.as_(self._by).of(connection, named), more)
 
-    def _settled(self, connection: Connection) -> Mapping[str, str]:
+    def _resolved(self, connection: Connection) -> Mapping[str, str]:
         """Return what became of each branch that was merged or discarded, by name."""
-        rows = settled_branches(connection, MAX_SETTLED, self._by)
+        rows = resolved_branches(connection, MAX_RESOLVED, self._by)
         return {
             str(event.data.get("branch")): f"merged into {event.data.get('into')}"
             if event.kind == "merged"
@@ -292,21 +292,21 @@ def _without_times(view: TaskView) -> str:
 
 
 def _repositories(
-    changes: Iterable[tuple[FinishedRun, RunChanges | None]], settled_branches: Mapping[str, str]
+    changes: Iterable[tuple[FinishedRun, RunChanges | None]], resolved_branches: Mapping[str, str]
 ) -> tuple[RepositoryReport, ...]:
-    """settled_branches: what has become of branches, by name."""
+    """resolved_branches: what has become of branches, by name."""
     by_place: dict[str, list[tuple[FinishedRun, RunChanges]]] = defaultdict(list)
     for run, made in changes:
         # A place that was never found to be a repository, such as one that does not exist, has nothing to say.
         was_seen = made is not None and (made.fault is None or made.repository is not None)
         if made is not None and (not made.is_empty or (made.is_repository and was_seen)):
             by_place[(made.repository or made.place) if run.dir_key else SCRATCH].append((run, made))
-    repositories = [_repository(place, runs, settled_branches) for place, runs in by_place.items()]
+    repositories = [_repository(place, runs, resolved_branches) for place, runs in by_place.items()]
     return tuple(sorted(repositories, key=lambda repository: (-repository.commits, -repository.files, repository.path)))
 
 
 def _repository(
-    path: str, runs: Sequence[tuple[FinishedRun, RunChanges]], settled_branches: Mapping[str, str]
+    path: str, runs: Sequence[tuple[FinishedRun, RunChanges]], resolved_branches: Mapping[str, str]
 ) -> RepositoryReport:
     commits = {commit.id for _, made in runs for commit in made.commits}
     unnamed = sum(made.commit_count - len(made.commits) for _, made in runs)
@@ -315,7 +315,7 @@ def _repository(
     last = {run.task_id: made for run, made in runs}
     priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
-        BranchChange(name=(name := ref.name.removeprefix(_BRANCH)), change=ref.word, since=settled_branches.get(name))
+        BranchChange(name=(name := ref.name.removeprefix(_BRANCH)), change=ref.word, since=resolved_branches.get(name))
         for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(_BRANCH))
     ]
     return RepositoryReport(

@@ -110,7 +110,7 @@ def labelled(connection: Connection, by: Principal, limit: int, default: str | N
     default: the default specialist, if there is one.
     """
     seen = frozenset(specialist_rows.ids_seen(connection, by))
-    row = learning_rows.telling(connection, by.organisation, limit)
+    row = learning_rows.with_right_specialist(connection, by.organisation, limit)
     specs = learning_rows.specs(connection, row)
     items: dict[str, LabelledTaskView] = {}
     for entry in row:

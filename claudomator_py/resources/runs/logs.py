@@ -96,7 +96,7 @@ class LogFeed(ABC):
         if items:
             self.position = items[-1].after
         if not self._ready:
-            self.position = self._settled()
+            self.position = self._position()
         return items
 
     @abstractmethod
@@ -104,7 +104,7 @@ class LogFeed(ABC):
         """Return the items that are completed by these bytes, which begin at start."""
 
     @abstractmethod
-    def _settled(self) -> LogPosition:
+    def _position(self) -> LogPosition:
         """Return the position after everything that was taken and is not held back."""
 
 
@@ -127,7 +127,7 @@ class TextFeed(LogFeed):
             for piece in pieces
         ]
 
-    def _settled(self) -> LogPosition:
+    def _position(self) -> LogPosition:
         return LogPosition(self._text.offset)
 
 
@@ -165,7 +165,7 @@ class EntryFeed(LogFeed):
             items += [LogItem(position, self._view(entry)) for position, entry in new]
         return items
 
-    def _settled(self) -> LogPosition:
+    def _position(self) -> LogPosition:
         if self._held is not None:
             return LogPosition(self._held.offset)
         return max(self._begin, LogPosition(self._transcript.offset), key=lambda place: (place.offset, place.taken))
@@ -181,7 +181,7 @@ class EntryFeed(LogFeed):
             elif held is not None:
                 joined.append(held)
             text = entry.part.text
-            if entry.part.partial and self._redactor.settled(text) < len(text) <= MAX_HELD:
+            if entry.part.partial and self._redactor.safe_length(text) < len(text) <= MAX_HELD:
                 self._held = entry
             else:
                 joined.append(entry)

@@ -324,7 +324,7 @@ def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None, o
     """The tasks once all have ended, or at the deadline. Reports changes on stderr."""
     latest = {task.id: task for task in tasks}
     try:
-        wait_for_end(client, latest, deadline, _say_change)
+        wait_for_end(client, latest, deadline, _note_change)
     except KeyboardInterrupt:
         _write(list(latest.values()), output)
         note("No longer waiting. The tasks continue; see `claudomator status`.")
@@ -335,7 +335,7 @@ def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None, o
     return list(latest.values())
 
 
-def _say_change(before: TaskView, now: TaskView) -> None:
+def _note_change(before: TaskView, now: TaskView) -> None:
     if (before.state, before.reason, before.agent) != (now.state, now.reason, now.agent):
         words = [f"{now.name}: {now.state}", f"on {now.agent}" if now.state == "RUNNING" and now.agent else ""]
         reason = f"({now.reason})" if now.reason else ""

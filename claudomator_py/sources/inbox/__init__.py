@@ -48,7 +48,7 @@ from claudomator_py.schema.settings import Inbox as InboxSettings
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.arrivals import Burst
 from claudomator_py.sources.inbox.claims import Claims
-from claudomator_py.sources.inbox.folder import FolderScan, is_wanted
+from claudomator_py.sources.inbox.folder import FolderScan, is_examined
 from claudomator_py.sources.inbox.ledger import (
     TASK_FILES,
     AfterAccept,
@@ -288,7 +288,7 @@ class InboxWatcher:
                     self._note(path, None)
 
     def _on_names(self, folder: str, names: Iterable[str]) -> None:
-        wanted = [name for name in names if is_wanted(name)]
+        wanted = [name for name in names if is_examined(name)]
         with self._wake:
             self._note(folder, wanted)
             now = time.monotonic()

@@ -187,7 +187,7 @@ class FolderScan:
 
     def _survey(self, folder: Folder, *, offer_all: bool) -> None:
         try:
-            entries = list(self._until_stopped(folder.entries(is_wanted)))
+            entries = list(self._until_stopped(folder.entries(is_examined)))
         except OSError as error:
             self._problem = _lost(error)
             return
@@ -207,7 +207,7 @@ class FolderScan:
 
     def _scan(self, folder: Folder, names: Collection[str], *, newest: bool = False) -> None:
         try:
-            entries = [entry for name in names if is_wanted(name) and (entry := folder.entry(name))]
+            entries = [entry for name in names if is_examined(name) and (entry := folder.entry(name))]
         except OSError as error:
             self._problem = _lost(error)
             return
@@ -246,7 +246,7 @@ class FolderScan:
             self._unswept = False
 
     def _is_ours(self, name: str) -> bool:
-        return is_error_file(name) and (name.startswith(".") or is_wanted(name.removesuffix(SUFFIX)))
+        return is_error_file(name) and (name.startswith(".") or is_examined(name.removesuffix(SUFFIX)))
 
     # --- what is not there ---
 
@@ -292,7 +292,7 @@ class FolderScan:
         return accepted and (self._arrivals.moves or name in ledger.refused or name in ledger.waiting)
 
 
-def is_wanted(name: str) -> bool:
+def is_examined(name: str) -> bool:
     """Return whether a file with that name is examined: meant for us, not hidden and not left by an editor."""
     return not name.startswith(_IGNORED) and is_document(name)
 

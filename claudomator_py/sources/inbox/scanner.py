@@ -20,7 +20,7 @@ from claudomator_py.sources.inbox.ledger import (
     ScanReport,
 )
 
-_TELL_EVERY_S = 10.0
+_LOG_INTERVAL_S = 10.0
 
 log = logging.getLogger("claudomator.inbox")
 
@@ -98,7 +98,7 @@ class Scanner:
             self._known = False
             raise
         report = merged(reports)
-        self._progress.tell(report, self.unread)
+        self._progress.log_progress(report, self.unread)
         return report
 
     def _remember(self) -> None:
@@ -156,18 +156,18 @@ class _ScanProgress:
 
     def __init__(self) -> None:
         self._counts = [0, 0, 0]  # accepted, refused, gone
-        self._told_s = time.monotonic()
+        self._logged_s = time.monotonic()
 
-    def tell(self, report: ScanReport, unread: int) -> None:
+    def log_progress(self, report: ScanReport, unread: int) -> None:
         """unread: number of files still to be examined."""
         new = report.accepted, report.refused, report.gone
         self._counts = [count + len(paths) for count, paths in zip(self._counts, new, strict=True)]
         if not any(self._counts):
             return
         now = time.monotonic()
-        if unread and now - self._told_s < _TELL_EVERY_S:
+        if unread and now - self._logged_s < _LOG_INTERVAL_S:
             return
-        self._told_s = now
+        self._logged_s = now
         accepted, *others = self._counts
         counts = counted(accepted, "file"), *others
         if unread:

@@ -194,7 +194,7 @@ def test_tools_that_were_granted_before_the_upgrade_still_are(oldest: Database) 
 def test_labels_that_were_learned_before_the_upgrade_are_corrected_in_their_place(oldest: Database) -> None:
     database = oldest
     migrate(database)
-    (label,) = database.read(lambda connection: learning_rows.telling(connection, "bank", 10))
+    (label,) = database.read(lambda connection: learning_rows.with_right_specialist(connection, "bank", 10))
     assert (label.counted, label.counted_as) == ("positive", 1)
 
 

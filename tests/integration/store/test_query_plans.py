@@ -98,7 +98,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "due tasks": (lambda found: queue.due(found, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
     "the next due": (lambda found: queue.next_times(found, 1), "COVERING INDEX ix_task_due"),
     "branches that were merged": (
-        lambda found: events.settled_branches(found, 5, OPERATOR),
+        lambda found: events.resolved_branches(found, 5, OPERATOR),
         "INDEX ix_event_settled (kind=?)",
     ),
     "events of no task": (

@@ -43,7 +43,7 @@ def test_an_abstract_address() -> None:
 def test_without_a_usable_address_nothing_happens(address: str | None) -> None:
     notifier = Notifier.from_environ({} if address is None else {"NOTIFY_SOCKET": address})
     notifier.ready()
-    assert not notifier.wanted
+    assert not notifier.enabled
 
 
 def test_a_full_or_missing_socket_stops_nothing(tmp_path: Path) -> None:

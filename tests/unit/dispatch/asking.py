@@ -81,7 +81,7 @@ class Asking:
         observed = self.world.database.read(self.world.observer.observe)
         return [question for question in observed.questions if question.head.name == name]
 
-    def told(self, name: str, kind: str) -> list[dict[str, Any]]:
+    def event_data(self, name: str, kind: str) -> list[dict[str, Any]]:
         """What the events of that kind about the task say."""
         task_id = self.world.row(name).id
         found = self.world.database.read(lambda connection: of_task(connection, task_id))

@@ -176,7 +176,7 @@ def test_the_same_question_is_answered_from_before_and_keeps_the_time_of_its_ans
     known = asking.ask_again("t")
     assert (known.source, known.tier, known.detail) == ("cache", Tier.FAST, "a recipe")
     assert asking.model.asked == ["t"]
-    assert asking.told("t", "classified") == [{"source": "cache", "tier": "fast", "detail": "a recipe"}]
+    assert asking.event_data("t", "classified") == [{"source": "cache", "tier": "fast", "detail": "a recipe"}]
     (decided,) = asking.tiers("t")
     assert (decided.classification.source, decided.tier, decided.reason.text) == ("cache", Tier.FAST, "a recipe")
     kept = database.read(lambda connection: connection.execute(select(TIER_ANSWER.c.created_ms)).scalars().all())
@@ -208,8 +208,12 @@ def test_what_is_told_of_an_answer_leaves_out_what_is_not_known(database: Databa
     asking = Asking(database, FAST, DOWN)
     asking.ask("answered")
     asking.ask("not")
-    assert asking.told("answered", "classified") == [{"source": "classifier", "tier": "fast", "detail": "a recipe"}]
-    assert asking.told("not", "classified") == [{"source": "default", "cause": "unreachable", "detail": "nobody there"}]
+    assert asking.event_data("answered", "classified") == [
+        {"source": "classifier", "tier": "fast", "detail": "a recipe"}
+    ]
+    assert asking.event_data("not", "classified") == [
+        {"source": "default", "cause": "unreachable", "detail": "nobody there"}
+    ]
 
 
 def test_nothing_is_asked_twice_nor_about_a_task_that_has_changed(database: Database) -> None:
@@ -237,7 +241,7 @@ def test_an_answer_that_somebody_was_faster_than_changes_nothing(database: Datab
 
     asking.inline.before = faster
     assert asking.ask("t").source == "default"
-    assert (asking.told("t", "classified"), asking.tiers("t")) == ([], [])
+    assert (asking.event_data("t", "classified"), asking.tiers("t")) == ([], [])
 
 
 def test_an_answer_about_a_task_that_was_restarted_decides_nothing(database: Database) -> None:

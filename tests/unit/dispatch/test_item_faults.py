@@ -29,10 +29,10 @@ def loop(path: Path) -> None:
 def broken_starts(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Have every look at the folder fail for no reason that is known."""
 
-    def tree_wanted(*_: object) -> object:
+    def tree_request(*_: object) -> object:
         raise RecursionError(f"too deep, at {folder}")
 
-    monkeypatch.setattr("claudomator_py.dispatch.run_context.tree_wanted", tree_wanted)
+    monkeypatch.setattr("claudomator_py.dispatch.run_context.tree_request", tree_request)
 
 
 def next_time(world: World) -> None:

@@ -137,19 +137,19 @@ def test_a_secret_is_found_in_whatever_parts_it_comes(text: str, cuts: list[int]
     shown, held = "", ""
     for start, end in itertools.pairwise(sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})):
         held += text[start:end]
-        settled = redactor.settled(held)
+        settled = redactor.safe_length(held)
         shown, held = shown + redactor.redact(held[:settled]), held[settled:]
     assert shown + redactor.redact(held) == redactor.redact(text)
 
 
 @pytest.mark.parametrize("text", ["plain words ", "line\n", "Continue? [y/N] ", "....", "100%"])
 def test_text_that_begins_no_secret_is_not_held_back(text: str) -> None:
-    assert Redactor(["hunter22 two"]).settled(text) == len(text)
+    assert Redactor(["hunter22 two"]).safe_length(text) == len(text)
 
 
 def test_what_is_held_back_has_an_end() -> None:
-    assert Redactor().settled("x" * 100_000) == 100_000
-    assert Redactor().settled("-----BEGIN PRIVATE KEY-----" + "A" * 100_000) == 100_027
+    assert Redactor().safe_length("x" * 100_000) == 100_000
+    assert Redactor().safe_length("-----BEGIN PRIVATE KEY-----" + "A" * 100_000) == 100_027
 
 
 @pytest.mark.parametrize(
@@ -159,4 +159,4 @@ def test_hostile_text_takes_no_long_time(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     redactor = Redactor(["hunter22 two"])
     redactor.redact(text)
-    redactor.settled(text)
+    redactor.safe_length(text)

@@ -58,7 +58,7 @@ class MonitoredHost:
         self.host.piece = 1 << 16
         self.monitor = LiveRunMonitor(lambda *wanted: self.host.read(*wanted), lambda: 5)
         self.readers: dict[str, list[Reader]] = {}
-        self.told = 0
+        self.wakes = 0
         self.monitor.news = self._hear
 
     def begin(self, *run_ids: str) -> None:
@@ -76,7 +76,7 @@ class MonitoredHost:
         return self.monitor.report(run_id, lambda: self.make(run_id), record)
 
     def _hear(self) -> None:
-        self.told += 1
+        self.wakes += 1
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_the_little_that_an_ended_run_has_left_is_read_at_once(monitored: Monito
     found = monitored.report("run")
     assert found is not None
     assert (found.answered, found.outcome.text) == (True, "answer\n")
-    assert monitored.told == 0, "nobody has to be woken for it"
+    assert monitored.wakes == 0, "nobody has to be woken for it"
     assert not monitored.monitor.turn()
 
 
@@ -151,7 +151,7 @@ def test_much_of_it_is_read_beside_the_tick(monitored: MonitoredHost, at_once: i
     monitored.host.write("run", b"y\n" * at_once)
     assert monitored.report("run") is None
     assert not monitored.monitor.turn()
-    assert monitored.told == 1
+    assert monitored.wakes == 1
     assert monitored.report("run") is not None
 
 
@@ -282,10 +282,10 @@ def test_a_tick_is_woken_for_what_it_may_act_on_and_for_nothing_else(monitored: 
         monitored.host.write("run", written)
         monitored.follow("run")
         monitored.monitor.turn()
-        assert monitored.told == told
+        assert monitored.wakes == told
     monitored.report("run")
     monitored.monitor.turn()
-    assert monitored.told == 2
+    assert monitored.wakes == 2
 
 
 def test_what_is_known_is_current_until_the_run_prints_on(monitored: MonitoredHost) -> None:
@@ -295,11 +295,11 @@ def test_what_is_known_is_current_until_the_run_prints_on(monitored: MonitoredHo
     monitored.follow("run")
     assert not monitored.monitor.is_current("run"), "it is not read yet"
     monitored.monitor.turn()
-    assert monitored.told == 1, "somebody waited for it"
+    assert monitored.wakes == 1, "somebody waited for it"
     monitored.follow("run")
     assert monitored.monitor.is_current("run")
     monitored.monitor.turn()
-    assert monitored.told == 1
+    assert monitored.wakes == 1
     monitored.host.write("run", b"more")
     assert not monitored.monitor.is_current("run")
 

@@ -16,7 +16,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import Exchange, RunLimits, RunSpec
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.prompts import MAX_SAID, compose, follow_note, handoff_note, left_by, role_of, told
+from claudomator_py.prompts import MAX_SAID, compose, follow_note, handoff_note, left_by, reply_lines, role_of
 from claudomator_py.store.tables import ChannelMessage, Run
 from tests.fakes.cards import card
 from tests.fakes.runs import MemoryRunHost
@@ -189,7 +189,7 @@ def everywhere(words: str) -> dict[str, str]:
     )
     allowed = Exchange(kind=InputKind.APPROVAL, asked=words, allowed=(f"Bash({words})", words))
     return {
-        "who was allowed": "\n\n".join(told(allowed)),
+        "who was allowed": "\n\n".join(reply_lines(allowed)),
         "who was allowed in a conversation that is gone": compose(spec("t", instructions="Dig."), heard=[allowed]),
         "a run that hands on": note(said(words), ended=run(outcome=handed)),
         "a run that failed": note(said(words), ended=run(outcome=failed)),

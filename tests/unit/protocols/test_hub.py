@@ -30,7 +30,7 @@ def test_a_run_is_given_to_who_is_connected_and_ends_with_the_result(database: D
         agent = link(peer)
         assert await hub.join(agent, []) == []
         await until(lambda: peer.asked)
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         await hub.progress("shepherd", run_id, {"text": "seven"})
         await hub.progress("wolf", run_id, {"text": "ate one"})
         assert await hub.result(agent, run_id, DONE) is False
@@ -43,7 +43,7 @@ def test_a_run_is_given_to_who_is_connected_and_ends_with_the_result(database: D
     method, params = peer.asked[0]
     assert (method, params["assignment_id"]) == ("task.assign", run_id)
     assert "Count the sheep." in params["instructions"]
-    assert [one["type"] for one in met.told(run_id)] == ["accepted", "progress", "end"]
+    assert [one["type"] for one in met.sent_by_hub(run_id)] == ["accepted", "progress", "end"]
 
 
 def test_an_assignment_is_lost_when_its_lease_is_over(database: Database) -> None:
@@ -53,7 +53,7 @@ def test_an_assignment_is_lost_when_its_lease_is_over(database: Database) -> Non
     async def scenario(hub: Hub) -> None:
         agent = link(peer)
         await hub.join(agent, [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         await asyncio.sleep(2 * LEASE_S)
         hub.leave(agent)
         await asyncio.sleep(LEASE_S - 1)
@@ -75,7 +75,7 @@ def test_a_lease_begins_again_with_the_daemon(database: Database) -> None:
 
     async def assigned(hub: Hub) -> None:
         await hub.join(link(peer), [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
 
     async def back(hub: Hub) -> None:
         await asyncio.sleep(LEASE_S - 1)
@@ -86,7 +86,7 @@ def test_a_lease_begins_again_with_the_daemon(database: Database) -> None:
     hubbed(met, assigned)
     hubbed(met, back)
 
-    assert [one["type"] for one in met.told(run_id)] == ["accepted", "end"]
+    assert [one["type"] for one in met.sent_by_hub(run_id)] == ["accepted", "end"]
 
 
 def test_what_the_agent_took_and_the_daemon_forgot_goes_on(database: Database) -> None:
@@ -96,12 +96,12 @@ def test_what_the_agent_took_and_the_daemon_forgot_goes_on(database: Database) -
 
     async def scenario(hub: Hub) -> None:
         assert await hub.join(link(peer, most=2), [taken]) == [taken]
-        await until(lambda: met.told(other))
+        await until(lambda: met.sent_by_hub(other))
 
     hubbed(met, scenario)
 
     assert [params["assignment_id"] for _, params in peer.asked] == [other], "it is asked only for what it has not"
-    assert [one["type"] for one in met.told(taken)] == ["accepted"]
+    assert [one["type"] for one in met.sent_by_hub(taken)] == ["accepted"]
 
 
 def test_what_an_agent_has_is_not_offered_to_it_while_it_connects(
@@ -150,7 +150,7 @@ def test_one_who_refuses_is_asked_again_and_given_up_in_the_end(database: Databa
 
     async def accepted(hub: Hub) -> None:
         await hub.join(link(peer), [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
 
     hubbed(met, accepted)
     assert [later - at for at, later in pairwise(peer.at_s)] == pytest.approx([AGAIN_S] * 3, abs=0.01)
@@ -175,7 +175,7 @@ def test_one_who_does_not_answer_is_cut_off_and_its_run_goes_to_the_next(databas
         await hub.join(link(silent), [])
         await until(lambda: silent.closed)
         await hub.join(link(other, "other"), [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
 
     hubbed(met, scenario)
 
@@ -191,11 +191,11 @@ def test_no_agent_has_more_than_it_takes(database: Database) -> None:
         one = link(peer)
         await hub.join(one, [])
         await hub.join(link(other, "other"), [])
-        await until(lambda: sum(bool(met.told(run)) for run in runs) == 2)
+        await until(lambda: sum(bool(met.sent_by_hub(run)) for run in runs) == 2)
         await asyncio.sleep(GRACE_S)
         assert (len(peer.asked), len(other.asked)) == (1, 1)
         await hub.result(one, str(peer.asked[0][1]["assignment_id"]), DONE)
-        await until(lambda: all(met.told(run) for run in runs))
+        await until(lambda: all(met.sent_by_hub(run) for run in runs))
 
     hubbed(met, scenario)
 
@@ -209,7 +209,7 @@ def test_the_same_instance_replaces_its_connection(database: Database) -> None:
     async def scenario(hub: Hub) -> None:
         first, second = link(peer), link(again)
         await hub.join(first, [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         assert await hub.join(second, ["no-such-run", run_id]) == [run_id]
         hub.leave(first)
         await hub.result(second, run_id, DONE)
@@ -228,7 +228,7 @@ def test_a_run_that_is_over_is_cancelled_there(database: Database) -> None:
 
     async def scenario(hub: Hub) -> None:
         await hub.join(link(peer), [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         met.world.service.cancel("sheep")
         met.world.tick()
         met.world.tick()
@@ -237,7 +237,7 @@ def test_a_run_that_is_over_is_cancelled_there(database: Database) -> None:
         assert peer.asked[1:] == [("task.cancel", {"assignment_id": run_id})]
         other = met.run("more-sheep")
         hub.wake()
-        await until(lambda: met.told(other))
+        await until(lambda: met.sent_by_hub(other))
 
     hubbed(met, scenario)
 
@@ -252,7 +252,7 @@ def test_where_one_instance_leaves_another_is_given_the_run(database: Database) 
         hub.leave(leaving)
         run_id = met.run("sheep")
         hub.wake()
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
 
     hubbed(met, scenario)
 
@@ -269,7 +269,7 @@ def test_what_an_agent_resumes_counts_as_much_as_what_it_is_given(database: Data
         await asyncio.sleep(GRACE_S)
         assert peer.asked == []
         await hub.result(agent, taken, DONE)
-        await until(lambda: met.told(other))
+        await until(lambda: met.sent_by_hub(other))
 
     hubbed(met, scenario)
 
@@ -286,7 +286,7 @@ def test_who_refuses_after_its_connection_has_ended_takes_nothing_from_the_next(
         await until(lambda: slow.asked)
         hub.leave(first)
         await hub.join(link(other, "other"), [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         answer.set_result(AgentRefused(-32010, "busy"))
         await asyncio.sleep(2 * LEASE_S)
 
@@ -352,6 +352,6 @@ def test_what_could_not_be_offered_is_offered_again(database: Database, monkeypa
             await asyncio.sleep(AGAIN_S / 2)
         await asyncio.sleep(AGAIN_S / 4)
         assert peer.asked == []
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
 
     hubbed(met, scenario)

@@ -101,7 +101,7 @@ def test_a_daemon_waits_a_moment_for_those_who_were_connected(database: Database
 
     async def scenario(hub: Hub) -> None:
         await asyncio.sleep(GRACE_S / 2)
-        assert met.told(run_id) == []
+        assert met.sent_by_hub(run_id) == []
         await hub.join(link(peer), [])
         await asyncio.sleep(1)
         assert peer.asked
@@ -122,9 +122,9 @@ def test_who_has_just_left_is_waited_for_as_well(database: Database) -> None:
         run_id = met.run("sheep")
         hub.wake()
         await asyncio.sleep(GRACE_S - 1)
-        assert met.told(run_id) == []
+        assert met.sent_by_hub(run_id) == []
         await hub.join(link(peer), [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
 
     hubbed(met, scenario)
 

@@ -89,7 +89,7 @@ def test_a_hub_keeps_nothing_of_what_it_has_asked(database: Database) -> None:
 
     async def scenario(hub: Hub) -> None:
         await hub.join(link(peer), [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         await asyncio.sleep(1)
         gc.collect()
         assert [task() for task in peer.tasks] == [None]
@@ -124,7 +124,7 @@ def test_progress_fills_no_disk_over_however_many_connections_it_comes(database:
         agents = [link(Peer(), f"instance {number}") for number in range(20)]
         for agent in (link(peer), *agents):
             await hub.join(agent, [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         for _ in range(400):
             await hub.progress("shepherd", run_id, flood)
         assert size(met, run_id) < 2 * PROGRESS_BURST
@@ -132,7 +132,7 @@ def test_progress_fills_no_disk_over_however_many_connections_it_comes(database:
             await asyncio.sleep(SIGN_OF_LIFE_S)
             await hub.progress("shepherd", run_id, flood)
         assert size(met, run_id) < 1.1 * MAX_PROGRESS_BYTES
-        assert "text" not in met.told(run_id)[-1], "it still says that it is alive"
+        assert "text" not in met.sent_by_hub(run_id)[-1], "it still says that it is alive"
         await hub.result(link(peer), run_id, DONE)
 
     hubbed(met, scenario)
@@ -167,7 +167,7 @@ def test_a_late_result_parses_nothing_but_the_end(database: Database, monkeypatc
     async def scenario(hub: Hub) -> None:
         agent = link(peer)
         await hub.join(agent, [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         for number in range(100):
             await hub.progress("shepherd", run_id, {"text": f'{number} sheep, "type": "end"'})
         await hub.result(agent, run_id, DONE)

@@ -30,7 +30,7 @@ def test_a_run_that_begins_while_another_connects_stays_with_its_agent(
         await held.has_found()
         run_id = met.run("sheep")
         hub.wake()
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         held.let_go()
         await joining
         await asyncio.sleep(1)
@@ -69,8 +69,8 @@ def test_who_comes_as_it_is_given_up_goes_on_with_what_it_has(
         assert await hub.join(link(peer, most=2), [taken]) == [taken]
         held.let_go()
         await asyncio.sleep(LEASE_S)
-        assert met.told(over) == []
-        assert [one["type"] for one in met.told(taken)] == ["accepted"]
+        assert met.sent_by_hub(over) == []
+        assert [one["type"] for one in met.sent_by_hub(taken)] == ["accepted"]
 
     hubbed(met, scenario)
 
@@ -107,7 +107,7 @@ def test_a_run_that_two_find_over_at_once_is_over_for_both(database: Database, m
 
     async def scenario(hub: Hub) -> None:
         await hub.join(link(peer), [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         met.world.service.cancel("sheep")
         met.world.tick()
         met.world.tick()
@@ -132,7 +132,7 @@ def test_who_comes_back_while_its_run_is_being_ended_does_not_continue_it(
     async def scenario(hub: Hub) -> None:
         agent = link(peer)
         await hub.join(agent, [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         held, tell = Held(lambda: None), met.world.host.append_message
 
         def told(run_id: str, message: bytes, *, durable: bool) -> None:

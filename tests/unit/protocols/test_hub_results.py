@@ -39,7 +39,7 @@ def test_a_result_counts_though_its_agent_did_not_resume_the_assignment(database
     async def scenario(hub: Hub) -> None:
         first, again = link(peer), link(Peer())
         await hub.join(first, [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         hub.leave(first)
         await hub.join(again, [])
         assert await hub.result(again, run_id, DONE) is False
@@ -65,7 +65,7 @@ def test_a_result_that_comes_before_the_acceptance_is_all_there_is(database: Dat
 
     hubbed(met, scenario)
 
-    assert met.told(run_id) == [DONE]
+    assert met.sent_by_hub(run_id) == [DONE]
 
 
 def test_a_result_is_taken_whether_or_not_the_store_can_be_read(
@@ -98,7 +98,7 @@ def test_after_a_run_is_over_its_result_is_still_the_same_one(database: Database
     async def scenario(hub: Hub) -> None:
         agent = link(peer, most=2)
         await hub.join(agent, [])
-        await until(lambda: met.told(done) and met.told(cancelled))
+        await until(lambda: met.sent_by_hub(done) and met.sent_by_hub(cancelled))
         await hub.result(agent, done, DONE)
         met.world.service.cancel("more-sheep")
         met.world.end("sheep")
@@ -126,7 +126,7 @@ def test_that_a_run_is_over_which_nobody_has_keeps_nobody_from_connecting(databa
     async def scenario(hub: Hub) -> None:
         agent = link(peer)
         await hub.join(agent, [])
-        await until(lambda: met.told(run_id))
+        await until(lambda: met.sent_by_hub(run_id))
         hub.leave(agent)
         met.world.service.cancel("sheep")
         met.world.tick()
@@ -164,6 +164,6 @@ def test_a_result_that_is_being_recorded_is_how_it_ends(database: Database, monk
         held.let_go()
         assert await recording is False
         await asyncio.sleep(1)
-        assert met.told(run_id) == [DONE]
+        assert met.sent_by_hub(run_id) == [DONE]
 
     hubbed(met, scenario)

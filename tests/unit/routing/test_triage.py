@@ -50,7 +50,7 @@ def primary(settings: TriageSettings, content: str, says: bool | None = None, au
         settings,
         MEMBERS,
         "a2",
-        says_yes=None if says is None else yes,
+        is_yes=None if says is None else yes,
     )
     assert len(asked) <= 1
     if found.reason is not TriageReason.PRIMARY_AGENT:
