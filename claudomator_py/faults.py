@@ -327,7 +327,7 @@ def remedy_of(error: BaseException) -> str:
     if isinstance(error, UnreadableCard):
         return "register that card again, or have another specialist do it"
     if isinstance(error, OSError):
-        return _REMEDIES.get(error.errno or 0, "check that path; it is tried again by itself")
+        return _REMEDIES.get(error.errno or 0, "check that path")
     if isinstance(error, RuntimeError) and "symlink loop" in str(error).lower():
         return _REMEDIES[errno.ELOOP]
     return "this is a bug: report it with the traceback in the daemon's log"

@@ -2,6 +2,8 @@
 
 import json
 import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -288,6 +290,33 @@ def test_answer_approve_and_reject(command: Command, prepared: PreparedService) 
     for odd in (("answer", "asks"), ("answer", "asks", "x", "--file", "-"), ("answer", "asks", " ")):
         assert command(*odd).returncode == 2
     assert command("answer", "asks", "--file", "/nowhere").returncode == 2
+
+
+def test_an_answer_is_read_from_a_file_or_from_stdin(command: Command, prepared: PreparedService) -> None:
+    for name in ("one", "two", "three"):
+        prepared.add_run(prepared.add(name, NeedsInput(InputKind.QUESTION)))
+    (command.home / "answer.md").write_text("Blau, wie früher.\n\nNicht rot.\n", encoding="utf-8")
+    (command.home / "latin").write_bytes("früher".encode("latin-1"))
+    (command.home / "empty").touch()
+
+    assert command("answer", "one", "--file", "answer.md").returncode == 0
+    assert command("answer", "two", "--file", "-", stdin="Blue.\n").returncode == 0
+    for file, why in (("latin", "latin is not text in UTF-8"), ("empty", "text"), (".", "Is a directory")):
+        refused = command("answer", "three", "--file", file)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert why in refused.stderr
+
+    assert prepared.heard() == [
+        ("one", "answered", {"answer": "Blau, wie früher. Nicht rot."}),
+        ("two", "answered", {"answer": "Blue."}),
+    ]
+
+
+def test_since_when_it_drains_is_shown_in_local_time(command: Command, forked: Command) -> None:
+    shown = forked("drain", TZ="Asia/Tokyo").stdout.splitlines()
+    since = json.loads(command("drain", "-o", "json").stdout)["since"]
+    at = datetime.fromisoformat(since).astimezone(ZoneInfo("Asia/Tokyo"))
+    assert f"since    {at:%Y-%m-%d %H:%M:%S} JST" in shown
 
 
 def test_agents_and_release(command: Command, prepared: PreparedService) -> None:

@@ -47,6 +47,23 @@ def test_version(process: Command) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"claudomator {__version__}\n", "")
 
 
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("file", "{home}/file is not a folder; remove it, or choose another state_dir"),
+        ("file/below", "{home}/file/below: Not a directory; check that path"),
+        ("loop", "{home}/loop: Too many levels of symbolic links; remove the loop of symbolic links"),
+    ],
+)
+def test_serve_says_in_a_line_what_the_system_refuses(state: str, words: str, offline: Command) -> None:
+    """Nothing is tried again: the daemon has not started."""
+    (offline.home / "file").touch()
+    (offline.home / "loop").symlink_to("loop")
+    done = offline("serve", "--state-dir", state, "--listen", "127.0.0.1:0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"claudomator: {words.format(home=offline.home)}\n"
+
+
 # What tells of itself alone, and what asks the daemon: tests/unit/test_start.py.
 @pytest.mark.parametrize("arguments", [("validate", "t.yaml"), ("doctor",)])
 def test_no_command_imports_the_daemon(process: Command, arguments: tuple[str, ...]) -> None:

@@ -1,6 +1,8 @@
 """``channel``: making one, writing, reading, and what it is set to."""
 
 import json
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -102,6 +104,15 @@ def test_specialists_join_leave_and_are_muted(command: Command) -> None:
     assert command("channel", "mute", "kitchen", "cook").returncode == 0
     assert [one.skipped for one in posted(command, "@cook soup").answers] == [None]
     assert command("channel", "mute", "kitchen", "cook", "--for", "soon").returncode == 2
+
+
+@pytest.mark.usefixtures("kitchen")
+def test_until_when_somebody_is_muted_is_shown_in_local_time(command: Command, forked: Command) -> None:
+    muted = forked("channel", "mute", "kitchen", "cook", "--for", "30d", TZ="Asia/Tokyo").stdout
+    view = ChannelView.model_validate_json(command("channel", "show", "kitchen", "-o", "json").stdout)
+    (until,) = (member.muted_until for member in view.participants if member.muted_until is not None)
+    at = datetime.fromisoformat(until).astimezone(ZoneInfo("Asia/Tokyo"))
+    assert f"{at:%Y-%m-%d %H:%M} JST" in muted
 
 
 @pytest.mark.usefixtures("kitchen")
