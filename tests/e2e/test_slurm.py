@@ -315,10 +315,16 @@ def test_a_sample_of_a_host_says_what_the_cluster_has(site: Site) -> None:
     entry = [line.removeprefix("# ") for line in text[begin:].splitlines() if line != "#"]
     (folder / "runs").mkdir()
     plain = "\n".join(line for line in entry if not line[:1].isupper()).replace("/srv/claudomator", str(folder))
-    (folder / "claudomator.yaml").write_text(plain)
-    checked = site.command("doctor", "--config", str(folder / "claudomator.yaml"), "-o", "json", **reaching())
-    found = {one["name"]: one["verdict"] for one in json.loads(checked.stdout)}
-    assert found["host cluster: folder"] == found["host cluster: cluster"] == "ok"
+
+    def checked(text: str) -> dict[str, str]:
+        (folder / "claudomator.yaml").write_text(text)
+        shown = site.command("doctor", "--config", str(folder / "claudomator.yaml"), "-o", "json", **reaching()).stdout
+        return {finding["name"]: finding["verdict"] for finding in json.loads(shown)}
+
+    findings = checked(plain)
+    assert findings["host cluster: folder"] == "ok"
+    assert findings["host cluster: cluster"] == "problem", "its nodes have no features, and the sample demands one"
+    assert checked(plain.replace("constraint:", "# constraint:"))["host cluster: cluster"] == "ok"
     again = site.command("init", "new", "--host", "slurm", **reaching())
     assert "# hosts:" in again.stdout
     assert "not changed" in again.stderr

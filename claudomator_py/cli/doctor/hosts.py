@@ -97,7 +97,8 @@ def _cluster(name: str, host: HostSpec) -> Finding:
         return problem(name, f"the controller does not answer: {fault}", "See `sinfo`, and the log of slurmctld.")
     if not listed.nodes:
         place = "the cluster" if host.partition is None else f"partition {host.partition}"
-        return problem(name, f"{place} has no nodes", "Name one of the partitions that `sinfo` shows.")
+        without = "" if host.constraint is None else f" with `{host.constraint}`, which `constraint` demands"
+        return problem(name, f"{place} has no nodes{without}", "Name a partition and features that `sinfo` shows.")
     counts = Counter(node.state for node in listed.nodes)
     states = ", ".join(f"{number} {state}" for state, number in counts.items())
     if len(listed.unusable) == len(listed.nodes):
