@@ -56,18 +56,10 @@ class Strikes:
         for kind, undo in sorted(struck, key=lambda one: one[0] != STANDS_STILL):
             undo()
             self.done[kind] += 1
-        self.release()
         for node in NODES:
             if "drain" in ask("sinfo", "-h", "-n", node, "-o", "%T"):
                 self.drained += 1
                 ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
-
-    def release(self) -> None:
-        """Release the jobs that Slurm holds since their start failed on a node that still had a job of their id."""
-        for line in ask("squeue", "--noheader", "--format=%i|%r").splitlines():
-            job, _, reason = line.partition("|")
-            if "held" in reason:
-                ask("scontrol", "release", job)
 
     def _controller(self) -> Undo:
         self._cluster.kill_controller()

@@ -47,12 +47,8 @@ def struck(site: Site, cluster: Cluster, random: Random, strikes: int) -> tuple[
     wait_until(lambda: sum(daemon.client.status().counts.values()) >= len(names), "the files to be taken")
     site.drain(daemon, STUCK_S)
 
-    def has_no_jobs() -> bool:
-        series.release()
-        return "cl-" not in ask("squeue", "--noheader", "--format=%j")
-
-    # A job that was requeued begins two minutes later, and finds that its run is over.
-    wait_until(has_no_jobs, "the end of all jobs", STUCK_S)
+    # The daemon cancels those that Slurm has requeued, or holds since their start failed, though their runs are over.
+    wait_until(lambda: "cl-" not in ask("squeue", "--noheader", "--format=%j"), "the end of all jobs", STUCK_S)
     assert daemon.stop() == 0
     facts = hold(site, file_names=names)
     assert not [*site.root.glob("shared/*/variables.json")]
@@ -84,6 +80,7 @@ def test_strikes_at_a_cluster_leave_everything_accounted_for(
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(3_600)  # On a loaded machine it takes more than the 900 s of others; `STUCK_S` limits a hang.
 def test_many_strikes_at_a_cluster_leave_everything_accounted_for(
     site: Site, slurm_cluster: Cluster, seed: int, tell: Note
 ) -> None:
