@@ -193,9 +193,10 @@ def replay_command() -> Callable[..., None]:
 
 def policy_group() -> "typer.Typer":
     """Return the commands about the policy."""
-    from claudomator_py.resources.policy import cli as policy
+    from claudomator_py.cli.app import group_of
+    from claudomator_py.resources.policy.cli import show, testing
 
-    return policy.group(policy_test)
+    return group_of({"show": show, "test": testing(policy_test)})
 
 
 def policy_test(config: Path | None) -> "Tester":

@@ -30,14 +30,17 @@ def _function(path: str) -> Callable[[], Callable[..., None]]:
     return lambda: _imported(path)
 
 
-def _group(path: str) -> Callable[[], typer.Typer]:
-    """Return a loader of the group that ``module:name`` below ``cli`` makes."""
-    return lambda: _imported(path)()
+def _resource(name: str, commands: str = "COMMANDS") -> Callable[[], typer.Typer]:
+    """Return a loader of the group of a resource's commands."""
+    return lambda: group_of(_imported(f"{name}.cli:{commands}", "resources"))
 
 
-def _resource(name: str, group: str = "group") -> Callable[[], typer.Typer]:
-    """Return a loader of the group of commands of a resource."""
-    return lambda: _imported(f"{name}.cli:{group}", "resources")()
+def group_of(commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    """Return a group of commands, by name."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    for name, command in commands.items():
+        app.command(name)(command)
+    return app
 
 
 def _command(resource: str, name: str, module: str = "cli") -> Callable[[], Callable[..., None]]:
@@ -111,8 +114,8 @@ GROUPS: Mapping[str, LazyCommand] = {
     "channel": LazyCommand("Channels: create, list, show, delete, post, read, settings, stats.", _resource("channels")),
     "decisions": LazyCommand("Decisions: list, show, export as JSON lines.", _resource("decisions")),
     "routing": LazyCommand("Routing: statistics, what was learned, reset, freeze.", _resource("routing")),
-    "token": LazyCommand("API tokens: create, list, revoke.", _resource("access", "tokens_group")),
-    "sessions": LazyCommand("Browser sessions: list, log out.", _resource("access", "sessions_group")),
+    "token": LazyCommand("API tokens: create, list, revoke.", _resource("access", "TOKEN_COMMANDS")),
+    "sessions": LazyCommand("Browser sessions: list, log out.", _resource("access", "SESSION_COMMANDS")),
 }
 
 

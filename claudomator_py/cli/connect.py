@@ -5,16 +5,16 @@ import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate
 
 import typer
 
 from claudomator_py.imports import bulk_import, hiding
 
 if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
-
-P = ParamSpec("P")
+    from claudomator_py.client.http import Client as Client
+else:
+    Client = Any  # its module imports an HTTP library, which `--help` does not need
 
 ConfigOption = Annotated[
     Path | None,
@@ -26,7 +26,7 @@ StateDirOption = Annotated[
 ]
 
 
-def connect(config: Path | None, state_dir: Path | None) -> "Client":
+def connect(config: Path | None, state_dir: Path | None) -> Client:
     """Return a client of the daemon, after a warning if the daemon's configuration file has a problem.
 
     Raises ClientError.
@@ -43,7 +43,7 @@ def connect(config: Path | None, state_dir: Path | None) -> "Client":
     return client
 
 
-def connected(command: "Callable[Concatenate[Client, ...], None]") -> Callable[..., None]:
+def connected(command: Callable[Concatenate[Client, ...], None]) -> Callable[..., None]:
     """Return the command with a client as its first argument, and the options ``--config`` and ``--state-dir``."""
 
     @functools.wraps(command)

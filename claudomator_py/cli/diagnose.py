@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from claudomator_py.cli import ExitCode
-from claudomator_py.cli.output import Format, FormatOption, fail, fields, out, out_json
+from claudomator_py.cli.output import Format, FormatOption, fail, fields, write
 from claudomator_py.cli.times import moment
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.text import plain
@@ -63,10 +63,7 @@ def command(readers: Readers) -> Callable[..., None]:
         if exit_code is not None:
             record = ExitRecord(exit_code=exit_code, ended_by=None, started_ms=ended_ms, ended_ms=ended_ms)
         view = OutcomeView.of(reader.outcome(record, ended_ms))
-        if output is Format.JSON:
-            out_json(view)
-        else:
-            out(_table(view))
+        write(view, output, lambda: _table(view))
 
     return diagnose
 

@@ -2,12 +2,10 @@
 
 import threading
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
+from claudomator_py.cli.connect import Client
 from claudomator_py.client import ClientError
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 PATIENCE_S: Final = 60.0
 """How long a daemon may be away by default."""
@@ -16,7 +14,7 @@ PATIENCE_S: Final = 60.0
 class EventWatch:
     """Waits for events, of one task or any. Use it in a ``with`` block."""
 
-    def __init__(self, client: "Client", task: str | None = None, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, client: Client, task: str | None = None, *, patience_s: float = PATIENCE_S) -> None:
         self._client = client
         self._task = task
         self._patience_s = patience_s

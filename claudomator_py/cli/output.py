@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -78,6 +78,14 @@ def out_json(value: BaseModel | Sequence[BaseModel]) -> None:
         else [item.model_dump(mode="json") for item in value]
     )
     out(json_text(document))
+
+
+def write(value: BaseModel | Sequence[BaseModel], output: Format, text: Callable[[], str]) -> None:
+    """Write shapes of the API in that format. text: returns them for people."""
+    if output is Format.JSON:
+        out_json(value)
+    else:
+        out(text())
 
 
 def json_text(document: object) -> str:

@@ -245,7 +245,7 @@ class Response:
             raise Beyond
 
 
-class Connection:
+class PlainClient:
     """The stand-in for ``httpx.Client``: sends each request over its own connection to the daemon's Unix socket."""
 
     def __init__(self, *, headers: Mapping[str, str], timeout: float, transport: Marker | None, **_: Any) -> None:
@@ -280,7 +280,7 @@ def standing_in() -> Iterator[None]:
     """Make imports in the block find the stand-ins. Raises Beyond if one of the libraries is imported already."""
     modules = [
         *_of_pydantic(),
-        _Module("httpx", Client=Connection),
+        _Module("httpx", Client=PlainClient),
         _Module("httpx_sse", connect_sse=None),
         _Module("typer", BadParameter=Beyond, Exit=Beyond),
     ]

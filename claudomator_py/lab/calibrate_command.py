@@ -9,7 +9,7 @@ import typer
 
 from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
-from claudomator_py.cli.output import Format, FormatOption, fail, fields, note, out, out_json, table_text
+from claudomator_py.cli.output import Format, FormatOption, fail, fields, note, table_text, write
 from claudomator_py.cli.times import now_ms
 from claudomator_py.lab.labelled_files import CardsOption, EncoderOption, compared, encoder_named, read_set
 from claudomator_py.surface.table import Column, Table
@@ -47,10 +47,7 @@ def calibrate(
     except ValueError as error:
         fail(f"Nothing can be fitted: {error}.", "", ExitCode.USAGE)
     fitted_values = fitted.model_dump(mode="json")
-    if output is Format.JSON:
-        out_json(fitted)
-    else:
-        out(_table(fitted_values))
+    write(fitted, output, lambda: _table(fitted_values))
     for name in fitted_values["kept"]:
         note(f"`{name}` is unchanged: the set has too few tasks, with or without a specialist, to fit it.")
     if store:

@@ -8,12 +8,12 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -23,6 +23,7 @@ from claudomator_py.cli.output import (
     out,
     out_json,
     table_text,
+    write,
     write_table,
 )
 from claudomator_py.client import ClientError
@@ -32,9 +33,6 @@ from claudomator_py.domain.units import SECOND_MS, parse_duration
 from claudomator_py.resources.access import NEVER, SessionView, TokenRequest, TokenView
 from claudomator_py.surface.table import Column, Table, ago, until
 from claudomator_py.values import regex
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 _TOKENS = Table[TokenView](
     Column("NAME", lambda token: token.name, flexible=True),
@@ -77,7 +75,7 @@ def _expiry(text: str) -> str:
 
 @connected
 def create(
-    client: "Client",
+    client: Client,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the holder in the audit log. Names are never reused.")
     ],
@@ -105,7 +103,7 @@ def create(
 
 
 @connected
-def list_tokens(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def list_tokens(client: Client, output: FormatOption = Format.TABLE) -> None:
     """List the tokens, newest first.
 
     The last use of a token is recorded once an hour at most.
@@ -115,7 +113,7 @@ def list_tokens(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
 @connected
 def revoke(
-    client: "Client",
+    client: Client,
     ref: Annotated[
         str, typer.Argument(metavar="ID|NAME", help="The token's id or name.", autocompletion=completion.tokens)
     ],
@@ -126,19 +124,10 @@ def revoke(
     Its event streams and browser sessions end with it. Tokens that its holder issued stay valid: see CREATOR.
     """
     ended = client.revoke_token(ref)
-    if output is Format.JSON:
-        out_json(ended)
-    else:
-        out(table_text(_TOKENS, [ended], wide=output is Format.WIDE))
+    write(ended, output, lambda: table_text(_TOKENS, [ended], wide=output is Format.WIDE))
 
 
-def tokens_group() -> typer.Typer:
-    """Return the commands under ``token``."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    app.command()(create)
-    app.command("list")(list_tokens)
-    app.command()(revoke)
-    return app
+TOKEN_COMMANDS = {"create": create, "list": list_tokens, "revoke": revoke}
 
 
 _LOGIN_PAGES = "login-*.html"
@@ -190,7 +179,7 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 @connected
 def open_page(
-    client: "Client",
+    client: Client,
     browser: Annotated[
         bool | None,
         typer.Option("--browser/--no-browser", help="Start a browser (default: on a terminal with a display)."),
@@ -241,14 +230,14 @@ _SESSIONS = Table[SessionView](
 
 
 @connected
-def list_sessions(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def list_sessions(client: Client, output: FormatOption = Format.TABLE) -> None:
     """List the browsers that are logged in, the last used first."""
     write_table(_SESSIONS, client.sessions(), output, "No browser is logged in.")
 
 
 @connected
 def end(
-    client: "Client",
+    client: Client,
     session_id: Annotated[
         str | None, typer.Argument(metavar="ID", help="The session's id.", autocompletion=completion.sessions)
     ] = None,
@@ -265,9 +254,4 @@ def end(
     write_table(_SESSIONS, ended, output, "No browser was logged in.")
 
 
-def sessions_group() -> typer.Typer:
-    """Return the commands under ``sessions``."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    app.command("list")(list_sessions)
-    app.command()(end)
-    return app
+SESSION_COMMANDS = {"list": list_sessions, "end": end}

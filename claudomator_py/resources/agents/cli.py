@@ -4,13 +4,13 @@ import os
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect, connected
-from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, table_text
+from claudomator_py.cli.connect import Client, ConfigOption, StateDirOption, connect, connected
+from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, table_text, write
 from claudomator_py.cli.times import clock, now_ms, short_duration
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
@@ -22,9 +22,6 @@ from claudomator_py.schema.agent_settings import KnownAgent, known_agents
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table, Time
 from claudomator_py.values import regex
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 _HOLDS = Table[Sequence[HoldView]](
     Column("HELD", lambda holds: holds[0].bucket, flexible=True),
@@ -148,7 +145,7 @@ def _show_found(output: Format) -> None:
         note("No program of a known agent is on PATH.")
 
 
-def _list(client: "Client", output: Format) -> None:
+def _list(client: Client, output: Format) -> None:
     listed = client.agents()
     if output is Format.JSON:
         out_json(listed)
@@ -161,7 +158,7 @@ def _list(client: "Client", output: Format) -> None:
 
 @connected
 def hold(
-    client: "Client",
+    client: Client,
     agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=completion.agents)],
     until_time: Annotated[
         str | None,
@@ -209,7 +206,7 @@ def _is_held_beyond(agent: AgentView, end: datetime) -> bool:
 
 @connected
 def release(
-    client: "Client",
+    client: Client,
     names: Annotated[
         list[str], typer.Argument(metavar="AGENT", help="Names of agents.", autocompletion=completion.agents)
     ],
@@ -232,10 +229,7 @@ def release(
 
 def _write(agent: AgentView, output: Format) -> None:
     wide = output is Format.WIDE
-    if output is Format.JSON:
-        out_json(agent)
-    else:
-        out("\n\n".join([agents_table([agent], wide=wide), *hold_tables([agent], wide=wide)]))
+    write(agent, output, lambda: "\n\n".join([agents_table([agent], wide=wide), *hold_tables([agent], wide=wide)]))
 
 
 def agents_table(agents: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:

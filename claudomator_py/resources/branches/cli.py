@@ -7,12 +7,12 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -33,9 +33,6 @@ from claudomator_py.domain.units import counted
 from claudomator_py.resources.branches import BRANCHES, BranchView, ChangesView, DiscardRequest, MergeRequest
 from claudomator_py.surface.table import Column, Table
 
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
-
 FILES = Table[FileChange](
     Column("FILE", lambda file: file.path, flexible=True),
     Column("CHANGE", lambda file: file.change),
@@ -48,7 +45,7 @@ MAX_SHOWN = 20
 
 @connected
 def diff(
-    client: "Client",
+    client: Client,
     task: Annotated[
         str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
     ],
@@ -84,7 +81,7 @@ def _print_names(views: Iterable[ChangesView]) -> None:
         out(plain(path))
 
 
-def _print_patches(client: "Client", views: Sequence[ChangesView]) -> None:
+def _print_patches(client: Client, views: Sequence[ChangesView]) -> None:
     for view in views:
         patch = client.patch(view.run_id)
         if patch.text:
@@ -136,7 +133,7 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be
 
 @connected
 def branches(
-    client: "Client",
+    client: Client,
     everything: Annotated[bool, typer.Option("--all", help="Also list those with nothing of their own.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -150,7 +147,7 @@ def branches(
 
 @connected
 def merge(
-    client: "Client",
+    client: Client,
     task: TaskArgument,
     squash: Annotated[bool, typer.Option("--squash", help="Squash its commits into one.")] = False,
     rebase: Annotated[bool, typer.Option("--rebase", help="Rebase its commits onto the target.")] = False,
@@ -197,7 +194,7 @@ def merge(
 
 @connected
 def discard(
-    client: "Client", task: TaskArgument, dry_run: DryRunOption = False, output: FormatOption = Format.TABLE
+    client: Client, task: TaskArgument, dry_run: DryRunOption = False, output: FormatOption = Format.TABLE
 ) -> None:
     """Remove the work tree and the branch of a task.
 
@@ -225,7 +222,7 @@ _DESIGNATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
 
 @connected
 def pr(
-    client: "Client",
+    client: Client,
     task: TaskArgument,
     into: Annotated[
         str | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claudomator_py.cli import ExitCode, completion, times
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -19,6 +19,7 @@ from claudomator_py.cli.output import (
     out,
     out_json,
     table_text,
+    write,
     write_table,
 )
 from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, ChannelSettings, MarkVerdict, NewChannel, NewMessage
@@ -37,7 +38,6 @@ from claudomator_py.surface.table import Column, Table, ago
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from claudomator_py.client.http import Client
 
 _CHANNELS = Table[ChannelView](
     Column("NAME", lambda channel: channel.name, flexible=True),
@@ -68,7 +68,7 @@ MessageArgument = Annotated[int, typer.Argument(metavar="MESSAGE", min=1, help="
 
 @connected
 def create(
-    client: "Client",
+    client: Client,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.")],
     specialists: Annotated[
         list[str] | None,
@@ -92,20 +92,20 @@ def create(
 
 
 @connected
-def list_channels(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def list_channels(client: Client, output: FormatOption = Format.TABLE) -> None:
     """List the channels you can use."""
     nothing = "There are no channels. Create one: claudomator channel create NAME SPECIALIST..."
     write_table(_CHANNELS, list(client.all_channels()), output, nothing)
 
 
 @connected
-def show(client: "Client", channel: ChannelArgument, output: FormatOption = Format.TABLE) -> None:
+def show(client: Client, channel: ChannelArgument, output: FormatOption = Format.TABLE) -> None:
     """Show a channel with its settings and participants."""
     _show(client.channel(channel), output)
 
 
 @connected
-def delete(client: "Client", channel: ChannelArgument) -> None:
+def delete(client: Client, channel: ChannelArgument) -> None:
     """Delete a channel with its messages.
 
     Tasks by which specialists were answering stay, but nobody posts their results.
@@ -117,7 +117,7 @@ def delete(client: "Client", channel: ChannelArgument) -> None:
 
 @connected
 def join(
-    client: "Client", channel: ChannelArgument, specialist: SpecialistArgument, output: FormatOption = Format.TABLE
+    client: Client, channel: ChannelArgument, specialist: SpecialistArgument, output: FormatOption = Format.TABLE
 ) -> None:
     """Add a specialist. People join by writing."""
     _show(client.join_channel(channel, specialist), output)
@@ -125,7 +125,7 @@ def join(
 
 @connected
 def leave(
-    client: "Client",
+    client: Client,
     channel: ChannelArgument,
     participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="The participant's id.")],
     output: FormatOption = Format.TABLE,
@@ -138,7 +138,7 @@ def leave(
 
 @connected
 def mute(
-    client: "Client",
+    client: Client,
     channel: ChannelArgument,
     specialist: SpecialistArgument,
     duration: Annotated[
@@ -152,7 +152,7 @@ def mute(
 
 @connected
 def post(
-    client: "Client",
+    client: Client,
     channel: ChannelArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to post; `-` reads it from stdin.")],
     reply_to: Annotated[
@@ -182,7 +182,7 @@ def _explain_silence(place: ChannelView, content: str) -> None:
 
 @connected
 def read(
-    client: "Client",
+    client: Client,
     channel: ChannelArgument,
     last: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="How many messages to print.")] = 20,
     output: FormatOption = Format.TABLE,
@@ -204,7 +204,7 @@ def read(
 
 @connected
 def settings(
-    client: "Client",
+    client: Client,
     channel: ChannelArgument,
     changes: Annotated[
         list[str] | None,
@@ -230,15 +230,12 @@ def settings(
                 wanted[key] = _value(key, value)
         asked = checked(SettingsRequest, {"primary": primary, "settings": wanted})
         view = client.change_channel_settings(view.id, asked, if_version=view.version)
-    if output is Format.JSON:
-        out_json(view.settings)
-    else:
-        out(fields(_settings(view)))
+    write(view.settings, output, lambda: fields(_settings(view)))
 
 
 @connected
 def mark(
-    client: "Client",
+    client: Client,
     channel: ChannelArgument,
     message: MessageArgument,
     verdict: Annotated[
@@ -251,7 +248,7 @@ def mark(
 
 @connected
 def stats(
-    client: "Client",
+    client: Client,
     channel: ChannelArgument,
     days: Annotated[int, typer.Option(metavar="N", min=1, max=365, help="How many days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
@@ -281,25 +278,20 @@ def stats(
     out(f"{table_text(rules, stats.rules)}\n\n{fields([pair for pair in summary if pair[1]])}")
 
 
-def group() -> typer.Typer:
-    """Return the commands of ``channel``."""
-    made = typer.Typer(no_args_is_help=True)
-    for command, name in (
-        (create, "create"),
-        (list_channels, "list"),
-        (show, "show"),
-        (delete, "delete"),
-        (join, "join"),
-        (leave, "leave"),
-        (mute, "mute"),
-        (post, "post"),
-        (read, "read"),
-        (settings, "settings"),
-        (mark, "mark"),
-        (stats, "stats"),
-    ):
-        made.command(name)(command)
-    return made
+COMMANDS = {
+    "create": create,
+    "list": list_channels,
+    "show": show,
+    "delete": delete,
+    "join": join,
+    "leave": leave,
+    "mute": mute,
+    "post": post,
+    "read": read,
+    "settings": settings,
+    "mark": mark,
+    "stats": stats,
+}
 
 
 def _who_answers(message: MessageView) -> str:

@@ -5,12 +5,12 @@ import secrets
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import ExitCode, exists
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -22,6 +22,7 @@ from claudomator_py.cli.output import (
     out,
     out_json,
     table_text,
+    write,
 )
 from claudomator_py.cli.times import moment
 from claudomator_py.domain.health import DrainView
@@ -30,9 +31,6 @@ from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, Cle
 from claudomator_py.domain.units import format_duration, parse_duration, size_text
 from claudomator_py.resources.daemon import HOSTS
 from claudomator_py.surface.table import Column, Table
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 _NODES = Table[tuple[str, NodeView]](
     Column("HOST", lambda row: row[0]),
@@ -43,7 +41,7 @@ _NODES = Table[tuple[str, NodeView]](
 
 
 @connected
-def hosts(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def hosts(client: Client, output: FormatOption = Format.TABLE) -> None:
     """Show where runs take place.
 
     For a cluster: what waits for a node and why, its nodes by state, and those that take no runs.
@@ -87,7 +85,7 @@ def _appear(partial: Path, target: Path) -> None:
 
 @connected
 def backup(
-    client: "Client",
+    client: Client,
     to: Annotated[
         Path | None,
         typer.Argument(
@@ -115,10 +113,7 @@ def backup(
         except OSError as error:
             fail(f"Could not write the backup to {to}: {error.strerror}.", f"The backup is at {made.path}.")
         made = made.model_copy(update={"path": str(to.absolute())})
-    if output is Format.JSON:
-        out_json(made)
-    else:
-        out(made.path)
+    write(made, output, lambda: made.path)
 
 
 _CLEANED = Table[CleanupItemView](
@@ -133,7 +128,7 @@ _CLEANED = Table[CleanupItemView](
 
 @connected
 def cleanup(
-    client: "Client",
+    client: Client,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed without removing it.")] = False,
     older_than: Annotated[
         int | None,
@@ -173,7 +168,7 @@ HostOption = Annotated[str | None, typer.Option("--host", metavar="NAME", help="
 
 @connected
 def drain(
-    client: "Client",
+    client: Client,
     reason: Annotated[str | None, typer.Option(help="The reason to show to others.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Start tasks again; as `undrain` does.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing is running.")] = False,
@@ -212,7 +207,7 @@ def drain(
 
 
 @connected
-def undrain(client: "Client", host: HostOption = None, output: FormatOption = Format.TABLE) -> None:
+def undrain(client: Client, host: HostOption = None, output: FormatOption = Format.TABLE) -> None:
     """Start tasks again after `drain`."""
     _write_drain(client.undrain() if host is None else client.undrain_host(host), output)
 

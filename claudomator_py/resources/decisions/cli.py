@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, fields, note, out, out_json, out_json_line, table_text
+from claudomator_py.cli.connect import Client, connected
+from claudomator_py.cli.output import (
+    Format,
+    FormatOption,
+    fields,
+    note,
+    out,
+    out_json,
+    out_json_line,
+    table_text,
+    write,
+)
 from claudomator_py.cli.times import past_time
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.text import one_line
@@ -20,7 +30,6 @@ from claudomator_py.surface.table import Column, Table, ago
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from claudomator_py.client.http import Client
     from claudomator_py.resources.routing import RouteCandidateView
 
 _DECISIONS = Table[DecisionView](
@@ -117,7 +126,7 @@ def _filter(**given: object) -> DecisionFilter:
 
 @connected
 def list_(
-    client: "Client",
+    client: Client,
     kind: KindOption = None,
     task: TaskOption = None,
     specialist: SpecialistOption = None,
@@ -158,7 +167,7 @@ def list_(
 
 @connected
 def show(
-    client: "Client",
+    client: Client,
     decision: Annotated[
         str, typer.Argument(metavar="ID", help="The decision's id.", autocompletion=completion.decisions)
     ],
@@ -166,10 +175,7 @@ def show(
 ) -> None:
     """Show one decision with everything recorded about it, and what came of it."""
     view = client.decision(decision)
-    if output is Format.JSON:
-        out_json(view)
-    else:
-        out(decision_text(view))
+    write(view, output, lambda: decision_text(view))
 
 
 def decision_text(decision: DecisionView) -> str:
@@ -189,19 +195,13 @@ def decision_text(decision: DecisionView) -> str:
 
 
 @connected
-def export(client: "Client", kind: KindOption = None, since: SinceOption = None, until: UntilOption = None) -> None:
+def export(client: Client, kind: KindOption = None, since: SinceOption = None, until: UntilOption = None) -> None:
     """Write decisions as JSON lines, newest first."""
     for decision in client.all_decisions(_filter(kind=kind, since=since, until=until)):
         out_json_line(decision)
 
 
-def group() -> typer.Typer:
-    """Return the commands under ``decisions``."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    app.command("list")(list_)
-    app.command()(show)
-    app.command()(export)
-    return app
+COMMANDS = {"list": list_, "show": show, "export": export}
 
 
 def _compared(candidate: "RouteCandidateView") -> str:

@@ -1,21 +1,18 @@
 """``log``: what was done, when, and by whom."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import Format, FormatOption, out_json_line, table_text, write_table
 from claudomator_py.cli.times import clock, now_ms
 from claudomator_py.domain.event_words import event_detail, event_title
 from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.resources.events import MAX_EVENTS, EventView
 from claudomator_py.surface.table import Column, Table, at
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 
 def event_words(event: EventView) -> str:
@@ -48,7 +45,7 @@ def events_of_task(events: Sequence[EventView]) -> str:
 
 @connected
 def log(
-    client: "Client",
+    client: Client,
     name: Annotated[
         str | None,
         typer.Argument(metavar="[TASK]", help="Only events of this task.", autocompletion=completion.tasks),

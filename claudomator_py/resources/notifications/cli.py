@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import ExitCode
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import Format, FormatOption, error, note, write_table
 from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.resources.notifications import DeliveryView
@@ -14,7 +14,6 @@ from claudomator_py.surface.table import Column, Table, at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from claudomator_py.client.http import Client
 
 _MAX_LISTED = 200
 _DELIVERIES = Table[DeliveryView](
@@ -30,7 +29,7 @@ _DELIVERIES = Table[DeliveryView](
 
 @connected
 def notifications(
-    client: "Client",
+    client: Client,
     state: Annotated[DeliveryState | None, typer.Option(help="Only notifications in this state.")] = None,
     retry: Annotated[int | None, typer.Option(metavar="ID", help="Retry this dead notification.")] = None,
     retry_all: Annotated[bool, typer.Option("--retry-all", help="Retry all dead notifications.")] = False,

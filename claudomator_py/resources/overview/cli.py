@@ -1,20 +1,32 @@
 """``status``: everything at a glance, what needs a person first; ``inbox``: the refused files."""
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.following import EventWatch
-from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, short_ids, table_text
+from claudomator_py.cli.output import (
+    Format,
+    FormatOption,
+    heading,
+    note,
+    out,
+    out_json,
+    out_json_line,
+    short_ids,
+    table_text,
+)
 from claudomator_py.cli.times import clock, localized, now_ms, until
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
@@ -24,19 +36,6 @@ from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli import NARROWEST, folded_tasks, folds_text, tasks_table
 from claudomator_py.surface.table import Fold
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
-import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from claudomator_py.cli.output import out_json_line
-from claudomator_py.client import ServiceProblem
-from claudomator_py.domain.lifecycle import ENDED
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 _INDENT = 2
 _RECENT = 10
@@ -52,7 +51,7 @@ _MAX_S = 10.0
 
 @connected
 def status(
-    client: "Client",
+    client: Client,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Keep updating; in a pipe, print a line per change.")
     ] = False,
@@ -88,7 +87,7 @@ def status(
 
 
 @connected
-def inbox(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def inbox(client: Client, output: FormatOption = Format.TABLE) -> None:
     """List the refused files of the inbox, with all their problems."""
     files = client.inbox_problems()
     if output is Format.JSON:
@@ -99,7 +98,7 @@ def inbox(client: "Client", output: FormatOption = Format.TABLE) -> None:
         note("No file is refused.")
 
 
-def _ask(client: "Client", wanted: TaskFilter) -> StatusView | list[TaskView]:
+def _ask(client: Client, wanted: TaskFilter) -> StatusView | list[TaskView]:
     return list(client.all_tasks(wanted)) if wanted != TaskFilter() else client.status()
 
 
@@ -229,7 +228,7 @@ def _list(tasks: Sequence[TaskView], output: Format) -> str:
     return tasks_table(tasks, wide=output is Format.WIDE, ids=short_ids([task.id for task in tasks]))
 
 
-def draw(client: "Client", text: Callable[[], str]) -> None:
+def draw(client: Client, text: Callable[[], str]) -> None:
     """Show the text on the whole terminal, and again after each change, until interrupted."""
     from rich.live import Live
     from rich.text import Text
@@ -241,7 +240,7 @@ def draw(client: "Client", text: Callable[[], str]) -> None:
             changes.wait(_MAX_S - _LEAST_S)
 
 
-def lines(client: "Client", wanted: TaskFilter) -> None:
+def lines(client: Client, wanted: TaskFilter) -> None:
     """Write a line for each matching task that has not ended, then one for each change of a matching task."""
     names: dict[str, str] = {}
     by_task = wanted != TaskFilter(state=wanted.state)
@@ -266,7 +265,7 @@ def lines(client: "Client", wanted: TaskFilter) -> None:
         out(_words(event.at, names[event.task_id], *(event.data.get(key) for key in ("state", "phase", "reason"))))
 
 
-def json_lines(client: "Client") -> None:
+def json_lines(client: Client) -> None:
     """Write each new event as a line of JSON."""
     for event in client.events():
         out_json_line(event)
@@ -276,7 +275,7 @@ def _words(*words: object) -> str:
     return " ".join(one_line(str(part)) for part in words if part)
 
 
-def _task(client: "Client", task_id: str) -> TaskView | None:
+def _task(client: Client, task_id: str) -> TaskView | None:
     try:
         return client.task(task_id)
     except ServiceProblem as problem:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import ExitCode, completion
-from claudomator_py.cli.connect import ConfigOption, connected
+from claudomator_py.cli.connect import Client, ConfigOption, connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
 from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.budget import Spending
@@ -19,9 +19,6 @@ from claudomator_py.domain.verdict import VerdictView, consequences, verdict_sen
 from claudomator_py.resources.policy import CHECKS, PolicyView, RuleView
 from claudomator_py.surface.table import Column, Table, ago
 from claudomator_py.values import dataclass
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 _RULES = Table[tuple[RuleView, str]](
     Column("RULE", lambda row: row[0].name),
@@ -48,17 +45,9 @@ Tester = Callable[[TaskSpec, RuleContext], VerdictView]
 """Returns what rules say about a task."""
 
 
-def group(tester: Callable[[Path | None], Tester]) -> typer.Typer:
-    """Return the commands. tester: returns what tests the rules of a configuration."""
-    commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    commands.command("show")(show)
-    commands.command("test")(_test(tester))
-    return commands
-
-
 @connected
 def show(
-    client: "Client",
+    client: Client,
     days: Annotated[int, typer.Option(min=1, max=365, help="How many days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -90,7 +79,9 @@ def _role(text: str) -> Role:
     return Role(text)
 
 
-def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
+def testing(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
+    """Return the command that tests the rules. tester: returns what tests the rules of a configuration."""
+
     def test(
         files: Annotated[
             list[Path],

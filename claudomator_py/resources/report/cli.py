@@ -2,19 +2,16 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import out, out_json
 from claudomator_py.cli.times import clock, now_ms, past_time
 from claudomator_py.domain.text import escaped
 from claudomator_py.resources.report import ReportSpan
 from claudomator_py.resources.report.text import markdown
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 
 class ReportFormat(StrEnum):
@@ -26,7 +23,7 @@ class ReportFormat(StrEnum):
 
 @connected
 def report(
-    client: "Client",
+    client: Client,
     since: Annotated[
         int | None,
         typer.Option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -40,7 +40,6 @@ from claudomator_py.surface.table import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from claudomator_py.client.http import Client
 
 T = TypeVar("T")
 
@@ -105,7 +104,7 @@ _CORRECTIONS = Table[CorrectionView](
 
 @connected
 def route(
-    client: "Client",
+    client: Client,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The task's instructions; - reads stdin.")],
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The task's name.")] = None,
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag of the task. Can be repeated.")] = None,
@@ -145,7 +144,7 @@ def _parts(candidate: RouteCandidateView) -> str:
 
 @connected
 def stats(
-    client: "Client",
+    client: Client,
     days: Annotated[int, typer.Option(min=1, max=365, metavar="DAYS", help="How many days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -184,14 +183,14 @@ def stats(
 
 
 @connected
-def learned(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def learned(client: Client, output: FormatOption = Format.TABLE) -> None:
     """Show what was learned from outcomes and corrections."""
     _print(client.learned(), output)
 
 
 @connected
 def labels(
-    client: "Client",
+    client: Client,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to print at most, newest first.")] = 1_000,
 ) -> None:
     """Print labelled tasks, one line of JSON each.
@@ -208,7 +207,7 @@ def labels(
 
 @connected
 def reset(
-    client: "Client",
+    client: Client,
     specialist: Annotated[
         str | None,
         typer.Argument(
@@ -224,7 +223,7 @@ def reset(
 
 
 @connected
-def freeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def freeze(client: Client, output: FormatOption = Format.TABLE) -> None:
     """Stop learning until `unfreeze`.
 
     What was learned still counts. What happens meanwhile is never learned.
@@ -233,17 +232,19 @@ def freeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
 
 @connected
-def unfreeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def unfreeze(client: Client, output: FormatOption = Format.TABLE) -> None:
     """Resume learning, from now on."""
     _print(client.unfreeze_learning(), output)
 
 
-def group() -> typer.Typer:
-    """Return the commands under ``routing``."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    for command in (stats, learned, labels, reset, freeze, unfreeze):
-        app.command()(command)
-    return app
+COMMANDS = {
+    "stats": stats,
+    "learned": learned,
+    "labels": labels,
+    "reset": reset,
+    "freeze": freeze,
+    "unfreeze": unfreeze,
+}
 
 
 def _print(learned: LearnedView, output: Format) -> None:

@@ -3,18 +3,19 @@
 import io
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.agents.kinds import info_of
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
     fail,
+    heading,
     note,
     out,
     out_bytes,
@@ -23,27 +24,16 @@ from claudomator_py.cli.output import (
     table_text,
     wants_colour,
 )
+from claudomator_py.cli.times import now_ms, short_duration
 from claudomator_py.client import ServiceProblem
+from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import short_id
-from claudomator_py.resources.runs import LogEntryView, RunView
+from claudomator_py.domain.units import parse_instant, short_id
+from claudomator_py.resources.runs import LogEntryView, RunCheckView, RunView
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
-from typing import TYPE_CHECKING
-
-from claudomator_py.cli.output import heading
-from claudomator_py.cli.times import now_ms, short_duration
-from claudomator_py.domain.budget import Unit, amount_text
-from claudomator_py.domain.units import parse_instant
-from claudomator_py.resources.runs import RunCheckView
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 _INDENT = "  "
 _MARKS: dict[LogKind, str] = {"tool_call": "> ", "usage": "- ", "notice": "- ", "error": "! "}
@@ -116,7 +106,7 @@ _LOOK_S = 5.0
 
 @connected
 def logs(
-    client: "Client",
+    client: Client,
     task: Annotated[
         str,
         typer.Argument(metavar="TASK|RUN", help="A task (its last run) or a run id.", autocompletion=completion.tasks),
@@ -156,7 +146,7 @@ def logs(
         _write_text(client, run, stream, follow=follow)
 
 
-def _write_text(client: "Client", run: RunView, stream: Stream, *, follow: bool, check: bool = False) -> str:
+def _write_text(client: Client, run: RunView, stream: Stream, *, follow: bool, check: bool = False) -> str:
     """Print the output, and return the last part that was printed."""
     last = ""
     parts = client.follow_text if follow else client.log_text
@@ -166,7 +156,7 @@ def _write_text(client: "Client", run: RunView, stream: Stream, *, follow: bool,
     return last
 
 
-def _write_check(client: "Client", run: RunView, *, follow: bool) -> None:
+def _write_check(client: Client, run: RunView, *, follow: bool) -> None:
     """Print both output streams of the check, and then its result."""
     streams: tuple[Stream, ...] = ("stdout", "stderr")
     for stream in streams:
@@ -189,7 +179,7 @@ def _write_entries(entries: Iterator[LogEntryView], as_json: bool) -> None:
     out_part(lines.end())
 
 
-def _write_bytes(client: "Client", run: RunView, stream: Stream, *, follow: bool, check: bool) -> None:
+def _write_bytes(client: Client, run: RunView, stream: Stream, *, follow: bool, check: bool) -> None:
     offset = 0
     while True:
         chunk = client.log(run.id, stream, offset, check=check)
@@ -201,13 +191,13 @@ def _write_bytes(client: "Client", run: RunView, stream: Stream, *, follow: bool
             time.sleep(_PAUSE_S)
 
 
-def _is_plain(client: "Client", run: RunView) -> bool:
+def _is_plain(client: Client, run: RunView) -> bool:
     """Return whether its agent writes plain text, which is assumed for an unknown agent."""
     kinds = {agent.name: agent.kind for agent in client.agents()}
     return run.agent not in kinds or info_of(kinds[run.agent]).plain_output
 
 
-def run_of(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
+def run_of(client: Client, ref: str, *, follow: bool, check: bool) -> RunView:
     """Return the run with that id, or else the task's last run. With ``follow``, wait for the first run. check: return
     the last checked run instead."""
     try:

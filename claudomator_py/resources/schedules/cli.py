@@ -2,14 +2,23 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, json_text, note, out, out_json, table_text, write_table
+from claudomator_py.cli.connect import Client, connected
+from claudomator_py.cli.output import (
+    Format,
+    FormatOption,
+    json_text,
+    note,
+    out,
+    table_text,
+    write,
+    write_table,
+)
 from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.cron import BadCron
 from claudomator_py.domain.schedule import Recurrence
@@ -17,9 +26,6 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant, parse_instant
 from claudomator_py.resources.schedules import FireView, ScheduleView
 from claudomator_py.surface.table import Column, Table, ago, at, until
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 MAX_TIMES = 2_000
 
@@ -133,19 +139,19 @@ NameArgument = Annotated[
 
 
 @connected
-def list_schedules(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def list_schedules(client: Client, output: FormatOption = Format.TABLE) -> None:
     """List the schedules, with their next times."""
     write_schedules(client.schedules(), output)
 
 
 @connected
-def pause(client: "Client", name: NameArgument, output: FormatOption = Format.TABLE) -> None:
+def pause(client: Client, name: NameArgument, output: FormatOption = Format.TABLE) -> None:
     """Pause it: it creates no tasks until `schedule resume`."""
     write_schedules([client.pause_schedule(name)], output)
 
 
 @connected
-def resume(client: "Client", name: NameArgument, output: FormatOption = Format.TABLE) -> None:
+def resume(client: Client, name: NameArgument, output: FormatOption = Format.TABLE) -> None:
     """Resume it, starting with its next scheduled time.
 
     Times that passed while it was paused are not caught up.
@@ -154,20 +160,17 @@ def resume(client: "Client", name: NameArgument, output: FormatOption = Format.T
 
 
 @connected
-def run(client: "Client", name: NameArgument, output: FormatOption = Format.TABLE) -> None:
+def run(client: Client, name: NameArgument, output: FormatOption = Format.TABLE) -> None:
     """Create a task now, in addition to the scheduled ones.
 
     Refused while its last task has not ended, unless it has `overlap: queue`.
     """
     task = client.run_schedule(name)
-    if output is Format.JSON:
-        out_json(task)
-    else:
-        out(f"{task.name}  {task.id}  {task.state}")
+    write(task, output, lambda: f"{task.name}  {task.id}  {task.state}")
 
 
 @connected
-def delete(client: "Client", name: NameArgument) -> None:
+def delete(client: Client, name: NameArgument) -> None:
     """Delete a schedule that was created through the API.
 
     Its tasks stay. To delete a schedule that a file defines, delete the file.
@@ -176,13 +179,7 @@ def delete(client: "Client", name: NameArgument) -> None:
     note(f"{name} was deleted; its tasks stay.")
 
 
-def group() -> typer.Typer:
-    """Return the commands under ``schedule``."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    app.command("list")(list_schedules)
-    for command in (preview, pause, resume, run, delete):
-        app.command()(command)
-    return app
+COMMANDS = {"list": list_schedules, "preview": preview, "pause": pause, "resume": resume, "run": run, "delete": delete}
 
 
 def write_schedules(schedules: Sequence[ScheduleView], output: Format) -> None:

@@ -4,14 +4,14 @@ import secrets
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from claudomator_py.cli import completion, times
 from claudomator_py.cli.card_files import ReadCard, in_order, read, read_any
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -32,9 +32,6 @@ from claudomator_py.domain.text import plain
 from claudomator_py.resources.specialists import CardOrigin, FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.surface.table import Column, Table, ago
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 _SPECIALISTS = Table[SpecialistView](
     Column("ID", lambda row: row.id, flexible=True),
@@ -82,7 +79,7 @@ GranteeArgument = Annotated[
 
 
 @connected
-def list_specialists(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def list_specialists(client: Client, output: FormatOption = Format.TABLE) -> None:
     """List the specialists that you can use.
 
     These are the public ones, the shared ones of your organisation or with a grant, and your own.
@@ -95,7 +92,7 @@ def list_specialists(client: "Client", output: FormatOption = Format.TABLE) -> N
 
 
 @connected
-def show(client: "Client", specialist: IdArgument, output: FormatOption = Format.TABLE) -> None:
+def show(client: Client, specialist: IdArgument, output: FormatOption = Format.TABLE) -> None:
     """Show one specialist with its card."""
     view = client.specialist(specialist)
     if output is Format.JSON:
@@ -116,7 +113,7 @@ def show(client: "Client", specialist: IdArgument, output: FormatOption = Format
 
 @connected
 def add(
-    client: "Client",
+    client: Client,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", readable=False, help="Card files; - reads stdin.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -130,7 +127,7 @@ def add(
 
 @connected
 def import_(
-    client: "Client",
+    client: Client,
     sources: Annotated[
         list[str],
         typer.Argument(metavar="FILE|URL", help="A2A cards or card files; - reads stdin. For a host, its A2A card."),
@@ -169,7 +166,7 @@ def import_(
 
 @connected
 def edit(
-    client: "Client",
+    client: Client,
     specialist: IdArgument,
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A file with the new card; - reads stdin. Default: an editor.")
@@ -193,7 +190,7 @@ def edit(
 
 
 @connected
-def remove(client: "Client", specialist: IdArgument) -> None:
+def remove(client: Client, specialist: IdArgument) -> None:
     """Remove a specialist.
 
     If its card overrides a shipped specialist, the shipped one is back. To remove a specialist that a file defines,
@@ -205,7 +202,7 @@ def remove(client: "Client", specialist: IdArgument) -> None:
 
 @connected
 def grant(
-    client: "Client", specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
+    client: Client, specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
 ) -> None:
     """Let somebody else see a shared specialist."""
     _note_grants(client.grant_specialist(specialist, grantee), output)
@@ -213,7 +210,7 @@ def grant(
 
 @connected
 def revoke(
-    client: "Client", specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
+    client: Client, specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
 ) -> None:
     """Take a grant back."""
     _note_grants(client.revoke_specialist(specialist, grantee), output)
@@ -221,7 +218,7 @@ def revoke(
 
 @connected
 def admit(
-    client: "Client",
+    client: Client,
     specialist: IdArgument,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the admission back.")] = False,
     output: FormatOption = Format.TABLE,
@@ -242,7 +239,7 @@ def admit(
 
 @connected
 def export(
-    client: "Client",
+    client: Client,
     specialists: Annotated[
         list[str] | None,
         typer.Argument(
@@ -279,7 +276,7 @@ def export(
 
 @connected
 def search(
-    client: "Client",
+    client: Client,
     query: Annotated[str, typer.Argument(metavar="TEXT", help="What needs to be done, in your own words.")],
     limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number to show.")] = 10,
     output: FormatOption = Format.TABLE,
@@ -299,27 +296,31 @@ def search(
         note(f"{hidden} more; show them with --limit.")
 
 
-def group() -> typer.Typer:
-    """Return the commands under ``specialists``."""
-    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    app.command("list")(list_specialists)
-    app.command("import")(import_)
-    for command in (show, add, edit, remove, grant, revoke, admit, export):
-        app.command()(command)
-    return app
+COMMANDS = {
+    "list": list_specialists,
+    "import": import_,
+    "show": show,
+    "add": add,
+    "edit": edit,
+    "remove": remove,
+    "grant": grant,
+    "revoke": revoke,
+    "admit": admit,
+    "export": export,
+}
 
 
-def _registered(client: "Client", items: Sequence[ReadCard]) -> list[SpecialistView]:
+def _registered(client: Client, items: Sequence[ReadCard]) -> list[SpecialistView]:
     fetched = {item.card.id for item in items if item.is_fetched}
     return [_register(client, card, is_fetched=card.id in fetched) for card in in_order([item.card for item in items])]
 
 
-def _register(client: "Client", card: Card, *, is_fetched: bool) -> SpecialistView:
+def _register(client: Client, card: Card, *, is_fetched: bool) -> SpecialistView:
     origin = CardOrigin.FETCHED if is_fetched else None
     return client.register_specialist(card, origin=origin, idempotency_key=secrets.token_urlsafe(18))
 
 
-def _registered_from_elsewhere(client: "Client", given: ReadCard) -> SpecialistView:
+def _registered_from_elsewhere(client: Client, given: ReadCard) -> SpecialistView:
     """Register a card whose id follows only from its name: under the same id as last time, and never in place of a card
     with another URL."""
     card = given.card
@@ -351,7 +352,7 @@ def _ids_for(card: Card) -> list[str]:
     return list(dict.fromkeys((card.id, host, f"{card.id}-{digits_of(card.url or '')}")))
 
 
-def _known_card(client: "Client", specialist_id: str) -> SpecialistView | None:
+def _known_card(client: Client, specialist_id: str) -> SpecialistView | None:
     try:
         return client.specialist(specialist_id)
     except ServiceProblem as problem:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import connected
+from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -41,9 +41,6 @@ from claudomator_py.resources.tasks import TaskView, WorktreeView, said_together
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Fold, Table, folded
 
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
-
 _INDENT = 2
 _NAMED = 2
 """How many tasks a folded line names."""
@@ -56,7 +53,7 @@ TaskArgument = Annotated[
 
 @connected
 def tasks(
-    client: "Client",
+    client: Client,
     state: Annotated[StateName | None, typer.Option(help="Only tasks in this state.", case_sensitive=False)] = None,
     repo: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Only tasks that work in this directory, or below it.")
@@ -96,7 +93,7 @@ def tasks(
         note(f"There are more than {limit}: narrow the list, or ask for more with --limit.")
 
 
-def _listed(client: "Client", wanted: TaskFilter, repo: Path | None, since: int | None) -> Iterator[TaskView]:
+def _listed(client: Client, wanted: TaskFilter, repo: Path | None, since: int | None) -> Iterator[TaskView]:
     place = None if repo is None else repo.expanduser().resolve()
     for view in client.all_tasks(wanted):
         if since is not None and parse_instant(view.updated_at) < since:
@@ -145,7 +142,7 @@ def _folder(view: TaskView) -> str | None:
 
 
 @connected
-def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+def show(client: Client, task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
     """Show one task and its runs."""
     view = client.task(task)
     if output is Format.JSON:
@@ -168,7 +165,7 @@ def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TAB
 
 
 @connected
-def result(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+def result(client: Client, task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
     """Print the result of a task. Exits with 1 unless it completed."""
     view = client.task(task)
     if output is Format.JSON:
@@ -312,7 +309,7 @@ def _runs(number: int) -> str:
 
 
 @connected
-def why(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+def why(client: Client, task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
     """Explain why a task is where it is."""
     explanation = client.why(task)
     if output is Format.JSON:

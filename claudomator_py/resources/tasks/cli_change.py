@@ -8,13 +8,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import ExitCode, completion
-from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, checked, fail, json_text, note, out, out_json, table_text
+from claudomator_py.cli.connect import Client, connected
+from claudomator_py.cli.output import (
+    Format,
+    FormatOption,
+    checked,
+    fail,
+    json_text,
+    note,
+    out,
+    table_text,
+    write,
+)
 from claudomator_py.client import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
@@ -26,9 +36,6 @@ from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, Reject
 from claudomator_py.resources.tasks.cli import TaskArgument, tasks_table
 from claudomator_py.surface.table import Column, Table
 from claudomator_py.values import dataclass
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 TasksArgument = Annotated[
     list[str] | None,
@@ -71,7 +78,7 @@ class Selection:
         return len(refs) == 1 and self.wanted == TaskFilter() and not self.dry_run
 
     def change(
-        self, client: "Client", refs: Sequence[str], verb: str, act: Callable[..., TaskView], *actions: str
+        self, client: Client, refs: Sequence[str], verb: str, act: Callable[..., TaskView], *actions: str
     ) -> None:
         """Change the named tasks, or else all that match, and print the outcome. Raises Exit if any was refused.
 
@@ -93,7 +100,7 @@ class Selection:
                 fail("Nothing was done.")
             _do_to_each(client, tasks, act, self.output)
 
-    def _chosen(self, client: "Client", refs: Sequence[str], actions: Sequence[str]) -> list[TaskView]:
+    def _chosen(self, client: Client, refs: Sequence[str], actions: Sequence[str]) -> list[TaskView]:
         """Return each task once; named tasks keep their order. Raises BadParameter, ClientError."""
         if bool(refs) == (self.wanted != TaskFilter()):
             both = ", not both" if refs else ""
@@ -154,7 +161,7 @@ def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str], output: F
         fail(f"{verb.capitalize()} would be refused for {names}.")
 
 
-def _do_to_each(client: "Client", tasks: Sequence[TaskView], act: Callable[..., TaskView], output: Format) -> None:
+def _do_to_each(client: Client, tasks: Sequence[TaskView], act: Callable[..., TaskView], output: Format) -> None:
     """Send one request per task, bound to the version that was read, and print a line for each. Raises Exit if any was
     refused."""
     outcomes = [_do(client, task, act) for task in tasks]
@@ -164,7 +171,7 @@ def _do_to_each(client: "Client", tasks: Sequence[TaskView], act: Callable[..., 
         raise typer.Exit(ExitCode.FAILURE)
 
 
-def _do(client: "Client", task: TaskView, act: Callable[..., TaskView]) -> ChangeOutcome:
+def _do(client: Client, task: TaskView, act: Callable[..., TaskView]) -> ChangeOutcome:
     """Retries if the daemon says when to, or if only the version of the task has changed."""
     key, seen = secrets.token_urlsafe(18), task
     for tries_left in reversed(range(_TRIES)):
@@ -221,7 +228,7 @@ _DONE = Table[ChangeOutcome](
 
 @connected
 @_selecting
-def cancel(client: "Client", tasks: TasksArgument = None, *, selection: Selection) -> None:
+def cancel(client: Client, tasks: TasksArgument = None, *, selection: Selection) -> None:
     """Cancel tasks. A running one ends a little later.
 
     With --state, --tag or --on, all matching tasks that have not ended are cancelled.
@@ -231,7 +238,7 @@ def cancel(client: "Client", tasks: TasksArgument = None, *, selection: Selectio
 
 @connected
 def edit(
-    client: "Client",
+    client: Client,
     task: TaskArgument,
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A file with the edited task. Default: open an editor.")
@@ -258,7 +265,7 @@ def edit(
 @connected
 @_selecting
 def restart(
-    client: "Client",
+    client: Client,
     tasks: TasksArgument = None,
     *,
     selection: Selection,
@@ -305,7 +312,7 @@ def restart(
 @connected
 @_selecting
 def answer(
-    client: "Client",
+    client: Client,
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -340,7 +347,7 @@ def answer(
 @connected
 @_selecting
 def approve(
-    client: "Client",
+    client: Client,
     tasks: TasksArgument = None,
     *,
     selection: Selection,
@@ -382,7 +389,7 @@ def approve(
 @connected
 @_selecting
 def reject(
-    client: "Client",
+    client: Client,
     tasks: Annotated[
         list[str] | None,
         typer.Argument(
@@ -419,7 +426,4 @@ def _read(file: Path) -> str:
 
 
 def _write_task(task: TaskView, output: Format) -> None:
-    if output is Format.JSON:
-        out_json(task)
-    else:
-        out(tasks_table([task], wide=output is Format.WIDE))
+    write(task, output, lambda: tasks_table([task], wide=output is Format.WIDE))

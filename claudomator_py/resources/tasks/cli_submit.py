@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from claudomator_py.cli import ExitCode, completion
-from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
+from claudomator_py.cli.connect import Client, ConfigOption, StateDirOption, connect
 from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json, table_text
 from claudomator_py.cli.task_files import ReadFile, read
@@ -29,7 +29,6 @@ from claudomator_py.surface.table import Column, Table
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-    from claudomator_py.client.http import Client
 
 V = TypeVar("V")
 _TRIES = 8
@@ -52,7 +51,7 @@ OnChange = Callable[[TaskView, TaskView], None]
 class Submitter:
     """Submits tasks, with a new client after the connection was lost. Use it in a ``with`` block."""
 
-    def __init__(self, connect: Callable[[], "Client"]) -> None:
+    def __init__(self, connect: Callable[[], Client]) -> None:
         self._connect = connect
         self._gone = False
         self.client = connect()
@@ -92,7 +91,7 @@ class Submitter:
             remedy = "Check with `claudomator status` whether it was accepted before submitting again."
             raise ConnectionLost(f"{error.detail} Cannot tell whether {name} was accepted.", remedy=remedy) from error
 
-    def _client(self) -> "Client":
+    def _client(self) -> Client:
         if self._gone:
             # A restarted daemon may listen elsewhere.
             self.client = self._connect()
@@ -320,7 +319,7 @@ def _located(file: ReadFile, spec: TaskSpec, send: Callable[[TaskSpec], V]) -> V
         raise
 
 
-def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None, output: Format) -> list[TaskView]:
+def _wait(client: Client, tasks: Sequence[TaskView], deadline: float | None, output: Format) -> list[TaskView]:
     """The tasks once all have ended, or at the deadline. Reports changes on stderr."""
     latest = {task.id: task for task in tasks}
     try:
@@ -354,7 +353,7 @@ def _write(tasks: Sequence[TaskView], output: Format, schedules: Sequence[Schedu
         out(table_text(_TASKS, tasks, wide=output is Format.WIDE))
 
 
-def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float | None, on_change: OnChange) -> None:
+def wait_for_end(client: Client, tasks: dict[str, TaskView], deadline: float | None, on_change: OnChange) -> None:
     """Return once all these tasks, by id, have ended, or at the deadline of the monotonic clock.
 
     tasks: updated in place. Raises ClientError if the daemon is gone for good.
