@@ -6,7 +6,7 @@ from datetime import datetime, tzinfo
 from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
-from fastapi import Query
+from fastapi import Form, Path, Query
 from pydantic import BaseModel
 
 from claudomator_py.api.request import DIGITS
@@ -18,6 +18,12 @@ from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import SECOND_MS, format_duration, format_instant, past_instant
 from claudomator_py.schema.validation import validate
 
+Ref = Annotated[str, Path(max_length=128)]
+"""An id or a name in the path."""
+Cursor = Annotated[str | None, Query(max_length=500)]
+Version = Annotated[int, Form(ge=0), DIGITS]
+PART = 50
+"""Number of items on one page of a list."""
 Days = Annotated[int, Query(ge=1, le=365), DIGITS]
 DAYS = (1, 7, 30, 90)
 """The numbers of days offered where figures of the last days are shown."""

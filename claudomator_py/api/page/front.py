@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import cost_text, filter_url, meaning_of, read_filter
+from claudomator_py.api.page.formatting import PART, Cursor, cost_text, filter_url, meaning_of, read_filter
 from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.host import HostView
@@ -33,9 +33,7 @@ from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.values import dataclass, regex
 
-_PART = 50
 Text = Annotated[str, Query(max_length=200)]
-Cursor = Annotated[str | None, Query(max_length=500)]
 SHOWN = 20
 """Tasks shown of each list; a page of its own has all of them."""
 _FIRST = 5
@@ -58,7 +56,7 @@ def router(access: Access) -> APIRouter:
         wanted = read_filter(state, q, tag, specialist)
         filters = filters_of(wanted)
         if filters.any:
-            page = granted[Tasks].page(wanted, cursor or None, _PART)
+            page = granted[Tasks].page(wanted, cursor or None, PART)
             whole = not cursor and page.next_cursor is None
             number = len(page.items) if whole else granted[Tasks].count(wanted)
             model = filtered_front(wanted, page, number, granted[Agents].all())

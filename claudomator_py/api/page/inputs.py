@@ -7,17 +7,16 @@ is done, and the form is shown again in its current state.
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Path
+from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import read_fields
+from claudomator_py.api.page.formatting import Ref, Version, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.task_model import TaskPage, task_page_of
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
@@ -31,8 +30,6 @@ from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, Reject
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.risk import assess
 
-Ref = Annotated[str, Path(max_length=128)]
-Version = Annotated[int, Form(ge=0), DIGITS]
 Answer = Annotated[str, Form(max_length=20_000)]
 Reason = Annotated[str, Form(max_length=2_000)]
 Tools = Annotated[str, Form(max_length=20_000)]

@@ -7,17 +7,16 @@ and the form is shown again in its current state.
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Path, Query
+from fastapi import APIRouter, Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import read_fields
+from claudomator_py.api.page.formatting import Ref, Version, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED
@@ -32,10 +31,8 @@ from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
 
-Ref = Annotated[str, Path(max_length=128)]
 RunId = Annotated[str | None, Query(max_length=128)]
 Name = Annotated[str, Query(max_length=128)]
-Version = Annotated[int, Form(ge=0), DIGITS]
 Field = Annotated[str, Form(max_length=2_000)]
 
 

@@ -6,14 +6,14 @@ Common settings have fields; all others are written below them, as in a task fil
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Form, Path, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.formatting import Ref, Version
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.fields import name_of_text
@@ -31,9 +31,7 @@ from claudomator_py.schema.taskfile import parse_task, to_document
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.values import dataclass
 
-Ref = Annotated[str, Path(max_length=128)]
 Of = Annotated[str, Query(max_length=128)]
-Version = Annotated[int, Form(ge=0), DIGITS]
 _TEXTS: Final = ("name", "instructions", "working_dir", "isolation", "specialist", "priority", "continues")
 _LISTS: Final = ("tags", "depends_on")
 _AGENT: Final = ("type", "tier")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Form, Path, Query, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.background import BackgroundTask
 
@@ -14,6 +14,7 @@ from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.guard.sessions import MAX_MS, LoginCodes, Sessions
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.formatting import Ref
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.text import one_line
@@ -22,7 +23,6 @@ from claudomator_py.values import dataclass, regex
 
 _MAX_CODE_LENGTH = 200
 Code = Annotated[str, Query(max_length=_MAX_CODE_LENGTH)]
-SessionId = Annotated[str, Path(max_length=128)]
 Seen = Annotated[Browsers, Depends(browsers)]
 SentCode = Annotated[str, Form(max_length=_MAX_CODE_LENGTH)]
 
@@ -85,7 +85,7 @@ def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
         return _logged_out(entrance)
 
     @routes.post("/sessions/{session_id}/end")
-    def end(seen: Seen, session_id: SessionId) -> Response:
+    def end(seen: Seen, session_id: Ref) -> Response:
         return _logged_out(entrance) if seen.end(session_id).current else RedirectResponse("/sessions", 303)
 
     return routes

@@ -4,15 +4,14 @@ discard: merge such a branch, or remove it, after a preview."""
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, Path, Query
+from fastapi import APIRouter, Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import DAYS, Days, read_fields
+from claudomator_py.api.page.formatting import DAYS, Days, Ref, Version, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.changes import MergeMethod
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED
@@ -33,8 +32,6 @@ _METHODS: Final = {
     MergeMethod.SQUASH: "Squash: make one commit",
     MergeMethod.REBASE: "Rebase: repeat its commits on the target",
 }
-Ref = Annotated[str, Path(max_length=128)]
-Version = Annotated[int, Form(ge=0), DIGITS]
 AskedBranch = Annotated[str, Query(max_length=250)]
 AskedWord = Annotated[str, Query(max_length=20)]
 SentBranch = Annotated[str, Form(max_length=250)]

@@ -4,12 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import cost_text, model_text, read_fields, read_times, time_field, tokens_text
+from claudomator_py.api.page.formatting import (
+    PART,
+    Cursor,
+    Ref,
+    cost_text,
+    model_text,
+    read_fields,
+    read_times,
+    time_field,
+    tokens_text,
+)
 from claudomator_py.api.page.rendering import render
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.outcome import Tokens
@@ -26,9 +36,6 @@ from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
 from claudomator_py.values import dataclass
 
-_PART = 50
-Cursor = Annotated[str | None, Query(max_length=500)]
-DecisionId = Annotated[str, Path(max_length=128)]
 _CHOICES = {
     "kinds": get_args(DecisionKindName),
     "routes": get_args(RouteName),
@@ -73,7 +80,7 @@ def router(access: Access) -> APIRouter:
         try:
             times = read_times(given, now_ms, zone)
             values["fields"] = {name: time_field(times.get(name), zone) for name in given}
-            part = granted[Decisions].page(_filter(filters, times), cursor, _PART)
+            part = granted[Decisions].page(_filter(filters, times), cursor, PART)
         except Invalid as refusal:
             return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
         values["rows"] = [
@@ -83,7 +90,7 @@ def router(access: Access) -> APIRouter:
         return render("decisions.html", values, by=by)
 
     @routes.get("/{decision_id}")
-    def show(by: Asking, decision_id: DecisionId) -> Response:
+    def show(by: Asking, decision_id: Ref) -> Response:
         explained = access.as_(by)[Decisions].explained(decision_id)
         decision = explained.decision
         values = {
@@ -98,7 +105,7 @@ def router(access: Access) -> APIRouter:
 
     # A session is only for pages, so a page has to offer the document.
     @routes.get("/{decision_id}/json")
-    def download(by: Asking, decision_id: DecisionId) -> Response:
+    def download(by: Asking, decision_id: Ref) -> Response:
         decision = access.as_(by)[Decisions].get(decision_id)
         headers = {"Content-Disposition": f'attachment; filename="decision-{decision.id}.json"'}
         return Response(decision.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)

@@ -3,20 +3,19 @@
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.formatting import PART, Cursor
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.session import Access
 
-_PART = 50
 _TONES = {DeliveryState.DELIVERED: "good", DeliveryState.DEAD: "bad"}
-Cursor = Annotated[str | None, Query(max_length=500)]
 Delivery = Annotated[int, Path(ge=1, le=2**63 - 1), DIGITS]
 
 
@@ -27,7 +26,7 @@ def router(access: Access) -> APIRouter:
     @routes.get("")
     def show(by: Asking, state: DeliveryState | None = None, cursor: Cursor = None) -> Response:
         service = access.as_(by)[Notices]
-        page, counts = service.deliveries(state, cursor, _PART), service.counts()
+        page, counts = service.deliveries(state, cursor, PART), service.counts()
         states = [
             (state, state.value, counts.get(state.value, 0), f"/notices?state={state}") for state in DeliveryState
         ]

@@ -1,13 +1,13 @@
 """The page /schedules, and the section of the front page: next times, results of the last times, and buttons."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.formatting import Ref
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.domain.wording import Piece, Sentence
@@ -19,7 +19,6 @@ from claudomator_py.resources.session import Access
 _MISSED_DAYS = 7
 _FIRST = 10
 """Missed times shown before the rest is opened."""
-Name = Annotated[str, Path(max_length=128)]
 
 
 def router(access: Access) -> APIRouter:
@@ -37,17 +36,17 @@ def router(access: Access) -> APIRouter:
         return render("schedules.html", {**values, "place": "/schedules"}, by=by)
 
     @routes.post("/{name}/pause")
-    def pause(by: Asking, name: Name) -> Response:
+    def pause(by: Asking, name: Ref) -> Response:
         access.as_(by)[Schedules].pause(name)
         return _back()
 
     @routes.post("/{name}/resume")
-    def resume(by: Asking, name: Name) -> Response:
+    def resume(by: Asking, name: Ref) -> Response:
         access.as_(by)[Schedules].resume(name)
         return _back()
 
     @routes.post("/{name}/run")
-    def run(by: Asking, name: Name) -> Response:
+    def run(by: Asking, name: Ref) -> Response:
         return RedirectResponse(f"/tasks/{access.as_(by)[Schedules].run(name).id}", 303)
 
     return routes

@@ -7,15 +7,14 @@ is done and the form is shown again with the current version.
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Path, Query
+from fastapi import APIRouter, Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import read_fields
+from claudomator_py.api.page.formatting import PART, Cursor, Ref, Version, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
@@ -28,13 +27,9 @@ from claudomator_py.resources.specialists.page_model import page_of, row_of, sea
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.schema.cardfile import parse_card_file
 
-_PART = 50
 _MAX_FOUND = 20
 _FILE = "card.yaml"
 Text = Annotated[str, Query(max_length=MAX_QUERY_LENGTH)]
-Cursor = Annotated[str | None, Query(max_length=500)]
-SpecialistId = Annotated[str, Path(max_length=128)]
-Version = Annotated[int, Form(ge=0), DIGITS]
 CardText = Annotated[str, Form(max_length=1_000_000)]
 Grantee = Annotated[str, Form(max_length=200)]
 
@@ -57,7 +52,7 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
             rows = [search_row(item) for item in matches.items]
             values |= {"rows": rows, "more": matches.total - len(rows), "degraded": matches.degraded}
         else:
-            part = granted[Specialists].page(cursor, _PART)
+            part = granted[Specialists].page(cursor, PART)
             values |= {"rows": [row_of(item) for item in part.items], "next_cursor": part.next_cursor}
         return render("specialists.html", values, by=by)
 
@@ -70,16 +65,16 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
             return _card_form(None, by, text, refusal)
 
     @routes.get("/{specialist_id}")
-    def show(by: Asking, specialist_id: SpecialistId) -> Response:
+    def show(by: Asking, specialist_id: Ref) -> Response:
         return _page(access.as_(by), specialist_id, by)
 
     @routes.get("/{specialist_id}/edit")
-    def ask_to_edit(by: Asking, specialist_id: SpecialistId) -> Response:
+    def ask_to_edit(by: Asking, specialist_id: Ref) -> Response:
         specialist = access.as_(by)[Specialists].get(specialist_id)
         return _card_form(specialist, by, None, None)
 
     @routes.post("/{specialist_id}/edit")
-    def edit(by: Asking, specialist_id: SpecialistId, version: Version, text: CardText = "") -> Response:
+    def edit(by: Asking, specialist_id: Ref, version: Version, text: CardText = "") -> Response:
         specialists = access.as_(by)[Specialists]
         try:
             return _to(specialists.change(_card_of(specialist_id, text), versions=[version]))
@@ -87,11 +82,11 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
             return _card_form(specialists.get(specialist_id), by, text, refusal)
 
     @routes.get("/{specialist_id}/remove")
-    def ask_to_remove(by: Asking, specialist_id: SpecialistId) -> Response:
+    def ask_to_remove(by: Asking, specialist_id: Ref) -> Response:
         return _removal_form(access.as_(by)[Specialists].get(specialist_id), by, None)
 
     @routes.post("/{specialist_id}/remove")
-    def remove(by: Asking, specialist_id: SpecialistId, version: Version) -> Response:
+    def remove(by: Asking, specialist_id: Ref, version: Version) -> Response:
         specialists = access.as_(by)[Specialists]
         try:
             specialists.remove(specialist_id, versions=[version])
@@ -104,16 +99,16 @@ def _add_sharing_routes(routes: APIRouter, access: Access) -> None:
     """Add the routes that change sharing, admission and learning."""
 
     @routes.get("/{specialist_id}/forget")
-    def ask_to_forget(by: Asking, specialist_id: SpecialistId) -> Response:
+    def ask_to_forget(by: Asking, specialist_id: Ref) -> Response:
         return render("forget.html", {"page": page_of(access.as_(by)[Specialists].get(specialist_id))}, by=by)
 
     @routes.post("/{specialist_id}/forget")
-    def forget(by: Asking, specialist_id: SpecialistId) -> Response:
+    def forget(by: Asking, specialist_id: Ref) -> Response:
         access.as_(by)[Routing].forget(ForgetRequest(specialist=specialist_id))
         return RedirectResponse(url_of(specialist_id), 303)
 
     @routes.post("/{specialist_id}/grant")
-    def grant(by: Asking, specialist_id: SpecialistId, grantee: Grantee = "") -> Response:
+    def grant(by: Asking, specialist_id: Ref, grantee: Grantee = "") -> Response:
         granted = access.as_(by)
         try:
             wanted = read_fields(GrantRequest, {"grantee": grantee.strip()})
@@ -122,15 +117,15 @@ def _add_sharing_routes(routes: APIRouter, access: Access) -> None:
             return _page(granted, specialist_id, by, refusal, grantee)
 
     @routes.post("/{specialist_id}/revoke")
-    def revoke(by: Asking, specialist_id: SpecialistId, grantee: Grantee) -> Response:
+    def revoke(by: Asking, specialist_id: Ref, grantee: Grantee) -> Response:
         return _to(access.as_(by)[Specialists].revoke(specialist_id, grantee), "#sharing")
 
     @routes.post("/{specialist_id}/admit")
-    def admit(by: Asking, specialist_id: SpecialistId) -> Response:
+    def admit(by: Asking, specialist_id: Ref) -> Response:
         return _to(access.as_(by)[Specialists].admit(specialist_id), "#sharing")
 
     @routes.post("/{specialist_id}/dismiss")
-    def dismiss(by: Asking, specialist_id: SpecialistId) -> Response:
+    def dismiss(by: Asking, specialist_id: Ref) -> Response:
         return _to(access.as_(by)[Specialists].dismiss(specialist_id), "#sharing")
 
 
