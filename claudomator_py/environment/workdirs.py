@@ -3,12 +3,11 @@
 import errno
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from tzlocal import get_localzone_name
 
 from claudomator_py.domain.errors import Problem, shown
-from claudomator_py.domain.units import unknown_zone, zone_remedy
+from claudomator_py.schema.validation import known_zone
 from claudomator_py.values import dataclass
 
 # Linux limits in bytes: the name of a single folder, and a whole path.
@@ -172,20 +171,3 @@ def local_zone() -> str:
     """Return the IANA name of this machine's time zone; UTC if it has no named zone."""
     name = get_localzone_name()
     return name if name is not None and known_zone(name) else "UTC"
-
-
-def known_zone(name: str) -> bool:
-    """Return whether this machine knows the time zone."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
-
-
-def zone_problem(name: str | None) -> Problem | None:
-    """Return what is wrong with the time zone that a task names, or None."""
-    if name is None or known_zone(name):
-        return None
-    remedy = zone_remedy(name, available_timezones())
-    return Problem(field="timezone", message=unknown_zone(name), remedy=remedy)

@@ -362,12 +362,13 @@ def _is_model(kind: Any) -> bool:
 
 def zone_problem(name: str | None, lines: Lines, path: Path) -> Problem | None:
     """Return what is wrong with the time zone at that place of a document, or None."""
-    if name is None or _is_known(name):
+    if name is None or known_zone(name):
         return None
     return problem_at(lines, path, unknown_zone(name), zone_remedy(name, available_timezones()))
 
 
-def _is_known(name: str) -> bool:
+def known_zone(name: str) -> bool:
+    """Return whether this machine knows the time zone."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

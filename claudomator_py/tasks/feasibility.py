@@ -19,9 +19,10 @@ from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from claudomator_py.environment.programs import programs_of
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.workdirs import Workdirs, directory_key, resolve, zone_problem
+from claudomator_py.environment.workdirs import Workdirs, directory_key, resolve
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS, MODEL_KINDS
 from claudomator_py.schema.known_secrets import secrets_in
+from claudomator_py.schema.validation import zone_problem
 
 _REMOTE = frozenset(transport.value for transport in Transport if transport is not Transport.LOCAL)
 """Name prefixes of agents that are remote specialists, see ``routing.role.agent_name``."""
@@ -117,7 +118,7 @@ def _permission_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Proble
 
 def zone_problems(spec: TaskSpec) -> list[Problem]:
     """Return the problem with the schedule's time zone, if any."""
-    problem = zone_problem(spec.timezone)
+    problem = zone_problem(spec.timezone, {}, ("timezone",))
     return [] if problem is None else [problem]
 
 

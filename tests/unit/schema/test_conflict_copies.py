@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.schema.cardfile import parse_card_file
-from claudomator_py.schema.conflict_copies import ConflictName, conflict_names, conflict_problem
+from claudomator_py.schema.documents import ConflictName, conflict_names, conflict_problem
 from claudomator_py.schema.taskfile import parse_task_file
 
 
