@@ -94,7 +94,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ItemFault:
     """The last exception that an item raised."""
 
     item: Item
@@ -156,7 +156,7 @@ class Faults:
         self._clock = clock
         self._redact = redact
         self._lock = threading.Lock()
-        self._faults: dict[Item, Fault] = {}
+        self._faults: dict[Item, ItemFault] = {}
         self._doing: Item | None = None
 
     @property
@@ -190,7 +190,7 @@ class Faults:
             self.over(item)
         return result
 
-    def note(self, item: Item, error: Exception) -> Fault:
+    def note(self, item: Item, error: Exception) -> ItemFault:
         """Record another failure of the item. Logs it if it is new or differs from the previous fault."""
         now_ms, before = self._clock(), self.find(item)
         text = self._redact(error_text(error))
@@ -199,7 +199,7 @@ class Faults:
         pause_ms = min(longest_ms, first_ms << min(times - 1, 20))
         since_ms = now_ms if before is None else before.since_ms
         own, blocking = not isinstance(error, _NOBODYS), isinstance(error, HostFault)
-        fault = Fault(item, text, remedy_of(error), times, since_ms, now_ms + pause_ms, own, blocking)
+        fault = ItemFault(item, text, remedy_of(error), times, since_ms, now_ms + pause_ms, own, blocking)
         with self._lock:
             self._faults[item] = fault
         if before is None or before.text != text:
@@ -228,7 +228,7 @@ class Faults:
         """Clear the faults of all items of this activity except those with these ids."""
         self.forget(fault.item for fault in self.all() if fault.item.doing is doing and fault.item.id not in ids)
 
-    def find(self, item: Item) -> Fault | None:
+    def find(self, item: Item) -> ItemFault | None:
         """Return the item's fault, unless the item's content has changed since."""
         fault = self._faults.get(item)
         return None if fault is None or fault.item.content != item.content else fault
@@ -238,14 +238,14 @@ class Faults:
         fault = self.find(item)
         return fault is not None and now_ms < fault.again_ms
 
-    def all(self) -> list[Fault]:
+    def all(self) -> list[ItemFault]:
         """Return every fault, oldest first."""
         if not self._faults:
             return []
         with self._lock:
             return sorted(self._faults.values(), key=lambda fault: fault.since_ms)
 
-    def of_task(self, task: Task) -> Fault | None:
+    def of_task(self, task: Task) -> ItemFault | None:
         """Return the fault of the task in its current state and content: of several, the one retried last."""
         if not (doing := _WHILE.get(task.state)):
             return None
@@ -259,7 +259,7 @@ class Faults:
         return min((fault.again_ms for fault in self.all() if fault.again_ms > after_ms), default=None)
 
 
-def checks(faults: Iterable[Fault]) -> list[CheckView]:
+def checks(faults: Iterable[ItemFault]) -> list[CheckView]:
     """Return the readiness checks for these faults."""
     lasting = [fault for fault in faults if fault.lasting]
     if not lasting:
@@ -275,7 +275,7 @@ def checks(faults: Iterable[Fault]) -> list[CheckView]:
     return checks
 
 
-def _detail(fault: Fault) -> str:
+def _detail(fault: ItemFault) -> str:
     """What fails, how often and why, without the remedy, which a check shows separately."""
     return blocked_text(fault.blocked.having(remedy=None, until=None))
 

@@ -17,11 +17,11 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
+from claudomator_py.domain.channel import Incoming
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.triage import Incoming
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import RunTokens, Secrets
 from claudomator_py.environment.workdirs import Workdirs

@@ -9,7 +9,7 @@ from claudomator_py.app.in_force import Folders, agents_check
 from claudomator_py.daemon import calibrations
 from claudomator_py.daemon.health import card_folder_checks, disk_check, inbox_checks, trouble_check
 from claudomator_py.domain.health import CheckView
-from claudomator_py.faults import Fault
+from claudomator_py.faults import ItemFault
 from claudomator_py.faults import checks as fault_checks
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store import specialist_rows
@@ -17,7 +17,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.workers import Worker
 
 
-def faults_of(daemon: Components) -> list[Fault]:
+def faults_of(daemon: Components) -> list[ItemFault]:
     """Return the repeated failures of the ticks and of the schedule and retention threads."""
     held = (daemon.surroundings.faults, daemon.desk.schedule_faults, daemon.background.retention_faults)
     return [fault for faults in held for fault in faults.all()]

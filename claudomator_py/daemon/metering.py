@@ -16,7 +16,7 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.faults import Fault
+from claudomator_py.faults import ItemFault
 from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import load_of
@@ -93,7 +93,7 @@ class ProcessGauges:
     least_free_bytes: Callable[[], int]
     """Threshold below which nothing is started."""
     hosts: Callable[[], Sequence[HostView]] = tuple
-    faults: Callable[[], Sequence[Fault]] = tuple
+    faults: Callable[[], Sequence[ItemFault]] = tuple
     """Faults of single items."""
 
 

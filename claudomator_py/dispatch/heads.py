@@ -63,7 +63,7 @@ class LaneHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class HeadContext:
     """Rows that queued tasks refer to."""
 
     questions: Mapping[tuple[str, int], ClassificationRow] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class HeadReader:
         context = self.context(connection, [task for task, _ in rows])
         return {str(task.lane): self.lane_head(task, spec, context) for task, spec in rows}
 
-    def lane_head(self, task: Task, spec: queue.Content, context: Context) -> LaneHead:
+    def lane_head(self, task: Task, spec: queue.Content, context: HeadContext) -> LaneHead:
         item = item_of(Activity.START, task)
         reading = partial(self._queued, task, spec, context)
         queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
@@ -110,21 +110,21 @@ class HeadReader:
         asked = task.asked_tier is not None or task.tier is not None or pinned
         return LaneHead(task, item, queued, asked)
 
-    def _queued(self, task: Task, content: queue.Content, context: Context) -> QueuedTask:
+    def _queued(self, task: Task, content: queue.Content, context: HeadContext) -> QueuedTask:
         return self._with_card(task, task_rows.read_spec(content), context)
 
-    def _with_card(self, task: Task, content: TaskSpec, context: Context) -> QueuedTask:
+    def _with_card(self, task: Task, content: TaskSpec, context: HeadContext) -> QueuedTask:
         question = context.questions.get((task.id, task.generation))
         asked = None if question is None else _asked(question, self._registry)
         card = context.cards.get(task.specialist or "")
         spec = done_by(content, card, Constraints.parse(task.constraints))
         return QueuedTask(task, spec, self.head(task, spec, asked), content, card)
 
-    def context(self, connection: Connection, tasks: Sequence[Task]) -> Context:
+    def context(self, connection: Connection, tasks: Sequence[Task]) -> HeadContext:
         ids = [task.id for task in tasks]
         questions = classification_rows.of_tasks(connection, ids) if self._rules().classifier else {}
         specialists = {task.specialist for task in tasks if task.specialist is not None}
-        return Context(questions, specialist_rows.cards(connection, specialists))
+        return HeadContext(questions, specialist_rows.cards(connection, specialists))
 
     def heads(self, connection: Connection, tasks: Sequence[tuple[Task, TaskSpec]]) -> dict[str, QueueHead]:
         """Return the tasks in their form for planning, by id, without those that cannot be read."""

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.heads import Context, HeadReader, LaneHead, QueuedTask
+from claudomator_py.dispatch.heads import HeadContext, HeadReader, LaneHead, QueuedTask
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
 from claudomator_py.faults import Activity, Faults, item_of
 from claudomator_py.ports import Clock
@@ -48,7 +48,7 @@ class _Front:
 
     def next_tasks(self) -> list[str]:
         """Read on in order. Return the tasks by which further lanes begin, among those that fit."""
-        found: list[queue.Place] = []
+        found: list[queue.QueuePlace] = []
         for demand, after in list(self._unread.items()):
             places = queue.first_places(self._connection, demand, LOOK, after)
             if len(places) < LOOK:
@@ -64,7 +64,7 @@ class _Front:
                 begun.append(place.position[-1])
         return begun
 
-    def _fits(self, place: queue.Place) -> bool:
+    def _fits(self, place: queue.QueuePlace) -> bool:
         *_, task_id = place.position
         return task_id not in self._paused and self._planner.taken.leaves(task_id, place.dir_key, place.thread)
 
@@ -257,7 +257,7 @@ class LaneWalk:
         for task, spec in tasks:
             if task.asked_tier is not None or task.id in without:
                 continue
-            lane_head = self._reader.lane_head(task, spec, Context())
+            lane_head = self._reader.lane_head(task, spec, HeadContext())
             if (queued := lane_head.queued) is None:
                 continue
             considered = self._faults.attempt(lane_head.item, partial(planner.consider, queued.head), whole=False)

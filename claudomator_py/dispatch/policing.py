@@ -12,6 +12,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.card import Card
+from claudomator_py.domain.channel import FROM_OUTSIDE, Incoming, MessageRole
 from claudomator_py.domain.decision import PolicyCheck, Versions
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.inputs import ASKS_FIRST, InputRequest
@@ -21,7 +22,6 @@ from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.triage import FROM_OUTSIDE, Incoming, MessageRole
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.verdict import VerdictView
 from claudomator_py.environment.registry import AgentRegistry

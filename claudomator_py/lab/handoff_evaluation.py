@@ -44,7 +44,7 @@ _BLANK: Final = Handoff(version=VERSION, task="-", revision=1, run="-", deadline
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class HandoffDemand:
     """What a labelled task demands of its handoffs."""
 
     task: TaskSpec
@@ -63,7 +63,7 @@ class Demand:
     """The last owner, or ``human_review``. None: not labelled."""
 
 
-def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
+def demand_of(data: Mapping[str, Any], text: str) -> HandoffDemand | None:
     """Return the demand in a line of a set, inside or outside of its label, or None. Raises ValueError."""
     label = data.get("expected")
     document = {**data, **label} if isinstance(label, Mapping) else data
@@ -78,7 +78,7 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
         raise ValueError("`ends_with` is not text")
     required, forbidden = _names(document, "required_fields"), _names(document, "forbidden_fields")
     validity(_BLANK, required, forbidden)  # raises for fields that handoffs do not have
-    return Demand(
+    return HandoffDemand(
         task_of(document, text),
         _names(document, "hands_on_to"),
         required,
@@ -98,10 +98,10 @@ def task_of(document: Mapping[str, Any], text: str) -> TaskSpec:
         raise ValueError(first_problem(TaskSpec, error).render()) from None
 
 
-def plain(text: str) -> Demand | None:
+def plain(text: str) -> HandoffDemand | None:
     """Return the demand of a task that has only a text, or None if the text is not valid for a task."""
     try:
-        return Demand(TaskSpec(name="task", instructions=text))
+        return HandoffDemand(TaskSpec(name="task", instructions=text))
     except ValidationError:
         return None
 
@@ -131,7 +131,7 @@ class HandedOver:
 
 
 def handed_over(
-    demand: Demand, record: SpecialistRecord, cards: Mapping[str, Card], constraints: Constraints = _ANYTHING
+    demand: HandoffDemand, record: SpecialistRecord, cards: Mapping[str, Card], constraints: Constraints = _ANYTHING
 ) -> HandedOver | None:
     """Return the handoffs that follow from the decision, or None if no run starts. constraints: the policy's."""
     if record.route not in _RUNS:
@@ -160,7 +160,7 @@ def handed_over(
 
 
 def _document(
-    demand: Demand,
+    demand: HandoffDemand,
     record: SpecialistRecord,
     cards: Mapping[str, Card],
     owner: str | None,
@@ -214,7 +214,9 @@ def _left(budget: Budget, runs: int) -> BudgetLeft:
 
 
 def figures(
-    demands: Sequence[Demand | None], handed: Sequence[HandedOver | None], right: Sequence[frozenset[str] | None] = ()
+    demands: Sequence[HandoffDemand | None],
+    handed: Sequence[HandedOver | None],
+    right: Sequence[frozenset[str] | None] = (),
 ) -> dict[str, float | None]:
     """Return an evaluation's figures for handoffs: shares from 0 to 1, None if the set has no case to measure by.
 

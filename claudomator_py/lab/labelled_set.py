@@ -14,7 +14,7 @@ from claudomator_py.domain.errors import shown, suggestion
 from claudomator_py.domain.principal import INBOX, Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.lab.handoff_evaluation import ASKED, DEMANDS, Demand, demand_of, plain, task_of
+from claudomator_py.lab.handoff_evaluation import ASKED, DEMANDS, HandoffDemand, demand_of, plain, task_of
 from claudomator_py.policy.facts import WORDS, Facts, paths_in
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import Route
@@ -57,7 +57,7 @@ class Case:
     """The specialists it addresses."""
     tiers: tuple[Tier, ...] = ()
     """The acceptable tiers. Empty: not labelled."""
-    demand: Demand | None = None
+    demand: HandoffDemand | None = None
     """What its handoffs must be like. None: not labelled."""
     asks: TaskSpec | None = None
     """The task with its permissions, budget and expected output. None: it has none of these."""

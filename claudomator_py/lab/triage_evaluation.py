@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from claudomator_py.domain.triage import Incoming, Member, TriageDecision, TriageReason, TriageSettings
+from claudomator_py.domain.channel import Incoming, Member, TriageDecision, TriageReason, TriageSettings
 from claudomator_py.routing.triage import triage
 from claudomator_py.schema.validation import first_problem
 from claudomator_py.values import dataclass

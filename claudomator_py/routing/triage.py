@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from claudomator_py.domain.triage import (
+from claudomator_py.domain.channel import (
     Incoming,
     Member,
+    MemberRole,
     MentionRule,
     MessageRole,
     PrimaryRule,
-    Role,
     Switch,
     TriageDecision,
     TriageReason,
@@ -41,7 +41,7 @@ def triage(
     answer, at most once and only if nothing else decides; None if there is no model, which means no. best: returns
     which of several fits the message best; the first one is used if this is None or names none of them.
     """
-    agents = {member.id for member in members if member.role is Role.AGENT}
+    agents = {member.id for member in members if member.role is MemberRole.AGENT}
     addressed, ambiguous = dict[str, None](), dict[str, None]()
     for mention in _names(tuple(members)).mentions(message.content):
         if len(mention.ids) > 1:

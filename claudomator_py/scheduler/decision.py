@@ -8,13 +8,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
+from claudomator_py.domain.channel import TriageReason
 from claudomator_py.domain.decision import Classification, PolicyCheck, StandIn, StoredFallback, Versions
 from claudomator_py.domain.handoff import Given
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.personal import Impersonal
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
 from claudomator_py.domain.routing import Constraints, Risk
-from claudomator_py.domain.triage import TriageReason
 
 
 class DecisionKind(StrEnum):

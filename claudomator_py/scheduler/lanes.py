@@ -119,8 +119,8 @@ class Demand(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A demand, parsed."""
+class _ReadDemand:
+    """A demand, read."""
 
     agent_type: str | None
     strict: bool
@@ -128,7 +128,7 @@ class _Wanted:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(demand: Demand) -> _Wanted | None:
+def _parsed(demand: Demand) -> _ReadDemand | None:
     """Return what the demand says; None if it says too little: the tasks continue conversations, which are with any
     agent, or it cannot be read."""
     try:
@@ -136,7 +136,7 @@ def _parsed(demand: Demand) -> _Wanted | None:
         constraints = Constraints.parse(demand.constraints) if demand.constraints else OPEN
     except ValueError:
         return None
-    return _Wanted(agent_type, strict, constraints)
+    return _ReadDemand(agent_type, strict, constraints)
 
 
 def constraints_of(demand: Demand) -> Constraints:

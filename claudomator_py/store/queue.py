@@ -45,7 +45,7 @@ Content = str
 """A spec as stored JSON, see ``task_rows.read_spec``."""
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """Where a queued task stands, and what it would use."""
 
     position: Position
@@ -287,11 +287,11 @@ def all_lanes(connection: Connection) -> list[str]:
     return sorted(lane for those in groups for lane in those)
 
 
-def first_places(connection: Connection, demand: Demand, limit: int, after: Position) -> list[Place]:
+def first_places(connection: Connection, demand: Demand, limit: int, after: Position) -> list[QueuePlace]:
     """Return where the first queued tasks with that demand behind the position would work, in the queue's order."""
     behind = {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
     given = {"of_hint": demand.hint, "of_demand": demand.constraints, **behind}
-    return [Place(row[:3], *row[3:]) for row in _FIRST_PLACES.rows(connection, most=limit, **given)]
+    return [QueuePlace(row[:3], *row[3:]) for row in _FIRST_PLACES.rows(connection, most=limit, **given)]
 
 
 def heads(

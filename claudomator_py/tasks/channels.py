@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.channel import MAX_PARTICIPANTS, ChannelSettings, NewChannel
+from claudomator_py.domain.channel import MAX_PARTICIPANTS, ChannelSettings, Member, MemberRole, NewChannel
 from claudomator_py.domain.errors import (
     LIST_OF_SPECIALISTS,
     Conflict,
@@ -16,9 +16,7 @@ from claudomator_py.domain.errors import (
     name_suggestion,
     shown,
 )
-from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.principal import Role as PrincipalRole
-from claudomator_py.domain.triage import Member, Role
+from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.store import channel_rows, specialist_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Channel, ChannelMember
@@ -40,11 +38,11 @@ def create(connection: Connection, request: NewChannel, by: Principal, now_ms: i
         updated_ms=now_ms,
     )
     channel_rows.add(connection, channel)
-    add_member(connection, channel.id, by.id, Role.USER, now_ms, username=by.id)
+    add_member(connection, channel.id, by.id, MemberRole.USER, now_ms, username=by.id)
     specialists = dict.fromkeys((*request.participants, *((request.primary,) if request.primary else ())))
     for specialist in specialists:
         _require_specialist(connection, channel, specialist)
-        add_member(connection, channel.id, specialist, Role.AGENT, now_ms)
+        add_member(connection, channel.id, specialist, MemberRole.AGENT, now_ms)
     record(connection, now_ms, "channel_created", data={"channel": channel.name})
     return channel
 
@@ -74,7 +72,7 @@ def change_settings(
     Invalid if the specialist does not exist for the channel's creator."""
     if primary is not None and all(member.id != primary for member in channel_rows.members(connection, channel.id)):
         _require_specialist(connection, channel, primary)
-        add_member(connection, channel.id, primary, Role.AGENT, now_ms)
+        add_member(connection, channel.id, primary, MemberRole.AGENT, now_ms)
     channel_rows.change(connection, channel, now_ms, settings=settings.model_dump(mode="json"), primary_agent=primary)
     record(connection, now_ms, "channel_changed", data={"channel": channel.name})
     return channel_rows.get(connection, channel.id)
@@ -91,7 +89,7 @@ def join(connection: Connection, channel: Channel, specialist: str, now_ms: int)
     channel's creator."""
     if all(member.id != specialist for member in channel_rows.members(connection, channel.id)):
         _require_specialist(connection, channel, specialist)
-        add_member(connection, channel.id, specialist, Role.AGENT, now_ms)
+        add_member(connection, channel.id, specialist, MemberRole.AGENT, now_ms)
         channel_rows.change(connection, channel, now_ms)
     return channel_rows.get(connection, channel.id)
 
@@ -108,7 +106,7 @@ def leave(connection: Connection, channel: Channel, member_id: str, now_ms: int)
 def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int | None, now_ms: int) -> Channel:
     """Ask the specialist nothing until ``until_ms``; None: ask again. Raises NotFound if it does not take part."""
     member = next((other for other in channel_rows.members(connection, channel.id) if other.id == member_id), None)
-    if member is None or member.role != Role.AGENT:
+    if member is None or member.role != MemberRole.AGENT:
         raise NotFound(f"No specialist {shown(member_id)!r} takes part.", remedy="See `claudomator channel show`.")
     channel_rows.change_member(connection, channel.id, member_id, muted_until_ms=until_ms)
     channel_rows.change(connection, channel, now_ms)
@@ -117,13 +115,13 @@ def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int
 
 def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Member]:
     """Return the participants under their current names."""
-    cards = specialist_rows.cards(connection, [row.id for row in rows if row.role == Role.AGENT])
+    cards = specialist_rows.cards(connection, [row.id for row in rows if row.role == MemberRole.AGENT])
     return [
         Member(
             id=row.id,
             username=row.username,
             display_name=cards[row.id].title if row.id in cards else row.display_name,
-            role=Role(row.role),
+            role=MemberRole(row.role),
         )
         for row in rows
     ]
@@ -131,7 +129,7 @@ def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Me
 
 def creator_of(channel: Channel) -> Principal:
     """Return the principal in whose name the channel's tasks are made; it determines which specialists may be used."""
-    return Principal(channel.creator, PrincipalRole.OPERATE, channel.organisation)
+    return Principal(channel.creator, Role.OPERATE, channel.organisation)
 
 
 def _require_specialist(connection: Connection, channel: Channel, specialist: str) -> None:
@@ -146,7 +144,7 @@ def add_member(
     connection: Connection,
     channel_id: str,
     member_id: str,
-    role: Role,
+    role: MemberRole,
     now_ms: int,
     *,
     username: str | None = None,

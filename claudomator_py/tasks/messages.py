@@ -10,14 +10,21 @@ from dataclasses import field
 from sqlalchemy import Connection
 
 from claudomator_py.domain.channel import (
+    AnsweredMessage,
     AnswerState,
     Attachment,
     AttachmentState,
     ChannelSettings,
+    Incoming,
     MarkVerdict,
+    Member,
+    MemberRole,
+    MessageRole,
     NewAttachment,
     NewMessage,
     SkipReason,
+    TriageDecision,
+    TriageReason,
 )
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.errors import Invalid, NotFound, Problem, shown
@@ -25,15 +32,6 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.triage import (
-    AnsweredMessage,
-    Incoming,
-    Member,
-    MessageRole,
-    Role,
-    TriageDecision,
-    TriageReason,
-)
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.prompts import MAX_EARLIER, answer_instructions
 from claudomator_py.routing.questions import Reply
@@ -168,7 +166,7 @@ def _place_with_author(
             connection,
             channel.id,
             written.author,
-            Role.USER,
+            MemberRole.USER,
             now_ms,
             username=written.username or written.author,
             display_name=written.display_name,

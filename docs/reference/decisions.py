@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from claudomator_py.api.openapi import member_words
-from claudomator_py.domain.channel import SkipReason
+from claudomator_py.domain.channel import SkipReason, TriageReason
 from claudomator_py.domain.decision import Fallback
 from claudomator_py.domain.rationale import RationaleCode, RationaleParams
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import View
-from claudomator_py.domain.triage import TriageReason
 from claudomator_py.resources.decisions import (
     DecidedHandoffView,
     DecidedShadowView,

@@ -9,10 +9,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from claudomator_py.api.guard.roles import PAGES
-from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChannel, NewMessage, TriageSettings
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.triage import TriageSettings
 from claudomator_py.resources.channels import MuteRequest
 from claudomator_py.resources.tasks import RejectRequest
 from tests.browser.conftest import NARROW, WIDE, Desktop

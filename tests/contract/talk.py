@@ -4,9 +4,9 @@ from claudomator_py.domain.channel import (
     ChannelSettings,
     NewChannel,
     NewMessage,
+    PrimaryRule,
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.resources.channels import (
     ChannelView,
     MessageView,

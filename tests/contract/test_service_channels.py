@@ -10,13 +10,15 @@ from claudomator_py.domain.channel import (
     ChannelSettings,
     MarkVerdict,
     NewMessage,
+    PrimaryRule,
+    TriageReason,
+    TriageSettings,
     WebhookKind,
     WebhookSettings,
 )
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import DecisionFilter
-from claudomator_py.domain.triage import PrimaryRule, TriageReason, TriageSettings
 from claudomator_py.resources.channels import (
     AttachmentRequest,
     JoinRequest,

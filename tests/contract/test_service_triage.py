@@ -8,15 +8,17 @@ import pytest
 from claudomator_py.domain.channel import (
     AttachmentState,
     ChannelSettings,
+    MentionRule,
     NewAttachment,
     NewMessage,
+    PrimaryRule,
+    TriageReason,
 )
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.rationale import Rationale
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.triage import MentionRule, PrimaryRule, TriageReason
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.resources.channels import (
     AttachmentRequest,

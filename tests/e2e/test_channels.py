@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
-from claudomator_py.domain.triage import PrimaryRule
+from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage, PrimaryRule
 from claudomator_py.resources.channels import MessageView
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site, open_site

@@ -11,12 +11,14 @@ from claudomator_py.domain.channel import (
     AttachmentState,
     ChannelSettings,
     MarkVerdict,
+    MemberRole,
+    MessageRole,
     NewChannel,
     NewMessage,
+    TriageReason,
 )
 from claudomator_py.domain.fields import Duration, Name, Strict, Text
 from claudomator_py.domain.shape import Instant, Page, View, all_items
-from claudomator_py.domain.triage import MessageRole, Role, TriageReason
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.surface import (
     OPERATE,
@@ -41,7 +43,7 @@ class ParticipantView(View):
     id: str
     username: str | None = None
     display_name: str | None = None
-    role: Role
+    role: MemberRole
     muted_until: Instant | None = None
     """A specialist is not asked anything until then."""
 

@@ -7,14 +7,21 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import read_fields
+from claudomator_py.api.page.formatting import PART, Cursor, Ref, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
-from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, AnswerState, MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.channel import (
+    MAX_MESSAGE_LENGTH,
+    AnswerState,
+    MarkVerdict,
+    MemberRole,
+    NewChannel,
+    NewMessage,
+    TriageReason,
+)
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.triage import Role, TriageReason
 from claudomator_py.resources.channels import (
     AnswerView,
     ChannelView,
@@ -27,10 +34,6 @@ from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.values import dataclass
 
-_PART = 50
-Cursor = Annotated[str | None, Query(max_length=500)]
-ChannelRef = Annotated[str, Path(max_length=128)]
-MemberId = Annotated[str, Path(max_length=128)]
 MessageId = Annotated[int, Path(ge=1, le=2**53), DIGITS]
 ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53), DIGITS]
 Short = Annotated[str, Form(max_length=2_000)]
@@ -80,11 +83,11 @@ def _add_message_routes(routes: APIRouter, access: Access) -> None:
         return RedirectResponse(url_of(made.id), 303)
 
     @routes.get("/{channel}")
-    def show(by: Asking, channel: ChannelRef, cursor: Cursor = None, reply_to: ReplyTo = None) -> Response:
+    def show(by: Asking, channel: Ref, cursor: Cursor = None, reply_to: ReplyTo = None) -> Response:
         return _page(access.as_(by), channel, by, cursor=cursor, reply_to=reply_to)
 
     @routes.post("/{channel}/messages")
-    def post(by: Asking, channel: ChannelRef, text: MessageText = "", reply_to: Short = "") -> Response:
+    def post(by: Asking, channel: Ref, text: MessageText = "", reply_to: Short = "") -> Response:
         granted = access.as_(by)
         try:
             # A form sends CRLF line ends.
@@ -97,7 +100,7 @@ def _add_message_routes(routes: APIRouter, access: Access) -> None:
         return RedirectResponse(f"{url_of(granted[Channels].get(channel).id)}#message-{posted.id}", 303)
 
     @routes.post("/{channel}/messages/{message}/verdict")
-    def mark(by: Asking, channel: ChannelRef, message: MessageId, verdict: Short = "") -> Response:
+    def mark(by: Asking, channel: Ref, message: MessageId, verdict: Short = "") -> Response:
         granted = access.as_(by)
         granted[Channels].mark(channel, message, read_fields(MarkRequest, {"verdict": verdict}))
         return RedirectResponse(f"{url_of(channel)}#message-{message}", 303)
@@ -105,7 +108,7 @@ def _add_message_routes(routes: APIRouter, access: Access) -> None:
 
 def _add_participant_routes(routes: APIRouter, access: Access) -> None:
     @routes.post("/{channel}/join")
-    def join(by: Asking, channel: ChannelRef, specialist: Short = "") -> Response:
+    def join(by: Asking, channel: Ref, specialist: Short = "") -> Response:
         granted = access.as_(by)
         try:
             granted[Channels].join(channel, read_fields(JoinRequest, {"specialist": specialist.strip()}))
@@ -114,12 +117,12 @@ def _add_participant_routes(routes: APIRouter, access: Access) -> None:
         return RedirectResponse(f"{url_of(channel)}#participants", 303)
 
     @routes.post("/{channel}/participants/{member}/leave")
-    def leave(by: Asking, channel: ChannelRef, member: MemberId) -> Response:
+    def leave(by: Asking, channel: Ref, member: Ref) -> Response:
         access.as_(by)[Channels].leave(channel, member)
         return RedirectResponse(f"{url_of(channel)}#participants", 303)
 
     @routes.post("/{channel}/participants/{member}/mute")
-    def mute(by: Asking, channel: ChannelRef, member: MemberId, duration: Short = "") -> Response:
+    def mute(by: Asking, channel: Ref, member: Ref, duration: Short = "") -> Response:
         granted = access.as_(by)
         granted[Channels].mute(channel, member, read_fields(MuteRequest, {"duration": duration}))
         return RedirectResponse(f"{url_of(channel)}#participants", 303)
@@ -132,7 +135,7 @@ def _list(
     refusal: ServiceError | None = None,
     given: dict[str, str] | None = None,
 ) -> Response:
-    part = granted[Channels].page(cursor, _PART)
+    part = granted[Channels].page(cursor, PART)
     values = {
         "rows": [(channel, _facts_of(channel)) for channel in part.items],
         "next_cursor": part.next_cursor,
@@ -153,7 +156,7 @@ def _page(
     text: str = "",
 ) -> Response:
     view = granted[Channels].get(channel)
-    part = granted[Channels].messages(view.id, cursor, _PART)
+    part = granted[Channels].messages(view.id, cursor, PART)
     messages = [_message(message, view) for message in reversed(part.items)]
     values = {
         "channel": view,
@@ -193,7 +196,7 @@ def url_of(channel_id: str) -> str:
 
 def _facts_of(channel: ChannelView) -> tuple[str, ...]:
     """Return the facts of a row of the list, in words."""
-    agents = sum(participant.role is Role.AGENT for participant in channel.participants)
+    agents = sum(participant.role is MemberRole.AGENT for participant in channel.participants)
     meta = [f"{agents} specialist{'s' if agents != 1 else ''}", f"{len(channel.participants) - agents} people"]
     if channel.primary is not None:
         meta.append(f"primary {channel.primary}, {channel.settings.primary.value}")

@@ -9,11 +9,18 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided
-from claudomator_py.domain.channel import AnswerState, Attachment, ChannelSettings, MarkVerdict, NewChannel, NewMessage
+from claudomator_py.domain.channel import (
+    AnswerState,
+    Attachment,
+    ChannelSettings,
+    MarkVerdict,
+    NewChannel,
+    NewMessage,
+    TriageReason,
+)
 from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.shape import Page
-from claudomator_py.domain.triage import TriageReason
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Clock

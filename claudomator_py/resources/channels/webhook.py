@@ -28,6 +28,8 @@ from starlette.concurrency import run_in_threadpool
 from claudomator_py.api.operation import access_of, guarded
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.channel import (
+    BY_SLACK,
+    BY_WEBHOOK,
     MAX_ATTACHMENTS,
     MAX_MESSAGE_LENGTH,
     NewAttachment,
@@ -38,7 +40,6 @@ from claudomator_py.domain.channel import (
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound, Problem
 from claudomator_py.domain.fields import Count, Line, Strict, Text
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.triage import BY_SLACK, BY_WEBHOOK
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.ports import Clock
 from claudomator_py.resources.channels import ChannelView

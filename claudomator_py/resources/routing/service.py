@@ -153,24 +153,17 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
     # The best score could reveal a hidden candidate.
     all_seen = len(candidates) == len(record.specialist_candidates)
     reason = reason_for(record.reason, seen)
-    return RouteView(
+    return RouteView.of(
+        record,
         route=record.route.value,
         specialist=record.specialist if record.specialist in seen else None,
         skill=record.skill if record.specialist in seen else None,
         confidence=record.confidence if all_seen else None,
-        threshold=record.threshold,
-        margin=record.margin,
-        degraded=record.degraded,
-        unheeded=record.unheeded,
-        risk=record.risk,
         reason=reason.text,
         rationale=reason,
         candidates=candidates,
         sentences=tuple(specialist_sentences(name, record, seen, tried=tried)),
-        latency_ms=record.latency_ms,
-        intent=record.intent,
         topic=record.topic if all_seen else None,
-        required_capabilities=record.required_capabilities,
         policy_checks=tuple(PolicyCheckView.of(check) for check in record.policy_checks),
     )
 
@@ -280,12 +273,8 @@ def _to_beat(record: Record, candidates: list[SpecialistCandidate]) -> float | N
 
 def _candidate_view(candidate: SpecialistCandidate, to_beat: float | None) -> RouteCandidateView:
     helps = candidate.rejected is not None and to_beat is not None and not candidate.barred
-    return RouteCandidateView(
-        specialist=candidate.specialist,
-        skill=candidate.skill,
-        score=candidate.score,
-        parts=candidate.parts,
-        tie_break=candidate.tie_break,
+    return RouteCandidateView.of(
+        candidate,
         rejected=None if candidate.rejected is None else candidate.rejected.text,
         rationale=candidate.rejected,
         needs=round(to_beat - candidate.score, 6) if helps and to_beat is not None else None,

@@ -51,7 +51,7 @@ class ChannelMember(Row):
     id: str = Field(primary_key=True)
     """The id of a specialist or principal, or a name given by an incoming webhook."""
     role: str
-    """See ``domain.triage.Role``."""
+    """See ``domain.channel.Role``."""
     username: str | None = None
     display_name: str | None = Field(default=None, sa_column=shown_text_column(nullable=True))
     """None for a specialist, whose card has it."""
@@ -75,7 +75,7 @@ class ChannelMessage(Row):
     author: str
     """A present or former member's id."""
     role: str
-    """See ``domain.triage.MessageRole``."""
+    """See ``domain.channel.MessageRole``."""
     content: str = Field(sa_column=shown_text_column())
     reply_to: int | None = Field(default=None, sa_type=RowNumber)
     """The message that it replies to."""
@@ -86,9 +86,9 @@ class ChannelMessage(Row):
     external_id: str | None = None
     """The id by which an incoming webhook avoids duplicates."""
     reason: str
-    """The rule that decided, see ``domain.triage.TriageReason``."""
+    """The rule that decided, see ``domain.channel.TriageReason``."""
     decision: dict[str, Any] = Field(sa_column=shown_json_column())
-    """See ``domain.triage.TriageDecision``."""
+    """See ``domain.channel.TriageDecision``."""
     shadow: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
     """The decision by the channel's shadow settings."""
     verdict: str | None = None

@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 
 from claudomator_py.client.http import Client
-from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage, WebhookKind, WebhookSettings
-from claudomator_py.domain.triage import PrimaryRule
+from claudomator_py.domain.channel import (
+    ChannelSettings,
+    NewChannel,
+    NewMessage,
+    PrimaryRule,
+    WebhookKind,
+    WebhookSettings,
+)
 from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.channels import MessageView, SettingsRequest
 from claudomator_py.resources.channels.webhook import signature

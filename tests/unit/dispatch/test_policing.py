@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from claudomator_py.dispatch.policing import Judged, Policing
+from claudomator_py.domain.channel import Incoming
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.triage import Incoming
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy

@@ -10,7 +10,7 @@ from claudomator_py.domain.handoff import Defect
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
-from claudomator_py.lab.handoff_evaluation import Demand, HandedOver, demand_of, figures, handed_over, plain
+from claudomator_py.lab.handoff_evaluation import HandedOver, HandoffDemand, demand_of, figures, handed_over, plain
 from claudomator_py.routing.ranking import to
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 
@@ -18,7 +18,7 @@ CARDS = {name: Card(id=name, description="Works.") for name in ("cook", "smith",
 RECORD = to(RationaleCode.MENTIONED, "cook", Versions())
 
 
-def demanded(**said: Any) -> Demand:
+def demanded(**said: Any) -> HandoffDemand:
     found = demand_of(said, "Fix src/pot.py for ABC-7.")
     assert found is not None
     return found

@@ -2,7 +2,7 @@
 
 import random
 
-from claudomator_py.domain.triage import Incoming, Member, PrimaryRule, Role, TriageReason, TriageSettings
+from claudomator_py.domain.channel import Incoming, Member, MemberRole, PrimaryRule, TriageReason, TriageSettings
 from claudomator_py.routing.triage import triage
 
 MESSAGES = 3_000
@@ -21,7 +21,7 @@ AGENTS = {
 USERS = {"u1": ("mara", "Mara"), "u2": ("sam", "Sam"), "u3": ("bo", "Pipe Doctor Bo")}
 MEMBERS = [
     Member(id=identity, username=names[0], display_name=names[1], role=role)
-    for people, role in ((AGENTS, Role.AGENT), (USERS, Role.USER))
+    for people, role in ((AGENTS, MemberRole.AGENT), (USERS, MemberRole.USER))
     for identity, names in people.items()
 ]
 OFF = TriageSettings(primary=PrimaryRule.OFF)

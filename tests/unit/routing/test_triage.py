@@ -2,14 +2,14 @@
 
 import pytest
 
-from claudomator_py.domain.triage import (
+from claudomator_py.domain.channel import (
     AnsweredMessage,
     Incoming,
     Member,
+    MemberRole,
     MentionRule,
     MessageRole,
     PrimaryRule,
-    Role,
     Switch,
     TriageDecision,
     TriageReason,
@@ -18,12 +18,12 @@ from claudomator_py.domain.triage import (
 from claudomator_py.routing.triage import triage, without_mentions
 
 MEMBERS = (
-    Member(id="a1", username="cook", display_name="Cook", role=Role.AGENT),
-    Member(id="a2", username="baker", display_name="Master Baker", role=Role.AGENT),
-    Member(id="a3", username="twin_1", display_name="Twin", role=Role.AGENT),
-    Member(id="a4", username="twin_2", display_name="Twin", role=Role.AGENT),
-    Member(id="u1", username="ann", display_name="Ann", role=Role.USER),
-    Member(id="u2", username="bob", display_name="Bob", role=Role.USER),
+    Member(id="a1", username="cook", display_name="Cook", role=MemberRole.AGENT),
+    Member(id="a2", username="baker", display_name="Master Baker", role=MemberRole.AGENT),
+    Member(id="a3", username="twin_1", display_name="Twin", role=MemberRole.AGENT),
+    Member(id="a4", username="twin_2", display_name="Twin", role=MemberRole.AGENT),
+    Member(id="u1", username="ann", display_name="Ann", role=MemberRole.USER),
+    Member(id="u2", username="bob", display_name="Bob", role=MemberRole.USER),
 )
 OFF = TriageSettings(primary=PrimaryRule.OFF)
 NOBODY = TriageDecision(reason=TriageReason.NO_TRIGGER)

@@ -5,11 +5,10 @@ from enum import StrEnum
 import pytest
 from pydantic import BaseModel
 
-from claudomator_py.domain.channel import SkipReason
+from claudomator_py.domain.channel import SkipReason, TriageReason
 from claudomator_py.domain.decision import Fallback
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.triage import TriageReason
 from claudomator_py.resources.decisions import (
     ChosenView,
     DecidedHandoffView,

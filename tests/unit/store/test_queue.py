@@ -184,7 +184,7 @@ def test_the_first_of_a_demand_are_read_in_the_order_of_the_queue(tasks: Queue) 
     assert tasks.first(demand, 2) == ["first", "second"]
     assert tasks.first(demand, 2, (2, 5, "second")) == ["third"]
     (place,) = tasks.ask(lambda connection: queue.first_places(connection, demand, 1, (1, 9, "first")))
-    assert place == queue.Place((2, 5, "second"), "a||||||by:ann", "by:ann", "/s", "begun")
+    assert place == queue.QueuePlace((2, 5, "second"), "a||||||by:ann", "by:ann", "/s", "begun")
 
 
 # --- heads ----------------------------------------------------------------------------------------------------------

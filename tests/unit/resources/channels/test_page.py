@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
+from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage, PrimaryRule
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.access.service import AccessTokens
 from claudomator_py.resources.channels.service import Channels

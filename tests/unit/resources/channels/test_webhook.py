@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from claudomator_py.domain.channel import ChannelSettings, NewChannel, WebhookKind, WebhookSettings
+from claudomator_py.domain.channel import ChannelSettings, NewChannel, PrimaryRule, WebhookKind, WebhookSettings
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.resources.channels import SettingsRequest
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.webhook import UNBOUND_UNTIL_MS, WINDOW_MS, signature
