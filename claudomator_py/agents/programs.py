@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -88,10 +88,8 @@ def detected_agents(path: str) -> list[AgentSpec]:
     return [*agents, default_agent("simulated")]
 
 
-class _Program(BaseModel):
+class _Program(BaseModel, frozen=True):
     """stamp: reveals a change of the program's file."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     command: tuple[str, ...]
@@ -99,9 +97,7 @@ class _Program(BaseModel):
     health: AgentHealth
 
 
-class _CachedProgram(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _CachedProgram(BaseModel, frozen=True):
     path: str
     programs: dict[str, _Program]
 

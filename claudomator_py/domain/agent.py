@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.budget import AgentBudget
@@ -22,10 +22,8 @@ PERMISSION_VARIABLES = {name: value for info in KINDS.values() for name, value i
 """The permission variables of all kinds."""
 
 
-class Price(BaseModel):
+class Price(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """US dollars per million tokens."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     input: float = Field(strict=True, ge=0, le=1_000_000)
     output: float = Field(strict=True, ge=0, le=1_000_000)
@@ -49,10 +47,8 @@ class AgentMcp(Strict):
     )
 
 
-class AgentSpec(BaseModel):
+class AgentSpec(BaseModel, frozen=True, extra="forbid"):
     """One configured agent."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     kind: str
@@ -119,10 +115,8 @@ class AgentSpec(BaseModel):
         return info.of(self.command).own_account or self.name
 
 
-class AgentHealth(BaseModel):
+class AgentHealth(BaseModel, frozen=True):
     """What checking the agent's program found. problem: why it cannot run, with the remedy; None if it can."""
-
-    model_config = ConfigDict(frozen=True)
 
     installed: bool
     program: str | None = None

@@ -5,7 +5,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
 
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Count, Line, Strict, refusal
@@ -123,11 +123,9 @@ class Spending:
         return {Unit.USD: self.usd, Unit.TOKENS: self.tokens, Unit.RUNS: self.runs}[unit]
 
 
-class WindowUse(BaseModel):
+class WindowUse(BaseModel, frozen=True):
     """How much of one of its windows an account has used up. used: 1 is all of it. resets_at: epoch milliseconds.
     family: the models that the window applies to; None for all."""
-
-    model_config = ConfigDict(frozen=True)
 
     used: float
     resets_at: int
@@ -203,10 +201,8 @@ def left(budget: Budget, spending: Spending, unit: Unit) -> float | None:
     return None if limit is None else max(0.0, limit - spending.amount(unit))
 
 
-class Figures(BaseModel):
+class Figures(BaseModel, frozen=True):
     """What was spent, out of which limit."""
-
-    model_config = ConfigDict(frozen=True)
 
     unit: Unit
     spent: float
@@ -245,10 +241,8 @@ class BudgetOf(StrEnum):
     """The budget of all agents together, for a day."""
 
 
-class SpentBudget(BaseModel):
+class SpentBudget(BaseModel, frozen=True):
     """A budget that is used up."""
-
-    model_config = ConfigDict(frozen=True)
 
     of: BudgetOf
     agent: str | None = None

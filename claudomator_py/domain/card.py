@@ -5,7 +5,7 @@ import json
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator
 
 from claudomator_py.domain.agent import Price, Tier
 from claudomator_py.domain.errors import Problem, shown
@@ -344,10 +344,8 @@ class Card(Strict):
         return next((skill for skill in self.skills if skill.id == skill_id), None)
 
 
-class Registration(BaseModel):
+class Registration(BaseModel, frozen=True):
     """A card in the registry."""
-
-    model_config = ConfigDict(frozen=True)
 
     card: Card
     creator: str

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from claudomator_py.domain.fields import Count, Directory, Distinct, Duration, EnvName, Line, Name, Strict, Text
 from claudomator_py.domain.units import DAY_MS
@@ -91,10 +91,8 @@ class TriageSettings(Strict):
     )
 
 
-class Member(BaseModel):
+class Member(BaseModel, frozen=True):
     """A participant in a channel."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     username: str | None = None
@@ -108,10 +106,8 @@ FROM_OUTSIDE: Final = (BY_WEBHOOK, BY_SLACK)
 """Prefixes of the ids of authors who write through a webhook and are unknown to the daemon."""
 
 
-class AnsweredMessage(BaseModel):
+class AnsweredMessage(BaseModel, frozen=True):
     """The message that another one replies to."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     author: str
@@ -119,10 +115,8 @@ class AnsweredMessage(BaseModel):
     role: MessageRole
 
 
-class Incoming(BaseModel):
+class Incoming(BaseModel, frozen=True):
     """A message for which to decide who answers."""
-
-    model_config = ConfigDict(frozen=True)
 
     author: str
     """Id of the author."""
@@ -132,10 +126,8 @@ class Incoming(BaseModel):
     reply_to: AnsweredMessage | None = None
 
 
-class TriageDecision(BaseModel):
+class TriageDecision(BaseModel, frozen=True):
     """Who answers a message, and when."""
-
-    model_config = ConfigDict(frozen=True)
 
     reason: TriageReason
     agents: tuple[str, ...] = ()
@@ -216,10 +208,8 @@ class NewAttachment(Strict):
     )
 
 
-class Attachment(BaseModel):
+class Attachment(BaseModel, frozen=True):
     """An attachment of a message."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     name: str

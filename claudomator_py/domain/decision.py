@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WrapValidator
+from pydantic import BaseModel, BeforeValidator, Field, WrapValidator
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.outcome import Reason
@@ -68,10 +68,8 @@ def task_revision_of(input_ref: str | None) -> int | None:
     return int(revision) if kind == "task" and revision.isdigit() else None
 
 
-class Classification(BaseModel):
+class Classification(BaseModel, frozen=True):
     """Where the tier comes from."""
-
-    model_config = ConfigDict(frozen=True)
 
     source: Literal["pinned", "kept", "cache", "classifier", "default"]
     cause: str | None = None
@@ -86,10 +84,8 @@ class Classification(BaseModel):
     """The tier before the floor or ceiling of the constraints was applied."""
 
 
-class PolicyCheck(BaseModel):
+class PolicyCheck(BaseModel, frozen=True):
     """The result of one rule."""
-
-    model_config = ConfigDict(frozen=True)
 
     rule: str
     """Name of the rule."""
@@ -103,11 +99,9 @@ class PolicyCheck(BaseModel):
     """The reason in words: the operator's message, or what is wrong with the rule."""
 
 
-class Versions(BaseModel):
+class Versions(BaseModel, frozen=True):
     """What a decision was based on, so that decisions with the same basis can be told apart from others; None if not
     involved."""
-
-    model_config = ConfigDict(frozen=True)
 
     configuration: str | None = None
     """Hash of the settings."""

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from claudomator_py.values import regex
 
@@ -25,10 +25,8 @@ _ALMOST = 0.75
 _STEP = regex(r"\[(\d+)\]|([^.\[\]]+)")
 
 
-class Problem(BaseModel):
+class Problem(BaseModel, frozen=True, extra="forbid"):
     """One thing wrong with a document."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     line: int | None = None
     """Line in the file, starting at 1."""

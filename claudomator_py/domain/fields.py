@@ -11,7 +11,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
@@ -45,10 +44,8 @@ _CONTROL = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 H = TypeVar("H", bound=Hashable)
 
 
-class Strict(BaseModel):
+class Strict(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """Base of everything that a document contains: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class TextUse(Enum):

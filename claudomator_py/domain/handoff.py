@@ -29,11 +29,10 @@ References = Annotated[tuple[Reference, ...], Field(max_length=MAX_FIELDS)]
 FreeText = Annotated[str, Field(max_length=4_000)]
 
 
-class Extracted(BaseModel):
+class Extracted(BaseModel, frozen=True, extra="forbid"):
     """What a text names, in order and without duplicates, secrets or personal data. At most 20 of a kind."""
 
     # Descriptions do not come from docstrings: pydantic would look for the class's source at each start.
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     files: tuple[str, ...] = Field(default=(), description="Names of files, with or without folders.")
     paths: tuple[str, ...] = Field(default=(), description="Folders.")

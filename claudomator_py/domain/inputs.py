@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from claudomator_py.acts import digest_in
 from claudomator_py.domain.errors import sentence
@@ -29,10 +29,8 @@ _MARKED_OR_FENCE = regex(
 )
 
 
-class InputRequest(BaseModel):
+class InputRequest(BaseModel, frozen=True):
     """What the task needs from a person."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: InputKind
     text: str = ""
@@ -118,10 +116,8 @@ def request_in_event(data: Mapping[str, Any]) -> InputRequest | None:
     return None if asked is None else InputRequest.model_validate(asked)
 
 
-class ToolGrant(BaseModel):
+class ToolGrant(BaseModel, frozen=True):
     """What a person allows a task in addition to its own permissions."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     """The kind of agent whose names ``tools`` uses; empty if no run has asked for any yet."""

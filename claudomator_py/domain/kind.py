@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from claudomator_py.values import dataclass
 
@@ -21,10 +21,8 @@ TIERS = (Tier.FAST, Tier.BALANCED, Tier.POWERFUL)
 """All tiers, weakest first."""
 
 
-class ModelChoice(BaseModel):
+class ModelChoice(BaseModel, frozen=True, extra="forbid"):
     """A model, by the name its CLI takes, and the reasoning effort if the CLI has that setting."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
     effort: str | None = None

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.errors import sentence
@@ -33,10 +33,8 @@ class NoticeKind(StrEnum):
     TEST = "test"
 
 
-class Notice(BaseModel):
+class Notice(BaseModel, frozen=True):
     """One event, in words."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str = Field(description="Of the event, and the same however often it is sent.")
     kind: NoticeKind

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
 from claudomator_py.domain.changes import RunChanges
@@ -202,10 +202,8 @@ OF_A_CHECK = frozenset({Reason.CHECK_FAILED, Reason.CHECK_UNAVAILABLE})
 OUTAGES = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.outage)
 
 
-class Tokens(BaseModel):
+class Tokens(BaseModel, frozen=True):
     """The run's own tokens, not the conversation's total."""
-
-    model_config = ConfigDict(frozen=True)
 
     input: int | None = None
     output: int | None = None
@@ -227,14 +225,12 @@ def _one_line(name: str) -> str:
     return _LINE_ENDS.sub(" ", name)
 
 
-class Denied(BaseModel):
+class Denied(BaseModel, frozen=True):
     """A tool call that was denied. input: its purpose in short, or in full for a call beyond the run's reach.
 
     rule: the narrowest rule expressible in its CLI that allows the call, as written in ``permissions.allowed_tools``;
     None if there is none. beyond: in words, what goes beyond the run's reach; None if it was denied for another reason.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     tool: AgentText
     input: AgentText = ""
@@ -247,10 +243,8 @@ def _impersonal(most: int) -> AfterValidator:
     return AfterValidator(lambda text: without_personal(text)[:most])
 
 
-class HandoffRequest(BaseModel):
+class HandoffRequest(BaseModel, frozen=True, extra="forbid"):
     """To whom a run hands its task, and what it leaves behind, in its agent's words without personal data."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     to: Annotated[AgentText, Field(min_length=1, max_length=100)] = Field(
         description="Specialist, by the id of its card."
@@ -267,10 +261,8 @@ class HandoffRequest(BaseModel):
     ] = Field((), max_length=20, description="Files that it changed.")
 
 
-class RefusedHandoff(BaseModel):
+class RefusedHandoff(BaseModel, frozen=True):
     """The handoff to that specialist was refused, and why."""
-
-    model_config = ConfigDict(frozen=True)
 
     to: AgentText
     why: StoredRationale
@@ -304,10 +296,8 @@ class NearlyUsed:
     resets_at: int
 
 
-class Fee(BaseModel):
+class Fee(BaseModel, frozen=True):
     """What a specialist's card charges for a piece of work, and who is owed it."""
-
-    model_config = ConfigDict(frozen=True)
 
     usd: float
     """US dollars."""
@@ -315,10 +305,8 @@ class Fee(BaseModel):
     """Creator of the skill, or otherwise of the card."""
 
 
-class Outcome(BaseModel):
+class Outcome(BaseModel, frozen=True, extra="forbid"):
     """What an agent's reader concludes about a finished run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     status: OutcomeStatus
     reason: Reason | None = None

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from claudomator_py.domain.outcome import AgentText, Denied, Outcome, Tokens
 from claudomator_py.domain.pricing import Used
@@ -187,14 +187,12 @@ def _bounded_record(record: ExitRecord | None) -> ExitRecord | None:
 _BoundedOutcome = Annotated[Outcome, AfterValidator(_bounded)]
 
 
-class RunReport(BaseModel):
+class RunReport(BaseModel, frozen=True, extra="forbid"):
     """Everything that needs to be known about the end of a run. Secrets are removed and costs are computed.
 
     Applying it requires neither the run's files nor its agent's reader. Its size is bounded here, whoever created it.
     Raises ValueError for a report with neither an outcome of the agent's run nor the statement that the run is gone.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_id: str = Field(max_length=MAX_NAME_LENGTH)
     step: int = Field(default=0, ge=0, le=MAX_COUNT)

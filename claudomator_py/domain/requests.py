@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget
@@ -26,10 +26,8 @@ MAX_PROGRESS_EVENTS: Final = 200
 """Maximum number of progress events per run. Later reports are only shown as the latest progress."""
 
 
-class QuestionRequest(BaseModel):
+class QuestionRequest(BaseModel, frozen=True, extra="forbid"):
     """A question to a person."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question: Annotated[AgentText, Field(min_length=1, max_length=MAX_QUESTION, pattern=r"\S")] = Field(
         description="The question, with all that a person needs to answer it."
@@ -44,10 +42,8 @@ class QuestionRequest(BaseModel):
         return "\n".join((self.question.strip(), *(f"- {choice}" for choice in self.choices)))
 
 
-class ProgressRequest(BaseModel):
+class ProgressRequest(BaseModel, frozen=True, extra="forbid"):
     """Progress of a run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: Annotated[AgentText, Field(min_length=1, max_length=500)] = Field(
         description="What it has done, or is about to do."
@@ -71,10 +67,8 @@ class SubtaskRequest(Strict):
     expected_output: Prose | None = Field(None, max_length=20_000, description="What to hand back.")
 
 
-class Progress(BaseModel):
+class Progress(BaseModel, frozen=True):
     """The latest progress that a run reported."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     percent: int | None = None

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import DURATION_PATTERN, Duration, Flag, Strict, refusal
@@ -75,10 +75,8 @@ class Retention(Strict):
 DEFAULT_AGE_MS = 7 * DAY_MS
 
 
-class CleanupRequest(View):
+class CleanupRequest(View, frozen=True, extra="forbid"):
     """A request to remove what ended tasks no longer need."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dry_run: Flag = Field(False, description="Show what would be removed without removing it.")
     older_than: Duration = Field(DEFAULT_AGE_MS, le=3_650 * DAY_MS, description="Only what ended longer ago than this.")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, model_validator
 
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import TIERS, Tier
@@ -24,10 +24,8 @@ HARM: Final = {risk: harm for harm, risk in enumerate(Risk)}
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
 
 
-class ToolLimits(BaseModel):
+class ToolLimits(BaseModel, frozen=True, extra="forbid"):
     """The most that an agent may do with a task. It grants nothing: requests are cut down to it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: PermissionMode | None = None
     """The freest mode allowed; None for any. From the strictest: ``plan``, ``default``, ``acceptEdits``,
@@ -89,10 +87,8 @@ class ReachSource(StrEnum):
     DEFAULT = "default"
 
 
-class ReachOrigin(BaseModel):
+class ReachOrigin(BaseModel, frozen=True):
     """How far a task's runs may act, and who determined it."""
-
-    model_config = ConfigDict(frozen=True)
 
     reach: Reach
     source: ReachSource
@@ -123,19 +119,15 @@ class ReachOrigin(BaseModel):
         return f"It may reach no further than {self.reach}, {by}."
 
 
-class RuleCap(BaseModel):
+class RuleCap(BaseModel, frozen=True, extra="forbid"):
     """Maximum number of tasks matching a policy rule that may run at once."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rule: str
     most: int
 
 
-class Constraints(BaseModel):
+class Constraints(BaseModel, frozen=True, extra="forbid"):
     """What routing and policy require of agents and tiers, overriding the task's content and the classifier."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tier_floor: Tier | None = None
     """The weakest tier allowed; None for any."""
@@ -292,11 +284,9 @@ class Constraints(BaseModel):
 OPEN = Constraints()
 
 
-class TaskRoute(BaseModel):
+class TaskRoute(BaseModel, frozen=True):
     """Where a task was routed. specialist, skill: ids of a card and of one of its skills; None if no specialist does
     it. risk: None if it was not assessed."""
-
-    model_config = ConfigDict(frozen=True)
 
     specialist: str | None = None
     skill: str | None = None

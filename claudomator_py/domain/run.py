@@ -7,7 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
@@ -29,10 +29,8 @@ class Conversations(StrEnum):
     NAMED = "named"
 
 
-class Exchange(BaseModel):
+class Exchange(BaseModel, frozen=True):
     """What an agent asked and what the operator replied: an answer, or the tools it may use (allowed)."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: InputKind
     asked: str
@@ -40,10 +38,8 @@ class Exchange(BaseModel):
     allowed: tuple[str, ...] = ()
 
 
-class ResumedConversation(BaseModel):
+class ResumedConversation(BaseModel, frozen=True):
     """The conversation that the next run of a task continues: that of the run ``run_id``."""
-
-    model_config = ConfigDict(frozen=True)
 
     run_id: str
     agent: str
@@ -81,10 +77,8 @@ class ResumedConversation(BaseModel):
         return None if self.given_up or self.optional else self.agent
 
 
-class Usage(BaseModel):
+class Usage(BaseModel, frozen=True):
     """What a conversation has used, as far as its runs have reported. cost_usd: US dollars."""
-
-    model_config = ConfigDict(frozen=True)
 
     tokens: Tokens = Tokens(input=0, output=0)
     cost_usd: float = 0.0
@@ -304,10 +298,8 @@ _STOPPED: dict[EndedBy, str] = {
 }
 
 
-class CheckResult(BaseModel):
+class CheckResult(BaseModel, frozen=True):
     """The check of one run, from start to end. Times in epoch milliseconds."""
-
-    model_config = ConfigDict(frozen=True)
 
     commands: tuple[Command, ...]
     started_ms: int

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Self
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     PlainSerializer,
@@ -149,10 +148,8 @@ class WordedCode(StrEnum):
         return code
 
 
-class Coded(BaseModel):
+class Coded(BaseModel, frozen=True):
     """A code with its parameters, or the parameters of one. JSON omits missing values."""
-
-    model_config = ConfigDict(frozen=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.encoder import Encoder
@@ -40,10 +40,8 @@ Flags = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.float64]
 
 
-class Fit(BaseModel):
+class Fit(BaseModel, frozen=True):
     """A fitted calibration and its figures, without latencies."""
-
-    model_config = ConfigDict(frozen=True)
 
     calibration: Calibration
     kept: tuple[str, ...]

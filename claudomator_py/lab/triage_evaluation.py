@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from claudomator_py.domain.channel import Incoming, Member, TriageDecision, TriageReason, TriageSettings
 from claudomator_py.routing.triage import triage
@@ -30,19 +30,15 @@ class MessageCase:
     """The right decision. None: not labelled."""
 
 
-class TriageLatency(BaseModel):
+class TriageLatency(BaseModel, frozen=True):
     """How long decisions take in this process, in milliseconds."""
-
-    model_config = ConfigDict(frozen=True)
 
     p50: float
     p99: float
 
 
-class TriageEvaluation(BaseModel):
+class TriageEvaluation(BaseModel, frozen=True):
     """The figures of an evaluation: shares from 0 to 1, rounded to 1e-4. None if no message is labelled."""
-
-    model_config = ConfigDict(frozen=True)
 
     messages: int
     labelled: int

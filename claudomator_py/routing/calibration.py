@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from claudomator_py.schema.routing_settings import Preset
 
@@ -12,10 +12,8 @@ SURE: Final = 1.6
 """Multiple of the threshold."""
 
 
-class Weights(BaseModel):
+class Weights(BaseModel, frozen=True, extra="forbid"):
     """How much each signal counts. The weights of a preset add up to at most 1."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     semantic: float = Field(1.0, ge=0, le=1)
     """Similarity of the texts according to the encoder."""
@@ -30,10 +28,8 @@ class Weights(BaseModel):
     """How recently it has succeeded."""
 
 
-class Calibration(BaseModel):
+class Calibration(BaseModel, frozen=True, extra="forbid"):
     """Values fitted for an encoder, on labelled tasks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     encoder: str
     """Id of the encoder, which includes everything that affects its vectors; not valid for any other."""
@@ -109,10 +105,8 @@ fitted values are then invalid."""
 _GUESSED: Final = 0.3
 
 
-class Fitted(BaseModel):
+class Fitted(BaseModel, frozen=True):
     """Values fitted on an operator's own tasks."""
-
-    model_config = ConfigDict(frozen=True)
 
     calibration: Calibration
     scoring: int

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
@@ -36,10 +36,8 @@ class DecisionKind(StrEnum):
     """What another configuration would have decided; has no effect: ``ShadowRecord``."""
 
 
-class Candidate(BaseModel):
+class Candidate(BaseModel, frozen=True):
     """An agent as the decision saw it."""
-
-    model_config = ConfigDict(frozen=True)
 
     agent: str
     active: int
@@ -61,10 +59,8 @@ class Candidate(BaseModel):
         return values | {"rejected": _in_words(values.get("agent"), values["rejected_because"], until)}
 
 
-class OverriddenHint(BaseModel):
+class OverriddenHint(BaseModel, frozen=True):
     """The agent that a task prefers but did not get, and what ruled out each agent that the hint refers to."""
-
-    model_config = ConfigDict(frozen=True)
 
     agent: str | None
     """None for old decisions, which name the agent only in the reason's text."""
@@ -83,10 +79,8 @@ def _in_words(agent: str | None, text: str, until: int | None) -> Blocked:
     return blocked(BlockCode.TEXT, agent=agent, text=text, until=until)
 
 
-class SpecialistCandidate(BaseModel):
+class SpecialistCandidate(BaseModel, frozen=True):
     """A specialist that could do the task, with the parts of its score."""
-
-    model_config = ConfigDict(frozen=True)
 
     specialist: str
     skill: str | None = None
@@ -106,10 +100,8 @@ class SpecialistCandidate(BaseModel):
         return self.rejected is not None and self.rejected.code in bars
 
 
-class Record(BaseModel):
+class Record(BaseModel, frozen=True):
     """Fields common to decisions of every kind. Immutable once stored."""
-
-    model_config = ConfigDict(frozen=True)
 
     reason: StoredRationale
     """The reason for the decision."""
@@ -314,10 +306,8 @@ class TriageRecord(Record):
     """Number of agents' messages that led to this one."""
 
 
-class Chosen(BaseModel):
+class Chosen(BaseModel, frozen=True):
     """What was chosen; only the fields that were decided about are set."""
-
-    model_config = ConfigDict(frozen=True)
 
     route: Route | None = None
     """Where the task goes."""

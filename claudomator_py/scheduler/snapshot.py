@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Set
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.blocked import Blocked
@@ -19,9 +19,7 @@ NearLimit = Literal["tie_break", "avoid", "ignore"]
 FALLBACK_REASONS = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _Frozen(BaseModel, frozen=True):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with these values, in a third of the time of pydantic's: nothing in it can be changed."""
         if deep or update is None:

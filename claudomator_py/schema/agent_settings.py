@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.agent import AgentMcp, AgentSpec, ModelChoice, OwnServers, Price, Tier
@@ -194,10 +194,8 @@ def default_agent(kind: str) -> AgentSpec:
     return agent
 
 
-class KnownAgent(BaseModel):
+class KnownAgent(BaseModel, frozen=True):
     """An agent whose program is known."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     title: str

@@ -5,7 +5,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from claudomator_py.domain.kind import LoginFile
 from claudomator_py.values import regex, toml_data
@@ -15,10 +15,8 @@ _VERSION = regex(r"(?<=.)@[\w.^~-]+\Z")
 _RUNNERS = frozenset({"npx", "uvx", "bunx", "pipx", "node", "env", "sh", "run", "-y", "--yes"})
 
 
-class AcpProfile(BaseModel):
+class AcpProfile(BaseModel, frozen=True, extra="forbid"):
     """One agent. The defaults are for an agent that nothing is known about."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     title: str

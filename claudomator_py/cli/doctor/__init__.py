@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 
 class Severity(StrEnum):
@@ -13,10 +13,8 @@ class Severity(StrEnum):
     PROBLEM = "problem"
 
 
-class Finding(BaseModel):
+class Finding(BaseModel, frozen=True):
     """The result of one check. detail: what was found. remedy: what to do; None for ok."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     verdict: Severity

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from claudomator_py.domain.card import SHIPPER
 from claudomator_py.domain.fields import Name, refusal
@@ -35,10 +35,8 @@ def _expiry(text: str) -> str:
     raise refusal("is neither a duration nor `never`", "write 30d, 12h or never")
 
 
-class TokenRequest(View):
+class TokenRequest(View, frozen=True, extra="forbid"):
     """A token to create."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Annotated[Name, AfterValidator(_free)] = Field(
         description="Name of the holder in the audit log. Never reused."
