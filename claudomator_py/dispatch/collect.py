@@ -74,14 +74,14 @@ class Collector:
         """Cache the contents of started runs, by run id."""
         self._contents |= contents
 
-    def keep_only(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
-        """Forget all runs that are not live any more."""
+    def keep_only(self, connection: Connection, live: Sequence[Run], now_ms: int, *, held: bool) -> None:
+        """Forget all runs that are not live any more. held: whether there are any holds."""
         self._counting, self._stays_ms = False, None
         self._waiting.clear()
         ids = {run.id for run in live}
         self._winding = {run_id: order for run_id, order in self._winding.items() if run_id in ids}
         self._contents = {run_id: spec for run_id, spec in self._contents.items() if run_id in ids}
-        silent = [run for run in live if run.answered_ms is None]
+        silent = [run for run in live if run.answered_ms is None] if held else []
         self._probes = _probes(connection, silent, now_ms) if silent else set()
 
     @property

@@ -26,8 +26,8 @@ from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import (
     hold_rows,
     queue,
+    rare_rows,
     run_rows,
-    specialist_rows,
     spending_rows,
 )
 from claudomator_py.store.tables import Run
@@ -148,8 +148,9 @@ class Observer:
             }
             self._registry.closed_hosts = {**self._closed_hosts(), **drained}
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
-        (in_force, over), rules = hold_rows.in_force_and_over(connection, now_ms), self._rules()
-        if rules.routing and not rules.policed and not specialist_rows.exist(connection):
+        rare, rules = rare_rows.present(connection, now_ms), self._rules()
+        in_force, over = hold_rows.in_force_and_over(connection, now_ms) if rare.holds else ((), ())
+        if rules.routing and not rules.policed and not rare.specialists:
             rules = rules.model_copy(update={"routing": False})
         slots = slots_in_use(live, rules, self.check_slots.to_check)
         spent_holds = self._spent_holds(connection, spent, now_ms)
@@ -164,7 +165,7 @@ class Observer:
                 in_force,
                 tries(connection, live, in_force, now_ms) if rules.when_all_limited == "try" else {},
                 probed(connection, live, now_ms, over),
-                run_rows.warned(connection, now_ms),
+                run_rows.warned(connection, now_ms) if rare.warned else frozenset(),
                 spent_holds,
                 self._default_models(connection) if any(narrow) else {},
             ),
@@ -173,12 +174,12 @@ class Observer:
             remote_live=slots.remote.live,
             remote_tenants=dict(sorted(slots.remote.tenants.items())),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
-            kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)),
+            kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)) if rare.kept else (),
             capped=dict(sorted(queue.caps_in_use(connection).items())) if rules.policed else {},
             threads=tuple(sorted(run.thread or run.task_id for run in live)),
-            in_turn=queue.in_turn(connection),
+            in_turn=queue.in_turn(connection) if rare.in_turn else {},
             disk_low=self._disk_low(),
-            drained=hold_rows.find_switch(connection, hold_rows.DRAIN) is not None,
+            drained=rare.drained,
             day=None if spent is None else self._budgets.day_left(spent),
         )
 

@@ -21,7 +21,7 @@ from claudomator_py.faults import Activity, Faults, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import queue, run_rows, task_rows
+from claudomator_py.store import queue, rare_rows, run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.inputs import expire
@@ -169,12 +169,13 @@ class Reconciler:
         return self._report(started, present.wanted, now_ms, again_ms, held_back=held_back)
 
     def _present(self, connection: Connection, now_ms: int) -> "_Present":
-        live = run_rows.live(connection)
-        looking = partial(self._collector.keep_only, connection, live, now_ms)
+        live, rare = run_rows.live(connection), rare_rows.present(connection, now_ms)
+        looking = partial(self._collector.keep_only, connection, live, now_ms, held=rare.holds)
         self._faults.attempt(Item(Activity.LIMITS, ALL_RUNS), looking)
         running = queue.running(connection) if live else ()
-        due = [*queue.due(connection, now_ms, DUE_BATCH_SIZE), *self._stale(connection)]
-        return _Present(live, {task.id: task for task in running}, queue.with_intent(connection), due)
+        due = queue.due(connection, now_ms, DUE_BATCH_SIZE) if rare.due else ()
+        wanted = queue.with_intent(connection) if rare.intent else ()
+        return _Present(live, {task.id: task for task in running}, wanted, [*due, *self._stale(connection)])
 
     def _collect(self, present: "_Present", now_ms: int) -> None:
         ids = {run.id for run in present.live}

@@ -110,7 +110,7 @@ class Starter:
         starts = observation.starts
         if not starts:
             return Begun(0)
-        observed, now_ms = PackedSnapshot.of(observation.snapshot.model_dump(mode="json")), observation.snapshot.now
+        observed, now_ms = PackedSnapshot.of(observation.snapshot.model_dump_json()), observation.snapshot.now
         committing: list[tuple[Item, _Ready, Future[None]]] = []
         conflicts: list[Item] = []
         contents: dict[str, TaskSpec] = {}

@@ -144,8 +144,8 @@ def _lanes() -> Select[Any]:
     )
 
 
-def _in_turn() -> Select[Any]:
-    """See ``in_turn``."""
+def select_in_turn() -> Select[Any]:
+    """Select what ``in_turn`` returns."""
     another = TASK.alias("another")
     followed = exists().where(another.c.state.in_(_NOT_ENDED), another.c.thread == TASK.c.id)
     return (
@@ -179,7 +179,7 @@ def _on_ended() -> Select[Any]:
 # Compiled once, as each tick runs nearly all of them.
 _DEMANDS = Statement(_demands())
 _LANES = Statement(_lanes())
-_IN_TURN = Statement(_in_turn())
+_IN_TURN = Statement(select_in_turn())
 _ON_ENDED = Statement(_on_ended())
 _HEADS = select(TASK.c.id).where(
     _QUEUED,
@@ -222,34 +222,27 @@ _PASS_ROUTING = Statement(
 _WITH_CAPS = Statement(
     select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
 )
-_DUE = tuple(  # separate queries, as each has an index
-    Statement(
-        select(TASK)
-        .where(state, TASK.c.until_ms <= bindparam("now"))
-        .order_by(TASK.c.until_ms)
-        .limit(bindparam("most"))
-    )
-    for state in _TIMED
-)
-_STILL_KEPT = (TASK.c.kept_until_ms > bindparam("now"), TASK.c.state.in_(_KEEPING))
+DUE = tuple(and_(state, TASK.c.until_ms <= bindparam("now")) for state in _TIMED)
+"""Separate conditions, as each has an index."""
+_DUE = tuple(Statement(select(TASK).where(due).order_by(TASK.c.until_ms).limit(bindparam("most"))) for due in DUE)
+STILL_KEPT = (TASK.c.kept_until_ms > bindparam("now"), TASK.c.state.in_(_KEEPING))
 _KEPT_AS = ("dir_key", "task_id", "name", "until")
 _KEPT = Statement(
     select(TASK.c.dir_key, TASK.c.id, TASK.c.name, TASK.c.kept_until_ms)
-    .where(*_STILL_KEPT, TASK.c.dir_key != "")
+    .where(*STILL_KEPT, TASK.c.dir_key != "")
     .order_by(TASK.c.dir_key, TASK.c.id)
 )
 _NEXT_TIMES = Statement(
     select(
         *(select(func.min(TASK.c.until_ms)).where(state).scalar_subquery() for state in _TIMED),
-        select(func.min(TASK.c.kept_until_ms)).where(*_STILL_KEPT).scalar_subquery(),
+        select(func.min(TASK.c.kept_until_ms)).where(*STILL_KEPT).scalar_subquery(),
         NEXT_END.scalar_subquery(),
         NEXT_DEADLINE.scalar_subquery(),
     )
 )
 _RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
-_WITH_INTENT = Statement(
-    select(TASK).where(or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None)))
-)
+WITH_INTENT = or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None))
+_WITH_INTENT = Statement(select(TASK).where(WITH_INTENT))
 _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(_NOT_ENDED)).group_by(TASK.c.state)
 
 

@@ -36,8 +36,9 @@ _CHANGE = Statement(
 _BY_AGE = (RUN.c.started_ms, RUN.c.id)
 _LIVE = Statement(select(RUN).where(RUN.c.live).order_by(*_BY_AGE))
 _LIVE_STEPS = Statement(select(RUN.c.id, RUN.c.state, RUN.c.check_seq).where(RUN.c.live).order_by(*_BY_AGE))
-_WARNED_RUNS = Statement(select(RUN).where(RUN.c.warned_until_ms > bindparam("now")).order_by(RUN.c.ended_ms))
-_WARNED = Statement(select(RUN.c.kind, RUN.c.account).where(RUN.c.warned_until_ms > bindparam("now")).distinct())
+NEAR_LIMIT = RUN.c.warned_until_ms > bindparam("now")
+_WARNED_RUNS = Statement(select(RUN).where(NEAR_LIMIT).order_by(RUN.c.ended_ms))
+_WARNED = Statement(select(RUN.c.kind, RUN.c.account).where(NEAR_LIMIT).distinct())
 _ENDED = (
     RUN.c.task_id == bindparam("task"),
     RUN.c.generation == bindparam("of_generation"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FEW = 500
 """Maximum number of ids in a query; for more, reading the whole table is cheaper."""
-_ANY = Statement(select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1))
+REGISTERED = SPECIALIST.c.removed_ms.is_(None)
 _CARDS = Statement(
     select(
         SPECIALIST.c.id,
@@ -96,11 +96,6 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
             card = stored.model_copy(update={"organisation": organisation})
             grants_by_id[specialist_id] = card if is_admitted else card.restricting
     return grants_by_id
-
-
-def exist(connection: Connection) -> bool:
-    """Return whether there is any specialist."""
-    return _ANY.row(connection) is not None
 
 
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:

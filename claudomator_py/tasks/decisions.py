@@ -163,12 +163,13 @@ def _decision(
     **others: str | None,
 ) -> Decision:
     """Build the decision's row. others: columns specific to the kind, or that the task does not determine."""
+    is_first = kind is DecisionKind.PLACEMENT and task.last_run_id is None
     return Decision(
         id=decision_rows.identity(kind, about),
         kind=kind.value,
         task_id=task.id,
         generation=task.generation,
-        supersedes=decision_rows.standing(connection, task.id, kind),
+        supersedes=None if is_first else decision_rows.standing(connection, task.id, kind),
         organisation=task.organisation,
         at_ms=now_ms,
         topic=record.topic,
