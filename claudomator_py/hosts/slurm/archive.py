@@ -11,7 +11,7 @@ import py_compile
 import tempfile
 import time
 import zipfile
-from collections.abc import Collection
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Final
 
 import claudomator_py
 from claudomator_py.hosts import shim
+from claudomator_py.hosts.local.directory import CHECK
+from claudomator_py.hosts.slurm.marks import OVER, SUBMITTED
 
 _PREFIX: Final = ".supervisor-"
 _END: Final = ".zip"
@@ -36,10 +38,10 @@ def supervisor_in(root: str) -> str:
     return path
 
 
-def remove_others(root: str, named: Collection[str]) -> None:
-    """Remove the archives in that folder that no run needs, such as those of earlier versions; ignore those that cannot
-    be removed. named: paths of the archives with which live runs were submitted."""
-    needed = {os.path.basename(path) for path in (*named, supervisor_in(root))}
+def remove_others(root: str) -> None:
+    """Remove the archives in that folder from which no run's supervisor will be imported, such as those of earlier
+    versions. Ignores those that cannot be removed. Raises OSError."""
+    needed = {os.path.basename(path) for path in (*_awaited(root), supervisor_in(root))}
     with os.scandir(root) as entries:
         old = [entry for entry in entries if entry.name.startswith(_PREFIX) and entry.name not in needed]
     for entry in old:
@@ -47,6 +49,13 @@ def remove_others(root: str, named: Collection[str]) -> None:
             # An archive without the suffix is being written, or was left by a crash.
             if entry.name.endswith(_END) or time.time() - entry.stat().st_mtime > _HALF_MADE_S:
                 os.unlink(entry.path)
+
+
+def _awaited(root: str) -> Iterator[str]:
+    """Yield the archives with which the runs that are not over were submitted. Raises OSError."""
+    for submitted in [*Path(root).glob(f"*/{SUBMITTED}"), *Path(root).glob(f"*/{CHECK}*/{SUBMITTED}")]:
+        if not any((submitted.parent / name).exists() for name in OVER):
+            yield submitted.read_text()
 
 
 def _content() -> dict[Path, bytes]:

@@ -2,11 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from claudomator_py.domain.host import LOCAL, choose_host
-from claudomator_py.hosts.slurm.engine import Slurm
+from claudomator_py.hosts.slurm.engine import Slurm, run_of
 
 _TOOK_S: Final = 300.0
 """For this long after a host has taken a node from a run, other hosts are preferred."""
@@ -15,9 +15,10 @@ _TOOK_S: Final = 300.0
 class HostChoice:
     """The hosts, and what matters for choosing among them."""
 
-    def __init__(self, engines: Mapping[str, Slurm]) -> None:
-        """engines: of the clusters, by name."""
+    def __init__(self, engines: Mapping[str, Slurm], host_of: Callable[[str], str]) -> None:
+        """engines: of the clusters, by name. host_of: returns the host of a run."""
         self._engines = engines
+        self._host_of = host_of
         self.active: Counter[str] = Counter()
         """Number of live runs by host."""
         self._took: dict[str, float] = {}
@@ -50,4 +51,6 @@ class HostChoice:
         listed = None if engine is None else engine.listed()
         is_avoided = time.monotonic() < self._took.get(name, -_TOOK_S) + _TOOK_S
         is_avoided |= engine is not None and engine.problem is not None
-        return is_avoided + (0 if listed is None else listed.waiting)
+        jobs = () if listed is None else listed.waiting
+        # Several hosts may be partitions of one cluster.
+        return is_avoided + sum(self._host_of(run_of(job.name)) == name for job in jobs)

@@ -74,9 +74,9 @@ class JobList:
     over: Mapping[str, str]
 
     @property
-    def waiting(self) -> int:
-        """Number of jobs that have no node yet."""
-        return sum(job.waits for job in self.jobs.values())
+    def waiting(self) -> Sequence[Job]:
+        """The jobs that have no node yet."""
+        return [job for job in self.jobs.values() if job.waits]
 
 
 class Slurm:
@@ -133,7 +133,7 @@ class Slurm:
         self._listed = JobList(asked_at, jobs, over)
         return self._listed
 
-    def waiting(self) -> Sequence[str]:
+    def waiting_jobs(self) -> Sequence[str]:
         """Return the names of the jobs that this program has submitted, as their comments confirm, and that have no
         node. Raises EngineSilent."""
         lines = ask("squeue", "--me", "--noheader", "--format=%j|%T|%k").splitlines()
@@ -145,7 +145,7 @@ class Slurm:
         """Why no node has taken runs for some time, as a clause that follows the host's name; None if one has."""
         listed = self._listed
         is_recent = listed is not None and time.monotonic() < listed.asked_at + _RECENT_S
-        return self.nodes.outage(is_awaited=is_recent and listed is not None and listed.waiting > 0)
+        return self.nodes.outage(is_awaited=is_recent and listed is not None and bool(listed.waiting))
 
     @property
     def problem(self) -> str | None:

@@ -3,23 +3,18 @@ holds a run."""
 
 import os
 import time
-from collections import deque
 from concurrent.futures import Future
 from typing import Final
 
-from claudomator_py.domain.run import ExitRecord, RunFate, RunStatus
+from claudomator_py.domain.run import RunFate, RunStatus
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.slurm import causes
-from claudomator_py.hosts.slurm.engine import Slurm, run_of
-from claudomator_py.ports import Clock
+from claudomator_py.hosts.slurm.engine import Slurm, run_of, step_of
+from claudomator_py.hosts.slurm.marks import OVER, SUBMITTED
+from claudomator_py.hosts.slurm.nodes import OUTAGE_S
 
-SUBMITTED: Final = "submitted"
-"""File in a run directory that was submitted to Slurm, or is about to be; such a directory is never submitted again. It
-contains the path of the archive from which its supervisor is imported."""
-OVER: Final = (record.EXIT, record.REVOKED)
-"""Files of which a run directory has one once the run is over."""
 ABSENT_S: Final = 30.0
 """How long Slurm must have listed no job of a run before the run is revoked; a submission may still be in progress."""
 FORCE_S: Final = 30.0
@@ -30,7 +25,6 @@ _UNASKED_S: Final = 3.0
 _CAUSE_S: Final = 10.0
 """How long an interrupted run may wait for Slurm to say why."""
 _SIGNS: Final = (record.STARTED, record.CANCEL, *OVER)
-_MAX_SKEWS: Final = 20
 
 
 class Fates:
@@ -114,13 +108,17 @@ class Fates:
             return RunStatus(RunFate.STARTING)
         if self._submitting.pop(key, None) is not None:
             self._absent[key] = self._asked_from[key] = time.monotonic()
-        if time.monotonic() < self._asked_from.get(key, 0.0) + _UNASKED_S:
+        asked_s = time.monotonic() - self._asked_from.get(key, 0.0)
+        if asked_s < _UNASKED_S:
             return RunStatus(RunFate.STARTING)
         listed = engine.listed()
         job = None if listed is None else listed.jobs.get(key)
         if listed is None or job is not None:
             self._absent[key] = time.monotonic()
-            if job is None or not job.waits or not (job.has_failed_to_start or engine.outage):
+            # A check needs the directory of its run, so it waits for this host's nodes.
+            is_movable = step_of(key) == 0 and asked_s > OUTAGE_S
+            is_stuck = job is not None and job.waits and (job.has_failed_to_start or (is_movable and engine.outage))
+            if not is_stuck:
                 return RunStatus(RunFate.STARTING)
         elif listed.asked_at - self._absent.setdefault(key, listed.asked_at) < self._absent_s:
             return RunStatus(RunFate.STARTING)
@@ -172,34 +170,3 @@ def _is_interrupted(status: RunStatus, path: str) -> bool:
     """Return whether the supervisor was told to stop, and not by us."""
     has_stopped = status.exit is not None and status.exit.ended_by == "interrupt"
     return has_stopped and not os.path.exists(f"{path}/{record.CANCEL}")
-
-
-class ClockSkew:
-    """By how much the clocks of a cluster's nodes differ at least from this machine's, as its latest runs show.
-
-    A run begins after its submission and ends before its end is seen. If its own times contradict that, its node's
-    clock is wrong by at least the difference.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._submitted: dict[str, int] = {}
-        """By job: the time before its submission, in epoch milliseconds."""
-        self._latest: deque[int] = deque(maxlen=_MAX_SKEWS)
-
-    def submitting(self, key: str) -> None:
-        """Note the time at which a job is submitted."""
-        self._submitted[key] = self._clock()
-
-    def over(self, key: str, exit_record: ExitRecord | None) -> None:
-        """Compare the times in the exit record, if there is one, with this machine's. Repeating it changes nothing."""
-        submitted_ms = self._submitted.pop(key, None)
-        if submitted_ms is not None and exit_record is not None:
-            ahead, behind = exit_record.ended_ms - self._clock(), exit_record.started_ms - submitted_ms
-            self._latest.append(max(ahead, 0) or min(behind, 0))
-
-    @property
-    def seconds(self) -> float | None:
-        """The largest difference, to a tenth of a second, positive if the node's clock is ahead; None until a run has
-        ended."""
-        return round(max(self._latest, key=abs) / SECOND_MS, 1) if self._latest else None

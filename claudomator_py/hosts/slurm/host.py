@@ -11,17 +11,15 @@ import json
 import logging
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.host import LOCAL, HostSpec, HostType, HostView
+from claudomator_py.domain.host import LOCAL, HostSpec, HostView
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
@@ -40,16 +38,15 @@ from claudomator_py.hosts.slurm import causes, leftovers
 from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
 from claudomator_py.hosts.slurm.choice import HostChoice
 from claudomator_py.hosts.slurm.clones import Clones, with_fault
+from claudomator_py.hosts.slurm.cluster import SlurmCluster
 from claudomator_py.hosts.slurm.commands import EngineSilent
-from claudomator_py.hosts.slurm.engine import Slurm, job_name, run_of
-from claudomator_py.hosts.slurm.fate import ABSENT_S, FORCE_S, OVER, SUBMITTED, ClockSkew, Fates
-from claudomator_py.hosts.slurm.first_use import FirstUse
+from claudomator_py.hosts.slurm.engine import job_name, run_of
+from claudomator_py.hosts.slurm.fate import ABSENT_S, FORCE_S, Fates
+from claudomator_py.hosts.slurm.marks import SUBMITTED
 from claudomator_py.hosts.slurm.polling import EndPoll
 from claudomator_py.ports import AgentKind, Clock
 
 log = logging.getLogger(__name__)
-
-_MAX_NODES: Final = 100
 
 
 class ClusterRunHost(LocalRunHost):
@@ -78,44 +75,41 @@ class ClusterRunHost(LocalRunHost):
             root, launcher, grace_ms=grace_ms, kinds=kinds, redactor=redactor, clock=clock, recorder=recorder
         )
         self._clones = clones
-        self._specs = hosts
-        self._roots = {name: os.path.realpath(host.root) for name, host in hosts.items()}
-        self._engines = {name: Slurm(host, launcher.begin) for name, host in hosts.items()}
+        self._clusters = {
+            name: SlurmCluster(name, spec, begin=launcher.begin, clock=clock, news=lambda: self.news())
+            for name, spec in hosts.items()
+        }
         self._hosts: dict[str, str] = {}
         """Known host of each run."""
-        self._choice = HostChoice(self._engines)
+        self._choice = HostChoice({name: cluster.engine for name, cluster in self._clusters.items()}, self.host_of)
         self._poll = EndPoll(self.place, lambda: self.news())
         self._next_tidying = 0.0
         self._fates = Fates(absent_s)
-        self._skews = {name: ClockSkew(clock) for name in hosts}
-        self._first_uses = {name: FirstUse(name, host, lambda: self.news()) for name, host in hosts.items()}
 
     def close(self) -> None:
         """Stop reading, watching and querying."""
         super().close()
-        for first_use in self._first_uses.values():
-            first_use.close()
         self._poll.close()
-        for engine in self._engines.values():
-            engine.close()
+        for cluster in self._clusters.values():
+            cluster.close()
 
     def host_of(self, run_id: str) -> str:
         """See ``RunHost``."""
         known = self._hosts.get(run_id)
         if known is None:
-            names = (name for name, root in self._roots.items() if os.path.isdir(f"{root}/{run_id}"))
-            known = next(names, LOCAL)
+            clusters = self._clusters.values()
+            known = next((cluster.name for cluster in clusters if os.path.isdir(f"{cluster.root}/{run_id}")), LOCAL)
             if known != LOCAL:
                 self._hosts[run_id] = known
         return known
 
     def place(self, run_id: str, step: int = 0) -> str:
         """See ``RunHost``."""
-        root = self._roots.get(self.host_of(run_id))
-        if root is None:
+        cluster = self._cluster_of(run_id)
+        if cluster is None:
             return super().place(run_id, step)
         check = "" if step == 0 else f"/{CHECK}" + (f"-{step}" if step > 1 else "")
-        return f"{root}/{run_id}{check}"
+        return f"{cluster.root}/{run_id}{check}"
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
         """See ``RunHost``. Chooses the run's host; equal conditions give the same host. A submitted directory is not
@@ -130,11 +124,9 @@ class ClusterRunHost(LocalRunHost):
     def run_ids(self) -> list[str]:
         """See ``RunHost``."""
         run_ids = super().run_ids()
-        for root in self._roots.values():
-            with suppress(FileNotFoundError):
-                run_ids += [
-                    entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith(".")
-                ]
+        for cluster in self._clusters.values():
+            with suppress(FileNotFoundError), os.scandir(cluster.root) as entries:
+                run_ids += [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
         return sorted(run_ids)
 
     def remove(self, run_id: str) -> None:
@@ -147,8 +139,8 @@ class ClusterRunHost(LocalRunHost):
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """See ``RunHost``. The mark of the submission is durable before the submission. The variables are in a file for
         the supervisor, which removes it before it starts anything."""
-        engine = self._engines.get(self.host_of(run_id))
-        if engine is None:
+        cluster = self._cluster_of(run_id)
+        if cluster is None:
             super().spawn(run_id, environment, step)
             return
         path, key = self.place(run_id, step), job_name(run_id, step)
@@ -156,7 +148,7 @@ class ClusterRunHost(LocalRunHost):
             return
         with FlushGroup() as group:
             directory = group.add_directory(path)
-            group.write_new(SUBMITTED, supervisor_in(self._roots[self.host_of(run_id)]).encode(), directory)
+            group.write_new(SUBMITTED, supervisor_in(cluster.root).encode(), directory)
             group.flush()
         # Not flushed: a supervisor that does not find the file exits.
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -166,30 +158,30 @@ class ClusterRunHost(LocalRunHost):
 
         def first() -> None:
             if self._clones is not None:
-                self._clones.order(path, run_id, self._specs[self.host_of(run_id)], returns=step == 0)
+                self._clones.order(path, run_id, cluster.spec, returns=step == 0)
             if recording is not None:
                 recording()
 
-        self._skews[self.host_of(run_id)].submitting(key)
-        self._fates.submitted(key, engine.submit(key, path, first))
+        cluster.skew.submitting(key)
+        self._fates.submitted(key, cluster.engine.submit(key, path, first))
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """See ``RunHost``. On a cluster, ``exit.json`` means ended and a held lock means alive; Slurm's list matters
         only if nobody holds the lock. A run without a supervisor is not taken over, because it is on another machine:
         its job is ended instead."""
-        engine = self._engines.get(self.host_of(run_id))
-        if engine is None:
+        cluster = self._cluster_of(run_id)
+        if cluster is None:
             status = super().reconcile(run_id, step)
             self._missed(status)
             return status
         path, key = self.place(run_id, step), job_name(run_id, step)
         submitting = self._fates.submission(key)
-        status = self._fates.decide(engine, path, key, self.grace_ms)
+        status = self._fates.decide(cluster.engine, path, key, self.grace_ms)
         if status.fate is RunFate.MISSING:
             self._missed(status)
             self._fates.forget(key)
         if status.fate not in (RunFate.STARTING, RunFate.ALIVE):
-            self._skews[self.host_of(run_id)].over(key, status.exit)
+            cluster.skew.over(key, status.exit)
         if status.fate is RunFate.REVOKED:
             # No supervisor has taken them, and none will.
             with suppress(FileNotFoundError):
@@ -222,22 +214,21 @@ class ClusterRunHost(LocalRunHost):
         self._poll.watch(elsewhere)
         if (now := time.monotonic()) >= self._next_tidying:
             self._next_tidying = now + leftovers.EVERY_S
-            for engine in self._engines.values():
-                engine.call(partial(leftovers.end_waiting, engine, self.place, frozenset(elsewhere)))
+            for cluster in self._clusters.values():
+                tidying = partial(leftovers.end_waiting, cluster.engine, self.place, frozenset(elsewhere))
+                cluster.engine.call(tidying)
 
     def cancel(self, run_id: str, step: int = 0) -> None:
         """See ``RunHost``. The file ends the run; Slurm speeds that up, or cancels a job that still waits."""
         super().cancel(run_id, step)
-        engine = self._engines.get(self.host_of(run_id))
-        key = job_name(run_id, step)
-        if engine is not None and self._fates.cancelled(key):
-            engine.interrupt(key)
+        cluster, key = self._cluster_of(run_id), job_name(run_id, step)
+        if cluster is not None and self._fates.cancelled(key):
+            cluster.engine.interrupt(key)
 
     def end_survivors(self, run_id: str) -> bool:
         """See ``RunHost``. A job counts as alive while Slurm lists it, or does not answer."""
-        engine = self._engines.get(self.host_of(run_id))
-        within_s = self.grace_ms / SECOND_MS + FORCE_S
-        if engine is not None and not leftovers.end_all(engine, run_id, within_s):
+        cluster, within_s = self._cluster_of(run_id), self.grace_ms / SECOND_MS + FORCE_S
+        if cluster is not None and not leftovers.end_all(cluster.engine, run_id, within_s):
             return False
         return super().end_survivors(run_id)
 
@@ -263,105 +254,77 @@ class ClusterRunHost(LocalRunHost):
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """See ``RunHost``. Ends our jobs that belong to no known run first."""
         swept = super().sweep(known)
-        for name, engine in self._engines.items():
+        for cluster in self._clusters.values():
             try:
-                leftovers.end_unknown(engine, self._roots[name], known)
+                leftovers.end_unknown(cluster.engine, cluster.root, known)
             except EngineSilent as problem:
-                log.warning("%s is not swept: %s", name, problem)
+                log.warning("%s is not swept: %s", cluster.name, problem)
                 continue
-            swept += sweep(Path(self._roots[name]), known, grace_ms=self.grace_ms)
+            swept += sweep(Path(cluster.root), known, grace_ms=self.grace_ms)
             with suppress(OSError):
-                remove_others(self._roots[name], _archives_of_live(self._roots[name]))
+                remove_others(cluster.root)
         return swept
 
     def hosts(self, *, ask: bool = True) -> list[HostView]:
         """See ``RunHost``. Queries Slurm if ``ask`` is set."""
-        here = [view.model_copy(update={"live": self._choice.active[LOCAL]}) for view in super().hosts()]
-        return here + [self._view(name, engine, ask=ask) for name, engine in self._engines.items()]
+        active = self._choice.active
+        here = [view.model_copy(update={"live": active[LOCAL]}) for view in super().hosts()]
+        clusters = self._clusters.values()
+        return here + [cluster.view(active[cluster.name], ask=ask, host_of=self.host_of) for cluster in clusters]
 
     def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
         """See ``RunHost``. Agents store conversations in the home directory, by working directory. A conversation in a
         clone can therefore be continued only in a clone."""
         where = self.host_of(run_id)
-        known = [name for name in hosts if name == LOCAL or name in self._specs]
-        at_home = [name for name in known if name == LOCAL or self._specs[name].shared_home]
+        known = [name for name in hosts if name == LOCAL or name in self._clusters]
+        at_home = [name for name in known if name == LOCAL or self._clusters[name].spec.shared_home]
         if where in hosts:
             return None if where in at_home else f"{where}, which has it, keeps no home directory for all of its nodes"
-        alike = [name for name in at_home if name == LOCAL or not self._specs[name].clone]
+        alike = [name for name in at_home if name == LOCAL or not self._clusters[name].spec.clone]
         if alike and not os.path.exists(f"{self.place(run_id)}/{record.CLONE}"):
             return None
         return f"{where}, which has it, takes no runs of the task at present"
 
     def obstacle(self, run_id: str) -> str | None:
         """See ``RunHost``. Uses Slurm's latest answer, without waiting for another."""
-        name = self.host_of(run_id)
-        if (engine := self._engines.get(name)) is None:
+        cluster = self._cluster_of(run_id)
+        if cluster is None:
             return None
-        listed = engine.listed()
-        for job in () if listed is None else listed.jobs.values():
-            if run_of(job.name) == run_id and job.waits:
-                return f"waits for {name}: {job.why}"
-        if self._fates.is_absent(run_id) and (problem := engine.problem) is not None:
-            return f"waits for {name}, which has not accepted it: {problem}"
+        listed = cluster.engine.listed()
+        for job in () if listed is None else listed.waiting:
+            if run_of(job.name) == run_id:
+                return f"waits for {cluster.name}: {job.why}"
+        if self._fates.is_absent(run_id) and (problem := cluster.engine.problem) is not None:
+            return f"waits for {cluster.name}, which has not accepted it: {problem}"
         return None
 
     def closed(self) -> Mapping[str, str]:
-        """See ``RunHost``. A host is tried before its first run, and one that refuses a run takes none for some
-        minutes."""
-        reasons = {
-            name: self._first_uses[name].obstacle() or engine.refusal or engine.outage
-            for name, engine in self._engines.items()
-        }
+        """See ``RunHost``."""
+        reasons = {name: cluster.obstacle() for name, cluster in self._clusters.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
-    def _view(self, name: str, engine: Slurm, *, ask: bool) -> HostView:
-        about = HostView(
-            name=name, kind=HostType.SLURM, live=self._choice.active[name], clock_skew=self._skews[name].seconds
-        )
-        try:
-            jobs, listed = (engine.list(), engine.nodes.list()) if ask else (engine.listed(), engine.nodes.listed())
-        except EngineSilent as silence:
-            return about.model_copy(update={"problem": str(silence)})
-        problem = self._first_uses[name].words or engine.refusal or engine.problem or engine.outage
-        waits = {} if jobs is None else Counter(job.why for job in jobs.jobs.values() if job.waits)
-        if listed is None:
-            return about.model_copy(update={"problem": problem, "waits": waits})
-        return HostView.of(
-            about,
-            waits=waits,
-            nodes=Counter(node.state for node in listed.nodes),
-            cpus=listed.cpus,
-            cpus_used=listed.cpus_used,
-            unusable=tuple(listed.unusable[:_MAX_NODES]),
-            version=listed.version,
-            problem=problem,
-        )
+    def _cluster_of(self, run_id: str) -> SlurmCluster | None:
+        """Return the cluster of a run; None if the run is on this machine."""
+        return self._clusters.get(self.host_of(run_id))
 
     def _choose(self, order: RunSpec) -> str:
-        """Choose the host of a run. A run that works in the folder of another run, or continues its conversation, goes
-        to the host of that run."""
+        """Choose the host of a run. A run that continues the conversation of another run, or works in its folder, goes
+        to the host of that run. If that host takes no runs, this machine sees the folder as well."""
         if order.scratch_of is not None:
-            return self.host_of(order.scratch_of)
+            where = self.host_of(order.scratch_of)
+            return LOCAL if LOCAL in order.hosts and where not in order.hosts else where
         preferred = None if order.resumes is None else self.host_of(order.resumes)
         return self._choice.among(order.hosts, preferred)
 
     def _missed(self, status: RunStatus) -> None:
         """Raise OSError for a missing run while the folder of a cluster is missing: the run may be there."""
         if status.fate is RunFate.MISSING:
-            for root in self._roots.values():
-                if not os.path.isdir(root):
-                    raise FileNotFoundError(errno.ENOENT, "the folder of a cluster's runs is not mounted", root)
+            for cluster in self._clusters.values():
+                if not os.path.isdir(cluster.root):
+                    words = "the folder of a cluster's runs is not mounted"
+                    raise FileNotFoundError(errno.ENOENT, words, cluster.root)
 
 
 def _changed(report: RunReport, change: Callable[[Outcome], Outcome]) -> RunReport:
     outcomes = {"outcome": report.outcome, "undisturbed": report.undisturbed}
     return report.model_copy(update={name: outcome and change(outcome) for name, outcome in outcomes.items()})
-
-
-def _archives_of_live(root: str) -> set[str]:
-    """Return the paths of the archives that runs which are not over were submitted with. Raises OSError."""
-    job_ids = set()
-    for submitted in [*Path(root).glob(f"*/{SUBMITTED}"), *Path(root).glob(f"*/{CHECK}*/{SUBMITTED}")]:
-        if not any((submitted.parent / name).exists() for name in OVER):
-            job_ids.add(submitted.read_text())
-    return job_ids

@@ -11,7 +11,7 @@ from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.slurm.commands import EngineSilent
 from claudomator_py.hosts.slurm.engine import Slurm, run_of, step_of
-from claudomator_py.hosts.slurm.fate import OVER
+from claudomator_py.hosts.slurm.marks import OVER
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def end_waiting(engine: Slurm, place: Callable[[str, int], str], live: Collectio
     jobs, and so do runs without a directory.
     """
     try:
-        waiting = engine.waiting()
+        waiting = engine.waiting_jobs()
     except EngineSilent as problem:
         log.debug("jobs of runs that are over are not looked for: %s", problem)
         return

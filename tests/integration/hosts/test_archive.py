@@ -35,9 +35,12 @@ def test_those_that_no_run_needs_are_removed(tmp_path: Path) -> None:
     for path in (old, needed, half, stale):
         path.touch()
     os.utime(stale, (0, 0))
-    (tmp_path / "run").mkdir()
-    remove_others(str(tmp_path), [str(needed)])
-    assert {path.name for path in tmp_path.iterdir()} == {Path(present).name, needed.name, half.name, "run"}
+    for name, archive in (("run", needed), ("over", old)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "submitted").write_text(str(archive))
+    (tmp_path / "over" / "exit.json").touch()
+    remove_others(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {Path(present).name, needed.name, half.name, "run", "over"}
 
 
 def test_a_run_is_supervised_from_it(tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ BUSY = "n1|night|up|allocated|4/0/0/4|(null)|none\nn2|night|up|drained|0/0/4/4|(
 
 @pytest.fixture
 def without_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "OUTAGE_S", 0.3)
+    for module in (nodes, fate):
+        monkeypatch.setattr(module, "OUTAGE_S", 0.3)
     monkeypatch.setattr(nodes, "_SOON_S", 0.1)
 
 
@@ -177,6 +178,51 @@ def test_a_run_that_has_begun_or_may_have_stays_while_no_node_takes_others(
         (host.path(RUN_ID) / "started").touch()
         assert host.reconcile(RUN_ID).fate is RunFate.ALIVE
     assert not commands.is_asked("scancel")
+
+
+@pytest.mark.usefixtures("without_patience")
+def test_a_check_waits_for_the_nodes_of_the_host_that_has_its_run(host: ClusterRunHost, commands: Commands) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("squeue", f"cl-{RUN_ID}-1|PENDING|Resources|\n")
+    commands.say("sinfo", OUT)
+    submitted(host)
+    host.prepare(ORDER, 1)
+    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]}, 1)
+    wait_until(lambda: host.reconcile(RUN_ID, 1).fate is RunFate.STARTING and host.closed())
+    for _ in range(3):
+        assert host.reconcile(RUN_ID, 1).fate is RunFate.STARTING
+
+
+@pytest.mark.parametrize(
+    ("hosts", "goes_to"), [(("lab", LOCAL), "lab"), ((LOCAL,), LOCAL), (("elsewhere",), "lab"), ((), "lab")]
+)
+def test_a_run_in_the_folder_of_another_goes_to_its_host_or_to_this_machine_which_sees_the_folder(
+    host: ClusterRunHost, hosts: tuple[str, ...], goes_to: str
+) -> None:
+    host.prepare(ORDER)
+    host.prepare(replace(ORDER, run_id="next", scratch_of=RUN_ID, hosts=hosts))
+    assert host.host_of("next") == goes_to
+    assert host.scratch(RUN_ID) == str(host.path(RUN_ID) / "work")
+
+
+def test_where_two_hosts_are_partitions_of_one_cluster_each_has_its_own_runs(
+    commands: Commands, tmp_path: Path
+) -> None:
+    specs = {}
+    for name in ("lab", "night"):
+        (tmp_path / name).mkdir()
+        specs[name] = HostSpec(kind=HostType.SLURM, root=str(tmp_path / name), partition=name)
+    commands.say("squeue", f"{KEY}|PENDING|Resources|\n")
+    commands.say("sinfo", "n1|night|up|idle|0/4/0/4|(null)|none\n")
+    launcher = Launcher()
+    host = ClusterRunHost(tmp_path / "runs", launcher, hosts=specs, grace_ms=100)
+    host.prepare(ORDER)
+    _, lab, night = host.hosts()
+    assert (sum(lab.waits.values()), sum(night.waits.values())) == (1, 0)
+    host.prepare(replace(ORDER, run_id="next", hosts=("lab", "night")))
+    assert host.host_of("next") == "night"
+    host.close()
+    launcher.close()
 
 
 @pytest.mark.usefixtures("without_patience")
@@ -294,8 +340,11 @@ def test_a_host_that_refuses_a_single_run_takes_others(host: ClusterRunHost, com
     assert "refuses" not in host.closed().get("lab", "")
 
 
-def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands: Commands) -> None:
-    commands.say("squeue", "cl-a-0|PENDING|Resources|\ncl-b-0|PENDING|Resources|\ncl-c-1|RUNNING|None|n1\n")
+def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands: Commands, tmp_path: Path) -> None:
+    jobs = "cl-a-0|PENDING|Resources|\ncl-b-0|PENDING|Resources|\ncl-c-1|RUNNING|None|n1\n"
+    commands.say("squeue", f"{jobs}cl-of-another-host-0|PENDING|Priority|\n")
+    for name in "abc":
+        (tmp_path / "shared" / name).mkdir()
     listed = "n1|night|up|mixed|1/3/0/4|(null)|none\nn2|night|up|down*|0/0/4/4|(null)|Not responding\n"
     listed += "n3|night|up|drained|0/0/2/2|(null)|disk | is full\n" + 2 * "n4|night|up|idle|0/8/0/8|(null)|none\n"
     commands.say("sinfo", listed)

@@ -1,0 +1,63 @@
+"""One cluster: its configuration, its engine, and whether it takes runs."""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from claudomator_py.domain.host import HostSpec, HostType, HostView
+from claudomator_py.hosts.slurm.commands import EngineSilent
+from claudomator_py.hosts.slurm.engine import Slurm, run_of
+from claudomator_py.hosts.slurm.first_use import FirstUse
+from claudomator_py.hosts.slurm.skew import ClockSkew
+from claudomator_py.ports import Clock
+
+_MAX_NODES: Final = 100
+
+
+class SlurmCluster:
+    """A host that is a cluster. Safe to use from many threads."""
+
+    def __init__(self, name: str, spec: HostSpec, *, begin: str, clock: Clock, news: Callable[[], None]) -> None:
+        """begin: see ``Slurm``. news: called on another thread when the host may take runs after all."""
+        self.name = name
+        self.spec = spec
+        self.root = os.path.realpath(spec.root)
+        self.engine = Slurm(spec, begin)
+        self.skew = ClockSkew(clock)
+        self._first_use = FirstUse(name, spec, news)
+
+    def close(self) -> None:
+        """Stop trying and querying."""
+        self._first_use.close()
+        self.engine.close()
+
+    def obstacle(self) -> str | None:
+        """Return why it takes no new runs, as a clause that follows its name; None if it does. A host is tried before
+        its first run, and one that refuses a run takes none for some minutes."""
+        return self._first_use.obstacle() or self.engine.refusal or self.engine.outage
+
+    def view(self, live: int, *, ask: bool, host_of: Callable[[str], str]) -> HostView:
+        """Return its current state. live: number of live runs. ask: whether to query Slurm. host_of: returns the host
+        of a run, because several hosts may be partitions of one cluster."""
+        engine = self.engine
+        view = HostView(name=self.name, kind=HostType.SLURM, live=live, clock_skew=self.skew.seconds)
+        try:
+            jobs, listed = (engine.list(), engine.nodes.list()) if ask else (engine.listed(), engine.nodes.listed())
+        except EngineSilent as silence:
+            return view.model_copy(update={"problem": str(silence)})
+        waiting = () if jobs is None else jobs.waiting
+        waits = Counter(job.why for job in waiting if host_of(run_of(job.name)) == self.name)
+        problem = self._first_use.words or engine.refusal or engine.problem or engine.outage
+        view = view.model_copy(update={"problem": problem, "waits": waits})
+        if listed is None:
+            return view
+        return view.model_copy(
+            update={
+                "nodes": Counter(node.state for node in listed.nodes),
+                "cpus": listed.cpus,
+                "cpus_used": listed.cpus_used,
+                "unusable": tuple(listed.unusable[:_MAX_NODES]),
+                "version": listed.version,
+            }
+        )
