@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# PyYAML 6.0.3 and ruamel.yaml 0.19.1 (PyPI) beside js-yaml 5.5.0 and yaml 2.9.1 (npm): the same bytes have other keys.
+#
+# U+2028 and U+2029 end a line in YAML 1.1, and do not in YAML 1.2, where they are characters like any other. Editors
+# show them as a blank or as nothing, and they come along when text is copied from web pages and notes. So what YAML 1.2
+# reads as the rest of a comment, or of a text under `|`, is the next line to PyYAML, which may be a key of its own; by
+# the loaders of npm the file has no such key. None of them warns; ruamel.yaml refuses three of the files. In double
+# quotes all keep the character, but those of Python drop the blanks around it, so that a JSON document, whose texts may
+# hold one, changes when it is read as YAML.
+# Source: https://yaml.org/spec/1.2.2/ext/changes/ ("no longer considered line-break characters").
+set -euo pipefail
+folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT
+python3 -m venv "$folder/venv"
+"$folder/venv/bin/pip" install --quiet --disable-pip-version-check pyyaml==6.0.3 ruamel.yaml==0.19.1 2>/dev/null
+(cd "$folder" && npm install --silent --no-fund --no-audit js-yaml@5.5.0 yaml@2.9.1 >/dev/null)
+cat >"$folder/read.js" <<'JS'
+const [jsYaml, yaml] = [require("js-yaml"), require("yaml")];
+for (const text of JSON.parse(require("fs").readFileSync(0, "utf8"))) {
+  for (const [name, load] of [["js-yaml", jsYaml.load], ["yaml", yaml.parse]]) {
+    let value;
+    try { value = load(text); } catch (error) { value = "refused"; }
+    console.log(JSON.stringify([name, value]));
+  }
+}
+JS
+"$folder/venv/bin/python" - "$folder" <<'PYTHON'
+import json, subprocess, sys
+
+import yaml
+from ruamel.yaml import YAML
+
+folder = sys.argv[1]
+texts = [
+    "mode: plan # as agreed\u2028more: bypass\n",
+    "task: |\n  Fix the page\u2028more: bypass\n",
+    "mode: plan\u2029more: bypass\n",
+    'text: "one \u2028 two"\n',
+]
+loaders = {"PyYAML": yaml.safe_load, "PyYAML, libyaml": lambda text: yaml.load(text, yaml.CSafeLoader)}
+loaders["ruamel.yaml"] = lambda text: dict(YAML(typ="safe", pure=True).load(text))
+
+
+def value(load, text):
+    try:
+        return load(text)
+    except Exception:
+        return "refused"
+
+
+read = subprocess.run(["node", f"{folder}/read.js"], input=json.dumps(texts), capture_output=True, text=True, check=True)
+lines = [json.loads(line) for line in read.stdout.split("\n") if line]
+seen = []
+for number, text in enumerate(texts):
+    values = {name: value(load, text) for name, load in loaders.items()} | dict(lines[2 * number : 2 * number + 2])
+    seen.append(list(values.values()))
+    print(ascii(text))
+    for name, one in values.items():
+        print(f"  {name}: {ascii(one)}")
+key, no = {"more": "bypass"}, "refused"
+assert seen == [
+    [{"mode": "plan"} | key] * 2 + [no] + [{"mode": "plan"}] * 2,
+    [{"task": "Fix the page\u2028"} | key] * 2 + [no] + [{"task": "Fix the page\u2028more: bypass\n"}] * 2,
+    [{"mode": "plan"} | key] * 2 + [no] * 3,
+    [{"text": "one\u2028two"}] * 3 + [{"text": "one \u2028 two"}] * 2,
+], "it has changed"
+PYTHON
+# Seen with Python 3.11 and Node 20, twice, 2026-11:
+# 'mode: plan # as agreed\u2028more: bypass\n'
+#   PyYAML: {'mode': 'plan', 'more': 'bypass'}
+#   PyYAML, libyaml: {'mode': 'plan', 'more': 'bypass'}
+#   ruamel.yaml: 'refused'
+#   js-yaml: {'mode': 'plan'}
+#   yaml: {'mode': 'plan'}
+# 'task: |\n  Fix the page\u2028more: bypass\n'
+#   PyYAML: {'task': 'Fix the page\u2028', 'more': 'bypass'}
+#   js-yaml: {'task': 'Fix the page\u2028more: bypass\n'}
+# 'text: "one \u2028 two"\n'
+#   PyYAML: {'text': 'one\u2028two'}
+#   js-yaml: {'text': 'one \u2028 two'}
