@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from claudomator_py.acts import Reach
 from claudomator_py.dispatch.cheap_model import Chooser
 from claudomator_py.dispatch.deciding import BATCH_SIZE, Decided, Decider, Subject
-from claudomator_py.dispatch.policing import stop
+from claudomator_py.dispatch.stopping import stop
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind

@@ -27,6 +27,7 @@ MODULES = {
     "domain/health.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py", f"{_DISPATCH}/test_classifier_limits.py"],
     "dispatch/policing.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
+    "dispatch/stopping.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/cheap_model.py": [f"{_DISPATCH}/test_choosing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/deciding.py": [
         f"{_DISPATCH}/test_deciding.py",
