@@ -8,11 +8,14 @@ import contextlib
 import errno
 import fcntl
 import os
+import select
 import signal
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
+from typing import TextIO
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.trust import InboxGuard
@@ -87,7 +90,7 @@ class Folder:
     def is_current(self) -> bool:
         """Return whether the configured path still leads to this folder, and the folder has not been deleted."""
         try:
-            now = Path(self.path).stat()
+            now = os.stat(self.path)
         except OSError:
             return False
         return os.path.samestat(now, self._stat) and os.fstat(self.fd).st_nlink > 0
@@ -290,17 +293,41 @@ def _take(fd: int) -> Writers:
     return Writers.NONE
 
 
-def written_elsewhere(device: int, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
-    """Return whether other machines, or a program behind the file system, may write to this device without leases
-    noticing."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return False
-    for line in lines:
-        mount, _, source = line.partition(" - ")
-        if mount.split()[2:3] == [wanted]:
-            kind = source.split(" ", 1)[0]
-            return kind.split(".", 1)[0] in _SHARED_FILE_SYSTEMS
-    return False
+class Mounts:
+    """The table of mounts, which is read again once a mount has changed. Thread-safe."""
+
+    def __init__(self, table: Path = Path("/proc/self/mountinfo")) -> None:
+        self._table = table
+        self._file: TextIO | None = None
+        self._changes = select.poll()
+        self._shared: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+
+    def written_elsewhere(self, device: int) -> bool:
+        """Return whether other machines, or a program behind the file system, may write to this device without leases
+        noticing."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._file is None:
+                self._file = self._table.open(encoding="utf-8", errors="replace")
+                self._changes.register(self._file, select.POLLPRI)
+                self._read(self._file)
+            elif self._changes.poll(0):
+                self._read(self._file)
+        return f"{os.major(device)}:{os.minor(device)}" in self._shared
+
+    def close(self) -> None:
+        """Close the table."""
+        if self._file is not None:
+            self._file.close()
+
+    def _read(self, file: TextIO) -> None:
+        file.seek(0)
+        mounts = (line.partition(" - ") for line in file.read().splitlines())
+        self._shared = frozenset(
+            "".join(mount.split()[2:3])
+            for mount, _, source in mounts
+            if source.split(" ", 1)[0].split(".", 1)[0] in _SHARED_FILE_SYSTEMS
+        )
+
+
+written_elsewhere = Mounts().written_elsewhere

@@ -1,11 +1,12 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.sources.inbox.files import Writers, read_lease, written_elsewhere
+from claudomator_py.sources.inbox.files import Mounts, Writers, read_lease
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -59,8 +60,29 @@ print("let in")
 def test_file_systems_that_others_write_to_are_known(tmp_path: Path, device: tuple[int, int], elsewhere: bool) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(MOUNTS)
-    assert written_elsewhere(os.makedev(*device), mounts) is elsewhere
+    with closing(Mounts(mounts)) as table:
+        assert table.written_elsewhere(os.makedev(*device)) is elsewhere
 
 
 def test_without_a_table_of_mounts_leases_are_trusted(tmp_path: Path) -> None:
-    assert written_elsewhere(1, tmp_path / "none") is False
+    assert Mounts(tmp_path / "none").written_elsewhere(1) is False
+
+
+_MOUNTING = """
+import os, subprocess, sys
+from claudomator_py.sources.inbox import files
+files._SHARED_FILE_SYSTEMS = {"ramfs"}
+mounts, place = files.Mounts(), sys.argv[1]
+before = mounts.written_elsewhere(os.stat(place).st_dev)
+subprocess.run(["mount", "-t", "ramfs", "none", place], check=True)
+print(before, mounts.written_elsewhere(os.stat(place).st_dev))
+"""
+
+
+def test_a_new_mount_is_noticed(tmp_path: Path) -> None:
+    if subprocess.run(["unshare", "--map-root-user", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount anything")
+    (tmp_path / "place").mkdir()
+    command = ["unshare", "--map-root-user", "--mount", sys.executable, "-c", _MOUNTING, str(tmp_path / "place")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.stdout.split() == ["False", "True"], result.stderr
