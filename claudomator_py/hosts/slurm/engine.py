@@ -86,6 +86,8 @@ class Slurm:
         """begin: code with which each supervisor begins; see ``Launcher``."""
         self._host = host
         self._begin = begin
+        self._submissions = ThreadPoolExecutor(_THREADS, "slurm-submission")
+        """Apart from queries and cancellations: the clone that is prepared before a submission may take minutes."""
         self._pool = ThreadPoolExecutor(_THREADS, "slurm")
         self.nodes = Nodes(host, self._pool)
         self._looking: Future[None] | None = None
@@ -96,14 +98,15 @@ class Slurm:
 
     def close(self) -> None:
         """Start no more commands, and wait for those in progress."""
-        self._pool.shutdown(cancel_futures=True)
+        for pool in (self._submissions, self._pool):
+            pool.shutdown(cancel_futures=True)
 
-    def submit(self, key: str, path: str, first: Callable[[], None] | None = None) -> "Future[None]":
+    def submit(self, key: str, path: str, first: Callable[[], object] | None = None) -> "Future[None]":
         """Submit a supervisor for that run directory, on a thread. Once the future is done, ``list`` may have the job.
 
         first: called on that thread before the submission.
         """
-        return self._pool.submit(self._submit, key, path, first)
+        return self._submissions.submit(self._submit, key, path, first)
 
     def listed(self) -> JobList | None:
         """Return the latest list of jobs at once, None if there is none yet. A thread refreshes it at most once a
@@ -173,10 +176,10 @@ class Slurm:
         return self._pool.submit(self._try, "scancel", "--me", f"--name={key}")
 
     def call(self, work: Callable[[], object]) -> None:
-        """Call the work on a thread of those that talk to Slurm."""
+        """Call the work on one of the threads that query Slurm."""
         self._pool.submit(work)
 
-    def _submit(self, key: str, path: str, first: Callable[[], None] | None) -> None:
+    def _submit(self, key: str, path: str, first: Callable[[], object] | None) -> None:
         try:
             if first is not None:
                 first()

@@ -4,6 +4,7 @@ Slurm's: its own are too slow to be asked for each of these."""
 import asyncio
 import json
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -301,6 +302,18 @@ def test_jobs_that_wait_although_their_runs_are_over_are_cancelled(
     cancelled = {f"--me --name=cl-{name}" for name in ("ended-0", "revoked-0", "lost-0", "held-1")}
     assert set(commands.all_asked("scancel")) == cancelled
     assert len(commands.all_asked("squeue")) == 1
+
+
+def test_queries_do_not_wait_for_submissions(commands: Commands, tmp_path: Path) -> None:
+    """What is prepared before, such as a clone, may take minutes."""
+    commands.say("squeue", f"{KEY}|RUNNING|None|n1\n")
+    cluster, ready = engine.Slurm(HostSpec(kind=HostType.SLURM, root=str(tmp_path))), threading.Event()
+    for number in range(8):
+        cluster.submit(f"cl-{number}-0", str(tmp_path), ready.wait)
+    listed = wait_until(cluster.listed)
+    assert [*listed.jobs] == [KEY]
+    ready.set()
+    cluster.close()
 
 
 def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHost, commands: Commands) -> None:
