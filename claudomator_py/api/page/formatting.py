@@ -15,7 +15,8 @@ from claudomator_py.domain.errors import Invalid, Problem, ServiceError, StaleVe
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason, Tokens
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.units import SECOND_MS, format_duration, format_instant, past_instant
+from claudomator_py.domain.units import SECOND_MS, format_instant, parse_instant, past_instant
+from claudomator_py.domain.wording import time_between
 from claudomator_py.schema.validation import validate
 
 Ref = Annotated[str, Path(max_length=128)]
@@ -87,11 +88,10 @@ _LINE = 240
 
 
 def took(start: str, end: str | None) -> str | None:
-    """Return the time between two instants, to the second; None: it has not ended."""
+    """Return the time between two instants, in whole seconds; None: it has not ended."""
     if end is None:
         return None
-    seconds = round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
-    return format_duration(max(0, seconds) * 1000) if seconds > 0 else "under 1s"
+    return time_between(parse_instant(start), parse_instant(end))
 
 
 def tokens_text(tokens: Tokens) -> str | None:

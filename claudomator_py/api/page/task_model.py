@@ -72,11 +72,11 @@ class RunEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class SpecialistLink:
-    """The task's specialist. url: its page; None: not routed, or not visible to the viewer."""
+class Reference:
+    """What a fact names, and where it is shown. url: None if nowhere."""
 
-    name: str
-    url: str | None
+    words: str
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class TaskPage:
     meaning: str | None
     wait: Sentence | None
     actions: tuple[Action, ...]
-    facts: tuple[tuple[str, str], ...]
-    specialist: SpecialistLink | None
+    facts: tuple[tuple[str, Sequence[Reference]], ...]
+    specialist: Reference | None
     sentences: tuple[str, ...]
     route: RouteView | None
     restart_url: str | None
@@ -181,16 +181,15 @@ def _branch_end(events: Sequence[EventView]) -> BranchEnd | None:
     return BranchEnd(last.at, words, undo if isinstance(undo, str) else None)
 
 
-def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]:
-    others = [_needed(name) for name in task.depends_on if name != task.continues]
-    dependents = [
+def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, Sequence[Reference]], ...]:
+    facts: list[tuple[str, str | Sequence[Reference] | None]] = [
         ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
         ("Reach", None if task.reach_origin is None else task.reach_origin.text),
         ("Directory", task.working_dir or (shown.scratch_dir if shown is not None else None)),
         ("Branch", task.branch),
-        ("Continues", None if task.continues is None else _needed(task.continues)),
-        ("Depends on", ", ".join(others)),
+        ("Continues", None if task.continues is None else [_needed(task.continues)]),
+        ("Depends on", [_needed(other) for other in task.depends_on if other != task.continues]),
         ("Priority", task.priority if task.priority != "normal" else None),
         ("From", task.file_path or task.source),
         ("By", None if task.creator in (OPERATOR.id, INBOX.id) else task.creator),
@@ -200,18 +199,19 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]
         ("Budget", None if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
         ("Restarts", f"{task.generation - 1}, {task.runs} runs in all" if task.generation > 1 else None),
     ]
-    return tuple((name, value) for name, value in dependents if value)
+    return tuple((name, [Reference(value)] if isinstance(value, str) else value) for name, value in facts if value)
 
 
-def _specialist(why: WhyView) -> SpecialistLink | None:
+def _specialist(why: WhyView) -> Reference | None:
     name, routing = why.task.specialist, why.routing
     if name is None:
         return None
-    return SpecialistLink(name, url_of(name) if routing is not None and routing.specialist == name else None)
+    return Reference(name, url_of(name) if routing is not None and routing.specialist == name else None)
 
 
-def _needed(dependency: DependencyView) -> str:
-    return f"{dependency.name} ({words_of(dependency.state) if dependency.state else 'not seen yet'})"
+def _needed(dependency: DependencyView) -> Reference:
+    words = f"{dependency.name} ({words_of(dependency.state) if dependency.state else 'not seen yet'})"
+    return Reference(words, None if dependency.task_id is None else f"/tasks/{dependency.task_id}")
 
 
 def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> RunEntry:

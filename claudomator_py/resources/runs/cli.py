@@ -24,13 +24,14 @@ from claudomator_py.cli.output import (
     table_text,
     wants_colour,
 )
-from claudomator_py.cli.times import now_ms, short_duration
+from claudomator_py.cli.times import now_ms
 from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import parse_instant, short_id
+from claudomator_py.domain.wording import time_between
 from claudomator_py.resources.runs import LogEntryView, RunCheckView, RunView
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
@@ -236,7 +237,7 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
 def check_took(check: RunCheckView) -> str:
     """Return the duration of the check so far."""
     ended = now_ms() if check.ended_at is None else parse_instant(check.ended_at)
-    return short_duration(max(0, ended - parse_instant(check.started_at)))
+    return time_between(parse_instant(check.started_at), ended)
 
 
 def check_section(check: RunCheckView) -> str:
@@ -249,7 +250,7 @@ def check_section(check: RunCheckView) -> str:
 def _took(run: RunView) -> str:
     """Return the duration of the run so far."""
     ended = now_ms() if run.ended_at is None else parse_instant(run.ended_at)
-    return short_duration(max(0, ended - parse_instant(run.started_at)))
+    return time_between(parse_instant(run.started_at), ended)
 
 
 def _cost(run: RunView) -> str | None:

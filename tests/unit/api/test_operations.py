@@ -12,7 +12,7 @@ from tests.fakes.prepared import PreparedService
 
 # Written down, since the document takes half a second to make, which each worker would spend on collecting.
 _TASKS = ("cancelTask", "restartTask", "answerTask", "approveTask", "rejectTask")
-_BOUND = (*_TASKS, "editTask", "changeSpecialist", "removeSpecialist", "changeChannelSettings")
+_BOUND = (*_TASKS, "editTask", "changeSpecialist", "removeSpecialist", "changeChannelSettings", "deleteChannel")
 _KEYED = (
     *_TASKS,
     *("submitTask", "addSchedule", "runSchedule", "holdAgent", "releaseAgent", "registerSpecialist"),

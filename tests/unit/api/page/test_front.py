@@ -338,7 +338,7 @@ def test_amounts() -> None:
     ]
     start = "2026-09-21T14:20:00.000Z"
     assert took(start, None) is None
-    assert took(start, "2026-09-21T14:20:00.300Z") == "under 1s"
+    assert took(start, "2026-09-21T14:20:00.900Z") == "0s"
     assert took(start, "2026-09-21T15:21:02.000Z") == "1h1m2s"
 
 

@@ -42,6 +42,17 @@ def test_a_task_without_runs_says_whether_it_may_have_some(
     assert words in text_of(operator.get(f"/tasks/{prepared.add('it', state)}"))
 
 
+def test_what_a_task_depends_on_and_continues_is_linked_once_it_exists(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    first = prepared.add("first")
+    second = prepared.add("second")
+    after = prepared.add("after", depends_on=["first", "unseen"], continues="second")
+    page = operator.get(f"/tasks/{after}").body.decode()
+    assert f'<dt>Depends on</dt><dd><a href="/tasks/{first}">first (queued)</a>, unseen (not seen yet)</dd>' in page
+    assert f'<dt>Continues</dt><dd><a href="/tasks/{second}">second (queued)</a></dd>' in page
+
+
 def test_everything_about_a_task(operator: Visitor, prepared: PreparedService) -> None:
     task = prepared.add("fix-login", Running(Phase.RUNNING), instructions="Find out why.", tags=["shop"], source="file")
     outcome = Outcome(
