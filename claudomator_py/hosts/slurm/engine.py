@@ -88,8 +88,8 @@ class Slurm:
         self._begin = begin
         self._submissions = ThreadPoolExecutor(_THREADS, "slurm-submission")
         """Apart from queries and cancellations: the clone that is prepared before a submission may take minutes."""
-        self._pool = ThreadPoolExecutor(_THREADS, "slurm")
-        self.nodes = Nodes(host, self._pool)
+        self._queries = ThreadPoolExecutor(_THREADS, "slurm")
+        self.nodes = Nodes(host, self._queries)
         self._looking: Future[None] | None = None
         self._next_look = 0.0
         self._listed: JobList | None = None
@@ -98,7 +98,7 @@ class Slurm:
 
     def close(self) -> None:
         """Start no more commands, and wait for those in progress."""
-        for pool in (self._submissions, self._pool):
+        for pool in (self._submissions, self._queries):
             pool.shutdown(cancel_futures=True)
 
     def submit(self, key: str, path: str, first: Callable[[], object] | None = None) -> "Future[None]":
@@ -114,7 +114,7 @@ class Slurm:
         now = time.monotonic()
         if now >= self._next_look and (self._looking is None or self._looking.done()):
             self._next_look = now + _LOOK_EVERY_S
-            self._looking = self._pool.submit(self._look)
+            self._looking = self._queries.submit(self._look)
         return self._listed
 
     def list(self) -> JobList:
@@ -147,8 +147,8 @@ class Slurm:
     def outage(self) -> str | None:
         """Why no node has taken runs for some time, as a clause that follows the host's name; None if one has."""
         listed = self._listed
-        is_recent = listed is not None and time.monotonic() < listed.asked_at + _RECENT_S
-        return self.nodes.outage(is_awaited=is_recent and listed is not None and bool(listed.waiting))
+        jobs = () if listed is None or time.monotonic() > listed.asked_at + _RECENT_S else listed.jobs.values()
+        return self.nodes.outage(is_awaited=any(job.waits for job in jobs))
 
     @property
     def problem(self) -> str | None:
@@ -169,15 +169,15 @@ class Slurm:
 
     def interrupt(self, key: str) -> "Future[None]":
         """Ask the supervisor of that job to end its run, or cancel the job if it still waits, on a thread."""
-        return self._pool.submit(self._interrupt, key)
+        return self._queries.submit(self._interrupt, key)
 
     def end(self, key: str) -> "Future[None]":
         """End the job of that name and all its processes, on a thread."""
-        return self._pool.submit(self._try, "scancel", "--me", f"--name={key}")
+        return self._queries.submit(self._try, "scancel", "--me", f"--name={key}")
 
     def call(self, work: Callable[[], object]) -> None:
         """Call the work on one of the threads that query Slurm."""
-        self._pool.submit(work)
+        self._queries.submit(work)
 
     def _submit(self, key: str, path: str, first: Callable[[], object] | None) -> None:
         try:
