@@ -151,6 +151,7 @@ def warm_up() -> None:
 
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
+    _load_commands()
     document = openapi_document()  # with which every route is made
     setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls when somebody asks for it
     for template in rendering._environment().list_templates():
@@ -163,6 +164,17 @@ def warm_up() -> None:
     gc.freeze()  # else each daemon's first collection writes to every page that it shares with this process
 
 
+def _load_commands() -> None:
+    """Import what commands import: two thirds of what one costs that is forked from here."""
+    import typer
+
+    from claudomator_py.__main__ import application
+
+    group: Any = typer.main.get_command(application())
+    for command in group.commands.values():
+        assert command.name
+
+
 def _models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
     for model in kind.__subclasses__():
         if not getattr(model, "__pydantic_generic_metadata__", {}).get("parameters"):
@@ -173,9 +185,12 @@ def _models(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def _live_once() -> None:
     """A daemon's life in this process: all that it imports, makes or compiles when it first needs it is there then."""
     from claudomator_py.app.serving import serve
+    from claudomator_py.cli import ExitCode
     from tests.e2e.site import open_site
+    from tests.fakes.command import QuickCommand
 
-    with tempfile.TemporaryDirectory() as folder, open_site(Path(folder, "site")) as site:
+    rule = {"name": "watched", "when": 'task.risk == "high"', "approve": {"within": "1h"}}
+    with tempfile.TemporaryDirectory() as folder, open_site(Path(folder, "site"), policy=[rule]) as site:
         user = threading.Thread(target=_use, args=[site])
         log, kept = os.open(site.log_file, os.O_WRONLY | os.O_CREAT), [(fd, os.dup(fd)) for fd in (1, 2)]
         environ, its_own = dict(os.environ), site.environ()
@@ -192,12 +207,15 @@ def _live_once() -> None:
                 os.dup2(copy, fd)
         user.join()
         assert code == 0, site.log_text()
+        # What a command reads and makes before it asks: there is no daemon any more.
+        assert QuickCommand(site.root)("show", "one").returncode == ExitCode.NOT_RUNNING
         assert threading.enumerate() == [threading.main_thread()], "whoever forks has one, or locks stay held for ever"
 
 
 def _use(site: "Site") -> None:
     """What most tests ask of a daemon; then it is asked to end."""
     from claudomator_py.domain.task import TaskSpec
+    from claudomator_py.resources.tasks import ApproveRequest
     from tests.e2e.daemon import Daemon
     from tests.patience import wait_until
 
@@ -205,8 +223,11 @@ def _use(site: "Site") -> None:
         daemon = Daemon(site.state, site.log_file, os.getpid(), lambda _: 0).ready()
         client = daemon.client
         task = client.submit(TaskSpec(name="one", instructions="do: true"))
+        asks = client.submit(TaskSpec(name="asks", instructions="Run `git push --force origin main`, `npm publish`."))
         site.drop("two.yaml", "instructions: do it\n")
-        wait_until(lambda: len(list(client.all_tasks())) == 2, "both tasks to be there")
+        wait_until(lambda: len(list(client.all_tasks())) == 3, "all tasks to be there")
+        wait_until(lambda: client.task(asks.id).state == "NEEDS_INPUT", "the rule to ask")
+        client.approve(asks.id, ApproveRequest())
         site.drain(daemon)
         client.why(task.id)
         client.runs(task.id)
