@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,14 +30,16 @@ def talk(
     *,
     cwd: Path | None = None,
     mode: Literal["auto", "legacy"] = "auto",
+    command: Sequence[str] | None = None,
     **variables: str,
 ) -> Any:
-    """What comes of talking to the server, started where an agent works."""
+    """What comes of talking to the server, started where an agent works. command: stands for `claudomator`."""
     from mcp import Client, StdioServerParameters
 
     env = site.environ(PYTHONPATH=str(REPOSITORY), **variables)
-    words = ["-W", "error", "-m", "claudomator_py", "mcp", "--state-dir", str(site.state)]
-    server = StdioServerParameters(command=sys.executable, args=words, env=env, cwd=cwd or site.work)
+    program, *words = command or site.command.words
+    words += ["mcp", "--state-dir", str(site.state)]
+    server = StdioServerParameters(command=program, args=words, env=env, cwd=cwd or site.work)
 
     async def session() -> Any:
         async with Client(server, read_timeout_seconds=90, mode=mode) as client:
@@ -75,7 +77,7 @@ def test_a_task_is_handed_over_awaited_and_read(site: Site, shop: Path, mode: Li
             "calls": [said(one) for one in (submitted, stands, listed, result, changes, patch)]
         }
 
-    told = talk(site, delegate, cwd=shop, mode=mode)
+    told = talk(site, delegate, cwd=shop, mode=mode, command=(sys.executable, "-W", "error", "-m", "claudomator_py"))
 
     submitted, stands, listed, result, changes, patch = told["calls"]
     assert told["tools"] == TOOLS
@@ -91,33 +93,36 @@ def test_a_task_is_handed_over_awaited_and_read(site: Site, shop: Path, mode: Li
     assert "+more" in patch
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "expected"),
-    [
-        ("submit_task", {"instructions": "x", "tries": 3}, ("tries",)),
-        ("submit_task", {"instructions": "x", "agent": {"tier": "huge"}}, ("agent.tier", "fast")),
-        ("submit_task", {"instructions": ""}, ("instructions",)),
-        ("submit_task", {"instructions": 7}, ("instructions",)),
-        ("submit_task", {}, ("instructions", "missing")),
-        ("submit_task", {"instructions": "x", "depends_on": {"a": 1}}, ("depends_on",)),
-        ("submit_task", {"instructions": "x", "working_dir": 7}, ("working_dir", "text")),
-        ("task_status", {"task": "nobody"}, ("nobody", "`old`")),
-        ("task_status", {"task": ["a"]}, ("task",)),
-        ("task_status", {"task": "old", "wait_s": 3_600}, ("wait_s", "50")),
-        ("task_status", {"task": "old", "wait": 1}, ("wait", "wait_s")),
-        ("list_tasks", {"state": "DONE"}, ("state", "COMPLETED")),
-        ("list_tasks", {"limit": "all"}, ("limit",)),
-        ("read_result", {"task": "../../token"}, ("token",)),
-        ("read_result", {"task": "old", "offset": -1}, ("offset",)),
-        ("read_changes", {"task": "old", "run": 9}, ("run",)),
-    ],
-)
-def test_a_refusal_says_where_and_what_to_do(
-    place: tuple[Site, Daemon], tool: str, arguments: dict[str, object], expected: tuple[str, ...]
-) -> None:
-    result = talk(place[0], lambda client: client.call_tool(tool, arguments))
-    assert result.is_error
-    assert all(word in said(result) for word in expected), said(result)
+REFUSED: list[tuple[str, dict[str, object], tuple[str, ...]]] = [
+    ("submit_task", {"instructions": "x", "tries": 3}, ("tries",)),
+    ("submit_task", {"instructions": "x", "agent": {"tier": "huge"}}, ("agent.tier", "fast")),
+    ("submit_task", {"instructions": ""}, ("instructions",)),
+    ("submit_task", {"instructions": 7}, ("instructions",)),
+    ("submit_task", {}, ("instructions", "missing")),
+    ("submit_task", {"instructions": "x", "depends_on": {"a": 1}}, ("depends_on",)),
+    ("submit_task", {"instructions": "x", "working_dir": 7}, ("working_dir", "text")),
+    ("task_status", {"task": "nobody"}, ("nobody", "`old`")),
+    ("task_status", {"task": ["a"]}, ("task",)),
+    ("task_status", {"task": "old", "wait_s": 3_600}, ("wait_s", "50")),
+    ("task_status", {"task": "old", "wait": 1}, ("wait", "wait_s")),
+    ("list_tasks", {"state": "DONE"}, ("state", "COMPLETED")),
+    ("list_tasks", {"limit": "all"}, ("limit",)),
+    ("read_result", {"task": "../../token"}, ("token",)),
+    ("read_result", {"task": "old", "offset": -1}, ("offset",)),
+    ("read_changes", {"task": "old", "run": 9}, ("run",)),
+]
+"""Tools with arguments that they do not take, and words of the refusal."""
+
+
+def test_a_refusal_says_where_and_what_to_do(place: tuple[Site, Daemon]) -> None:
+    """In one session, which each of them leaves as it was."""
+
+    async def each(client: "Client") -> list[Any]:
+        return [await client.call_tool(tool, arguments) for tool, arguments, _ in REFUSED]
+
+    for (tool, arguments, expected), result in zip(REFUSED, talk(place[0], each), strict=True):
+        assert result.is_error, (tool, arguments)
+        assert all(word in said(result) for word in expected), (tool, arguments, said(result))
 
 
 def test_what_is_taken_with_a_warning_says_so(place: tuple[Site, Daemon]) -> None:
