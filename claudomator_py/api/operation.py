@@ -265,6 +265,7 @@ class Operations:
             refused = {
                 422,
                 *refuses,
+                *((404,) if "{" in path else ()),
                 *(_REFUSES[dependency] for dependency in taken if dependency in _REFUSES),
                 *(415 for _ in bodies),
             }

@@ -139,7 +139,7 @@ class TokenCalls(Calls):
     def create_token(self, wanted: Annotated[TokenRequest, JsonBody(_CREATED)]) -> NewTokenView:
         """A token can have no more rights than its creator's, belong to no other organisation, and not outlast it."""
 
-    @operation("DELETE /v1/tokens/{ref}", "revokeToken", ADMIN, "Revoke a token", refuses=(404,))
+    @operation("DELETE /v1/tokens/{ref}", "revokeToken", ADMIN, "Revoke a token")
     def revoke_token(self, ref: Annotated[str, PathText("A token's id or name.")]) -> TokenView:
         """Immediate and permanent: its event streams and browser sessions end. Tokens that its holder issued stay
         valid. Harmless when repeated."""
@@ -168,6 +168,6 @@ class LoginCalls(Calls):
     def end_sessions(self) -> list[SessionView]:
         """End all sessions that the token can see, at once, with their event streams. Returns the ended sessions."""
 
-    @operation("DELETE /v1/sessions/{session_id}", "endSession", READ, "Log one browser out", refuses=(404,))
+    @operation("DELETE /v1/sessions/{session_id}", "endSession", READ, "Log one browser out")
     def end_session(self, session_id: Annotated[str, PathText("A session's id.")]) -> SessionView:
         """At once, with its event streams."""

@@ -221,7 +221,7 @@ class AgentCalls(Calls):
     def agents(self) -> list[AgentView]:
         """The agents in the order of the configuration, with their slots, holds and health."""
 
-    @operation("POST /v1/agents/{name}/hold", "holdAgent", ADMIN_WHOLE, "Start nothing on an agent", refuses=(404,))
+    @operation("POST /v1/agents/{name}/hold", "holdAgent", ADMIN_WHOLE, "Start nothing on an agent")
     def hold(
         self,
         name: AgentName,
@@ -231,9 +231,7 @@ class AgentCalls(Calls):
     ) -> AgentView:
         """Running tasks continue. New ones go to other agents or wait, until the given time or until a release."""
 
-    @operation(
-        "POST /v1/agents/{name}/release", "releaseAgent", ADMIN_WHOLE, "End the holds of an agent", refuses=(404,)
-    )
+    @operation("POST /v1/agents/{name}/release", "releaseAgent", ADMIN_WHOLE, "End the holds of an agent")
     def release(
         self,
         name: AgentName,

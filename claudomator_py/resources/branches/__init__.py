@@ -52,11 +52,11 @@ class PatchView(View):
 class ChangeCalls(Calls):
     """The operations on changes, as the client calls them."""
 
-    @operation("GET /v1/tasks/{ref}/changes", "listChanges", READ, "What a task's runs changed", refuses=(404,))
+    @operation("GET /v1/tasks/{ref}/changes", "listChanges", READ, "What a task's runs changed")
     def changes(self, ref: Ref) -> TaskChangesView:
         """Commits, references and files, compared before and after each run."""
 
-    @operation("GET /v1/runs/{run_id}/patch", "getPatch", READ, "The patch of a run", refuses=(404,))
+    @operation("GET /v1/runs/{run_id}/patch", "getPatch", READ, "The patch of a run")
     def patch(self, run_id: Annotated[str, PathText("A run's id, or the beginning of it.", 128)]) -> PatchView:
         """Its changes line by line. It is removed with the run's directory by a cleanup."""
 
@@ -173,16 +173,14 @@ class BranchCalls(Calls):
     def branches(self) -> list[BranchView]:
         """Of all tasks with a work tree, by repository and branch. As last seen: this runs no git."""
 
-    @operation("POST /v1/tasks/{ref}/merge", "mergeTask", OPERATE, "Merge the branch of a task", refuses=(404, 409))
+    @operation("POST /v1/tasks/{ref}/merge", "mergeTask", OPERATE, "Merge the branch of a task", refuses=(409,))
     def merge(self, ref: Ref, wanted: Annotated[MergeRequest | None, JsonBody(_MERGED)] = None) -> MergeView:
         """Merge the task's branch into another branch of the repository, completely or not at all.
         409 for a conflict, with the files that have one; if the target has uncommitted changes, or somebody works in
         it; and for a task that has not ended, or has no work tree of its own.
         """
 
-    @operation(
-        "POST /v1/tasks/{ref}/discard", "discardTask", OPERATE, "Discard the branch of a task", refuses=(404, 409)
-    )
+    @operation("POST /v1/tasks/{ref}/discard", "discardTask", OPERATE, "Discard the branch of a task", refuses=(409,))
     def discard(self, ref: Ref, wanted: Annotated[DiscardRequest | None, JsonBody(_DISCARDED)] = None) -> DiscardView:
         """Remove its work tree and its branch. Everything in them, committed or not, is kept under a reference.
         409 if somebody works in it, and for a task that has not ended, or has no work tree of its own.

@@ -251,13 +251,7 @@ class ChannelCalls(Calls):
         """The specialists named have to exist for the caller. 409 for a name that is taken."""
 
     @operation(
-        "GET /v1/channels/{channel}",
-        "getChannel",
-        READ,
-        "One channel",
-        refuses=(404, 409),
-        tagged=True,
-        conditional=True,
+        "GET /v1/channels/{channel}", "getChannel", READ, "One channel", refuses=(409,), tagged=True, conditional=True
     )
     def channel(self, channel: Channel) -> ChannelView:
         """The channel with its settings and participants. With If-None-Match, 304 if neither has changed since."""
@@ -267,7 +261,7 @@ class ChannelCalls(Calls):
         "changeChannelSettings",
         OPERATE,
         "Change a channel's settings",
-        refuses=(403, 404, 409),
+        refuses=(403, 409),
         tagged=True,
     )
     def change_channel_settings(
@@ -277,7 +271,7 @@ class ChannelCalls(Calls):
         set up a webhook, which names a secret of the daemon."""
 
     @operation(
-        "DELETE /v1/channels/{channel}", "deleteChannel", OPERATE, "Delete a channel", status=204, refuses=(404, 409)
+        "DELETE /v1/channels/{channel}", "deleteChannel", OPERATE, "Delete a channel", status=204, refuses=(409,)
     )
     def delete_channel(self, channel: Channel, *, if_version: Version = None) -> None:
         """Delete it with its messages. The tasks by which specialists answer stay, and nobody posts their results."""
@@ -287,7 +281,7 @@ class ChannelCalls(Calls):
         "joinChannel",
         OPERATE,
         "Add a specialist to a channel",
-        refuses=(404, 409),
+        refuses=(409,),
         tagged=True,
     )
     def join_channel(
@@ -302,7 +296,7 @@ class ChannelCalls(Calls):
         "leaveChannel",
         OPERATE,
         "Remove a participant",
-        refuses=(404, 409),
+        refuses=(409,),
         tagged=True,
     )
     def leave_channel(self, channel: Channel, participant: Participant) -> ChannelView:
@@ -313,7 +307,7 @@ class ChannelCalls(Calls):
         "muteParticipant",
         OPERATE,
         "Mute a specialist for a time",
-        refuses=(404, 409),
+        refuses=(409,),
         tagged=True,
     )
     def mute_participant(
@@ -326,7 +320,7 @@ class ChannelCalls(Calls):
         "listMessages",
         READ,
         "Messages of a channel, newest first",
-        refuses=(404, 409),
+        refuses=(409,),
     )
     def messages(self, channel: Channel, *, cursor: Cursor = None, limit: Limit = 50) -> Page[MessageView]:
         """Each with the decision on who answers it, and what came of that."""
@@ -337,7 +331,7 @@ class ChannelCalls(Calls):
         OPERATE,
         "Post a message",
         status=201,
-        refuses=(404, 409),
+        refuses=(409,),
         answer_note="Posted: it is durable, and it is decided who answers",
     )
     def post_message(
@@ -345,7 +339,7 @@ class ChannelCalls(Calls):
     ) -> MessageView:
         """As the caller. Each specialist that answers gets a task, whose result is posted as a reply to the message."""
 
-    @operation("GET /v1/channels/{channel}/messages/{message}", "getMessage", READ, "One message", refuses=(404, 409))
+    @operation("GET /v1/channels/{channel}/messages/{message}", "getMessage", READ, "One message", refuses=(409,))
     def message(self, channel: Channel, message: Message) -> MessageView:
         """The message with the decision on who answers it, and what came of that."""
 
@@ -354,7 +348,7 @@ class ChannelCalls(Calls):
         "processAttachment",
         OPERATE,
         "Record the result of processing an attachment",
-        refuses=(404, 409),
+        refuses=(409,),
     )
     def process_attachment(
         self,
@@ -370,7 +364,7 @@ class ChannelCalls(Calls):
         "markMessage",
         OPERATE,
         "Mark whether the right participants answered a message",
-        refuses=(404, 409),
+        refuses=(409,),
     )
     def mark_message(
         self,
@@ -381,11 +375,7 @@ class ChannelCalls(Calls):
         """Counted by rule in the channel's statistics. Without a verdict, the mark is cleared."""
 
     @operation(
-        "GET /v1/channels/{channel}/stats",
-        "getChannelStats",
-        READ,
-        "Triage statistics of a channel",
-        refuses=(404, 409),
+        "GET /v1/channels/{channel}/stats", "getChannelStats", READ, "Triage statistics of a channel", refuses=(409,)
     )
     def channel_stats(self, channel: Channel, *, days: Days = 30) -> ChannelStatsView:
         """How often each rule decided, how operators marked its decisions, and how often the settings in `shadow` would

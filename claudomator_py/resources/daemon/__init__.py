@@ -156,21 +156,13 @@ class HostCalls(Calls):
     def hosts(self) -> list[HostView]:
         """This machine, and the hosts of the configuration. Their engines are asked, for at most half a minute."""
 
-    @operation(
-        "POST /v1/hosts/{name}/drain",
-        "drainHost",
-        ADMIN_WHOLE,
-        "Start nothing on a host; running ones finish",
-        refuses=(404,),
-    )
+    @operation("POST /v1/hosts/{name}/drain", "drainHost", ADMIN_WHOLE, "Start nothing on a host; running ones finish")
     def drain_host(
         self, name: HostName, reason: Annotated[str | None, JsonField(DrainRequest, DRAINED, required=False)] = None
     ) -> DrainView:
         """Tasks that may run elsewhere do; the others wait, and say so. Repeating it changes nothing. It survives
         restarts of the daemon and lasts until `undrain`. The number of runs is that of the host."""
 
-    @operation(
-        "POST /v1/hosts/{name}/undrain", "undrainHost", ADMIN_WHOLE, "Start tasks on a host again", refuses=(404,)
-    )
+    @operation("POST /v1/hosts/{name}/undrain", "undrainHost", ADMIN_WHOLE, "Start tasks on a host again")
     def undrain_host(self, name: HostName) -> DrainView:
         """Repeating it changes nothing."""

@@ -316,6 +316,6 @@ class DecisionCalls(Calls):
         """Return all decisions, newest first, fetched as they are read."""
         return all_items(lambda cursor, limit: self.decisions(wanted, cursor=cursor, limit=limit))
 
-    @operation("GET /v1/decisions/{decision_id}", "getDecision", READ, "One decision", refuses=(404,))
+    @operation("GET /v1/decisions/{decision_id}", "getDecision", READ, "One decision")
     def decision(self, decision_id: Annotated[str, PathText("A decision's id.")]) -> DecisionView:
         """The decision, with what replaced it and what came of its run."""

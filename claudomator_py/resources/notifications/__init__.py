@@ -54,7 +54,7 @@ class NotificationCalls(Calls):
         ADMIN_WHOLE,
         "Retry a notification that was given up",
         status=202,
-        refuses=(404, 409),
+        refuses=(409,),
     )
     def retry_notification(
         self, delivery: Annotated[int, PathNumber("The notification's id.", _MAX_ID)]
@@ -62,11 +62,7 @@ class NotificationCalls(Calls):
         """It gets as many attempts as a new one. 409 if it was delivered, or has not been given up."""
 
     @operation(
-        "POST /v1/notifications/test/{target}",
-        "testNotification",
-        ADMIN_WHOLE,
-        "Send a test notification to a target",
-        refuses=(404,),
+        "POST /v1/notifications/test/{target}", "testNotification", ADMIN_WHOLE, "Send a test notification to a target"
     )
     def test_notification(
         self, target: Annotated[str, PathText("A target's name in the configuration.")]

@@ -281,11 +281,11 @@ _HANDED_ON = {
 class RunCalls(Calls):
     """Every operation on runs except their logs, as the client calls it."""
 
-    @operation("GET /v1/runs/{run_id}", "getRun", READ_OWN, "One run", refuses=(404,))
+    @operation("GET /v1/runs/{run_id}", "getRun", READ_OWN, "One run")
     def run(self, run_id: RunId) -> RunView:
         """Return the run, with its outcome once it has ended."""
 
-    @operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on", refuses=(404, 409, 422))
+    @operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on", refuses=(409, 422))
     def hand_on(self, run_id: RunId, wanted: Annotated[HandoffRequest, JsonBody(_HANDED_ON)]) -> HandoffView:
         """Have another specialist continue the task in a new conversation, once the run has ended.
 
@@ -293,11 +293,11 @@ class RunCalls(Calls):
         before, or because it was handed on too often. The run then keeps it.
         """
 
-    @operation("GET /v1/runs/{run_id}/handoff", "getHandoff", READ_OWN, "A run's handoff document", refuses=(404,))
+    @operation("GET /v1/runs/{run_id}/handoff", "getHandoff", READ_OWN, "A run's handoff document")
     def handoff(self, run_id: RunId) -> Handoff:
         """Return the run's handoff document: decisions, permissions, and what earlier runs did and left."""
 
-    @operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person", refuses=(404, 409, 422))
+    @operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person", refuses=(409, 422))
     def ask(
         self,
         run_id: RunId,
@@ -310,9 +310,7 @@ class RunCalls(Calls):
         Harmless when repeated. 409 if nobody would be asked, for example with `on_input: deny`.
         """
 
-    @operation(
-        "POST /v1/runs/{run_id}/progress", "reportProgress", OPERATE_OWN, "Report progress", refuses=(404, 409, 422)
-    )
+    @operation("POST /v1/runs/{run_id}/progress", "reportProgress", OPERATE_OWN, "Report progress", refuses=(409, 422))
     def report_progress(
         self,
         run_id: RunId,
@@ -326,7 +324,7 @@ class RunCalls(Calls):
         "createSubtask",
         OPERATE_OWN,
         "Create a subtask",
-        refuses=(404, 409, 422),
+        refuses=(409, 422),
         status=201,
     )
     def create_subtask(

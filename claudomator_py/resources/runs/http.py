@@ -88,7 +88,6 @@ Check = Annotated[bool, Query(description="The output of the run's check instead
     "readLog",
     READ_OWN,
     "A run's output",
-    refuses=(404,),
     response_class=Response,
     responses={200: _LOG_RESPONSE, 204: _NOTHING_LEFT},
 )

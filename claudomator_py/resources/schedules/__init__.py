@@ -84,27 +84,27 @@ class ScheduleCalls(Calls):
         """Create a task at each time of its `schedule`. Harmless when repeated. 409 if another schedule has its
         name."""
 
-    @operation("GET /v1/schedules/{name}", "getSchedule", READ, "One schedule", refuses=(404,))
+    @operation("GET /v1/schedules/{name}", "getSchedule", READ, "One schedule")
     def schedule(self, name: Name) -> ScheduleView:
         """Return the schedule with its content."""
 
-    @operation("POST /v1/schedules/{name}/pause", "pauseSchedule", OPERATE, "Pause a schedule", refuses=(404,))
+    @operation("POST /v1/schedules/{name}/pause", "pauseSchedule", OPERATE, "Pause a schedule")
     def pause_schedule(self, name: Name) -> ScheduleView:
         """Stop creating tasks until it is resumed. Harmless when repeated."""
 
-    @operation("POST /v1/schedules/{name}/resume", "resumeSchedule", OPERATE, "Resume a schedule", refuses=(404,))
+    @operation("POST /v1/schedules/{name}/resume", "resumeSchedule", OPERATE, "Resume a schedule")
     def resume_schedule(self, name: Name) -> ScheduleView:
         """Continue with its next time; missed times are not caught up. Harmless when repeated."""
 
     @operation(
-        "POST /v1/schedules/{name}/run", "runSchedule", OPERATE, "Run a schedule now", status=201, refuses=(404, 409)
+        "POST /v1/schedules/{name}/run", "runSchedule", OPERATE, "Run a schedule now", status=201, refuses=(409,)
     )
     def run_schedule(self, name: Name, *, idempotency_key: Key = None) -> TaskView:
         """Create a task now, in addition to the scheduled ones, paused or not. 409 if its last task has not ended and
         `overlap` is `skip`."""
 
     @operation(
-        "DELETE /v1/schedules/{name}", "deleteSchedule", OPERATE, "Delete a schedule", status=204, refuses=(404, 409)
+        "DELETE /v1/schedules/{name}", "deleteSchedule", OPERATE, "Delete a schedule", status=204, refuses=(409,)
     )
     def delete_schedule(self, name: Name) -> None:
         """Delete the schedule, but not its tasks. 409 if a file defines it: delete the file."""

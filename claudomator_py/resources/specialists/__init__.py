@@ -213,13 +213,7 @@ class SpecialistCalls(Calls):
         match. Without an encoder only words count, and `degraded` is true."""
 
     @operation(
-        "GET /v1/specialists/{specialist_id}",
-        "getSpecialist",
-        READ,
-        "One specialist",
-        refuses=(404,),
-        tagged=True,
-        conditional=True,
+        "GET /v1/specialists/{specialist_id}", "getSpecialist", READ, "One specialist", tagged=True, conditional=True
     )
     def specialist(self, specialist_id: SpecialistId) -> SpecialistView:
         """Return the specialist with its card. With If-None-Match, 304 means that it is unchanged."""
@@ -229,7 +223,7 @@ class SpecialistCalls(Calls):
         "changeSpecialist",
         OPERATE,
         "Change a specialist",
-        refuses=(403, 404, 409),
+        refuses=(403, 409),
         tagged=True,
     )
     def replace_specialist(
@@ -249,7 +243,7 @@ class SpecialistCalls(Calls):
         OPERATE,
         "Remove a specialist",
         status=204,
-        refuses=(403, 404, 409),
+        refuses=(403, 409),
     )
     def remove_specialist(self, specialist_id: SpecialistId, *, if_version: Version = None) -> None:
         """Remove it with its grants. A shipped specialist that it overrode is back. 409 if a file defines it."""
@@ -259,7 +253,7 @@ class SpecialistCalls(Calls):
         "grantSpecialist",
         OPERATE,
         "Grant access to a shared specialist",
-        refuses=(403, 404, 409),
+        refuses=(403, 409),
         tagged=True,
     )
     def grant_specialist(
@@ -272,7 +266,7 @@ class SpecialistCalls(Calls):
         "admitSpecialist",
         ADMIN,
         "Admit a specialist to the work of others",
-        refuses=(403, 404, 409),
+        refuses=(403, 409),
         tagged=True,
     )
     def admit_specialist(self, specialist_id: SpecialistId) -> SpecialistView:
@@ -284,7 +278,7 @@ class SpecialistCalls(Calls):
         "dismissSpecialist",
         ADMIN,
         "Take an admission back",
-        refuses=(403, 404),
+        refuses=(403,),
         tagged=True,
     )
     def dismiss_specialist(self, specialist_id: SpecialistId) -> SpecialistView:
@@ -295,7 +289,7 @@ class SpecialistCalls(Calls):
         "revokeSpecialist",
         OPERATE,
         "Revoke a grant",
-        refuses=(403, 404),
+        refuses=(403,),
         tagged=True,
     )
     def revoke_specialist(
