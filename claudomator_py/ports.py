@@ -9,8 +9,7 @@ from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeOrder,
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import Backlog, LiveOutput, OutputPiece, RunReport, Stage
+from claudomator_py.domain.report import Backlog, LiveOutput, OutputPiece, RunReport, Stage, Used
 from claudomator_py.domain.run import (
     Conversations,
     ExitRecord,

@@ -10,13 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from claudomator_py.scheduler.classification import (
-    ANSWER_CHARS,
-    Cause,
-    ModelFault,
-    ModelQuestion,
-    json_objects,
-)
+from claudomator_py.scheduler.classification import ANSWER_CHARS, Cause, ModelFault, ModelQuestion, json_objects
 from claudomator_py.values import regex
 
 # Without these the CLI relaunches itself as a child that ignores signals, and refuses an unknown folder.

@@ -17,8 +17,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import HANDOFF_MARKER, parse_handoff, without_request
 from claudomator_py.domain.inputs import heard, needing_permission, wants_permission
 from claudomator_py.domain.outcome import Fee, HandoffRequest, Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import RunReport
+from claudomator_py.domain.report import RunReport, Used
 from claudomator_py.domain.run import Conversations, ExitRecord, command_text, ending_of
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant

@@ -24,8 +24,8 @@ from claudomator_py.domain.fields import (
     refusal,
 )
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.domain.pricing import cost_usd
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, Scheme, http_url
+from claudomator_py.domain.report import cost_usd
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
 from claudomator_py.values import regex

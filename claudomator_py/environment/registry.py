@@ -9,7 +9,7 @@ from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.host import LOCAL
-from claudomator_py.domain.pricing import unmeasured
+from claudomator_py.domain.report import unmeasured
 from claudomator_py.domain.routing import OPEN, Constraints
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.ports import AgentKind

@@ -10,9 +10,8 @@ from functools import partial
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.pricing import priced
 from claudomator_py.domain.redaction import Redactor, without_secrets
-from claudomator_py.domain.report import Backlog, LiveOutput, OutputPiece, RunReport, tail_of
+from claudomator_py.domain.report import Backlog, LiveOutput, OutputPiece, RunReport, priced, tail_of
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
 from claudomator_py.hosts.live_output import LiveRunMonitor
 from claudomator_py.ports import AgentKind, Clock, OutputReader

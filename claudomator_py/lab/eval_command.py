@@ -12,14 +12,7 @@ import typer
 from claudomator_py.cli import ExitCode
 from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
 from claudomator_py.lab.evaluation_report import Gate, page, terminal
-from claudomator_py.lab.labelled_files import (
-    EncoderOption,
-    Identified,
-    compared,
-    encoder_named,
-    read_lines,
-    read_set,
-)
+from claudomator_py.lab.labelled_files import EncoderOption, Identified, compared, encoder_named, read_lines, read_set
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:

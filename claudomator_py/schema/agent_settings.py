@@ -6,7 +6,19 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field
 
 from claudomator_py.agents.kinds import KINDS, info_of
-from claudomator_py.domain.agent import AgentMcp, AgentSpec, ModelChoice, OwnServers, Price, Tier
+from claudomator_py.domain.agent import (
+    AgentMcp,
+    AgentSpec,
+    ExitCode,
+    ModelChoice,
+    OwnServers,
+    Pattern,
+    Price,
+    ProgramOutput,
+    ProgramResult,
+    TellableReason,
+    Tier,
+)
 from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
 from claudomator_py.domain.fields import (
@@ -24,15 +36,8 @@ from claudomator_py.domain.fields import (
     refusal,
 )
 from claudomator_py.domain.host import LOCAL
-from claudomator_py.domain.pricing import unknown_to
-from claudomator_py.domain.program_output import (
-    ExitCode,
-    Pattern,
-    ProgramOutput,
-    ProgramResult,
-    TellableReason,
-)
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, RemoteUrl, Scheme
+from claudomator_py.domain.report import unknown_to
 from claudomator_py.schema.validation import described, key_suggestion, odd_values, problem_at, validate
 
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)

@@ -7,13 +7,7 @@ from dataclasses import field, replace
 from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
-from claudomator_py.domain.lifecycle import (
-    ENDED,
-    BecameReady,
-    Waiting,
-    WaitReason,
-    rank,
-)
+from claudomator_py.domain.lifecycle import ENDED, BecameReady, Waiting, WaitReason, rank
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Isolation

@@ -9,16 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, refuse
-from claudomator_py.domain.lifecycle import (
-    ENDED,
-    UNSUCCESSFUL,
-    Failed,
-    Queued,
-    Renewed,
-    Waiting,
-    WaitReason,
-    rank,
-)
+from claudomator_py.domain.lifecycle import ENDED, UNSUCCESSFUL, Failed, Queued, Renewed, Waiting, WaitReason, rank
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest

@@ -12,7 +12,7 @@ from claudomator_py.domain.inputs import InputRequest, asked_by
 from claudomator_py.domain.lifecycle import ENDED, InputKind, Requeued, backoff_ms
 from claudomator_py.domain.limits import Hold, believable, done_text
 from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, ExitRecord
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS

@@ -11,16 +11,10 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.handoff import Given
 from claudomator_py.domain.lifecycle import Phase, PhaseReached, Started
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, Conversations
 from claudomator_py.ports import AgentKind
-from claudomator_py.prompts.conversations import (
-    columns_of,
-    give_up_conversation,
-    resumption_of,
-    scratch_of,
-    used_by,
-)
+from claudomator_py.prompts.conversations import columns_of, give_up_conversation, resumption_of, scratch_of, used_by
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.store import decision_rows, run_rows, task_rows
 from claudomator_py.store.decision_rows import PackedSnapshot

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentHealth, AgentSpec, ModelChoice, Tier
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import Stage
+from claudomator_py.domain.report import Stage, Used
 from claudomator_py.domain.run import Conversations, ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.ports import Transcript

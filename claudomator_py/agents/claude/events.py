@@ -19,15 +19,7 @@ from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call,
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, is_blank, storable
-from claudomator_py.agents.run_events import (
-    OutputEnd,
-    RunEvents,
-    arguments,
-    content_text,
-    shown,
-    tokens_text,
-    total,
-)
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text, total
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.report import Stage

@@ -9,10 +9,9 @@ from claudomator_py.agents.api_errors import limited
 from claudomator_py.agents.ending import Result, RunVerdict, failed, outcome, verdict_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail, readable, shortened
+from claudomator_py.domain.agent import ProgramOutput, ProgramResult, ResultFormat
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
-from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.program_output import ProgramOutput, ProgramResult, ResultFormat
-from claudomator_py.domain.report import Stage
+from claudomator_py.domain.report import Stage, Used
 from claudomator_py.domain.run import ExitRecord, Stream
 
 MAX_ANSWER_BYTES = 32 * 1024

@@ -14,13 +14,13 @@ from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
 from claudomator_py.api.page.formatting import cost_text, model_text, remedy_text, tokens_text, took
 from claudomator_py.domain.errors import ServiceError
-from claudomator_py.domain.event_words import TITLES
 from claudomator_py.domain.health import StopsView
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import one_line, plain
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.events import TITLES
 from claudomator_py.resources.policy import CHECKS
 from claudomator_py.surface.table import Cell, Table, Time
 from claudomator_py.values import dataclass, regex

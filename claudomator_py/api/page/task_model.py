@@ -6,12 +6,11 @@ from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text
 from claudomator_py.api.page.rows import TONES, Action, TaskRow, actions_of, row_of, words_of
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
-from claudomator_py.domain.event_words import event_detail, event_title
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.wording import Piece, Sentence, said
 from claudomator_py.resources.decisions import CandidateView, DecisionView
-from claudomator_py.resources.events import EventView
+from claudomator_py.resources.events import EventView, event_detail, event_title
 from claudomator_py.resources.routing import RouteView
 from claudomator_py.resources.runs import OutcomeView, RunView
 from claudomator_py.resources.specialists.page_model import url_of

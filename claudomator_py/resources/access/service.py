@@ -18,14 +18,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import HOUR_MS, format_instant, parse_duration
 from claudomator_py.environment.secrets import RunTokens
 from claudomator_py.ports import Clock
-from claudomator_py.resources.access import (
-    DEFAULT_LIFE_MS,
-    NEVER,
-    NewTokenView,
-    TokenCalls,
-    TokenRequest,
-    TokenView,
-)
+from claudomator_py.resources.access import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenCalls, TokenRequest, TokenView
 from claudomator_py.resources.session import Service
 from claudomator_py.store import access_rows, run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable, or_unavailable, read_or_refuse

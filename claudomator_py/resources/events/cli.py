@@ -9,9 +9,8 @@ from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import Format, FormatOption, out_json_line, table_text, write_table
 from claudomator_py.cli.times import clock, now_ms
-from claudomator_py.domain.event_words import event_detail, event_title
 from claudomator_py.domain.units import format_instant, short_id
-from claudomator_py.resources.events import MAX_EVENTS, EventView
+from claudomator_py.resources.events import MAX_EVENTS, EventView, event_detail, event_title
 from claudomator_py.surface.table import Column, Table, at
 
 

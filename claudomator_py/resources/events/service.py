@@ -7,12 +7,11 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.errors import Invalid, Problem, near, shown
-from claudomator_py.domain.event_words import TITLES
 from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.concealment import concealed, without_hidden
-from claudomator_py.resources.events import EventView
+from claudomator_py.resources.events import TITLES, EventView
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.store import events, pruning, specialist_rows, task_rows
 from claudomator_py.store.events import EventQuery

@@ -14,11 +14,7 @@ from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.resources import cursors
-from claudomator_py.resources.agents.service import (
-    agent_views,
-    day_budget,
-    spending_view,
-)
+from claudomator_py.resources.agents.service import agent_views, day_budget, spending_view
 from claudomator_py.resources.daemon import ReadinessView
 from claudomator_py.resources.daemon.service import with_runs
 from claudomator_py.resources.overview import FileProblemPage, FileProblemView, OverviewCalls, StatusView

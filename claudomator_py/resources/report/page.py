@@ -16,15 +16,7 @@ from claudomator_py.api.page.formatting import cost_text, read_times, time_field
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import grouped, row_of
 from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.units import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    SECOND_MS,
-    counted,
-    format_instant,
-    parse_instant,
-)
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_instant, parse_instant
 from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport
 from claudomator_py.resources.report.drawing import night_url
 from claudomator_py.resources.report.night import Nights

@@ -10,16 +10,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import Instructions, Tags
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView
-from claudomator_py.surface import (
-    ADMIN,
-    ADMIN_WHOLE,
-    READ,
-    Calls,
-    Days,
-    JsonBody,
-    QueryNumber,
-    operation,
-)
+from claudomator_py.surface import ADMIN, ADMIN_WHOLE, READ, Calls, Days, JsonBody, QueryNumber, operation
 
 
 class RouteRequest(Strict):

@@ -25,13 +25,7 @@ from claudomator_py.api.streams import (
 )
 from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
 from claudomator_py.domain.run import Stream
-from claudomator_py.resources.runs import (
-    LogEndView,
-    LogEntryView,
-    LogPageView,
-    LogTextView,
-    RunCalls,
-)
+from claudomator_py.resources.runs import LogEndView, LogEntryView, LogPageView, LogTextView, RunCalls
 from claudomator_py.resources.runs.logs import LogFeed, LogItem, LogPosition, Logs, LogView
 from claudomator_py.resources.runs.service import MAX_LOG_BYTES, Runs
 from claudomator_py.resources.session import Session

@@ -9,16 +9,7 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
-    json_text,
-    note,
-    out,
-    table_text,
-    write,
-    write_table,
-)
+from claudomator_py.cli.output import Format, FormatOption, json_text, note, out, table_text, write, write_table
 from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.cron import BadCron
 from claudomator_py.domain.schedule import Recurrence

@@ -14,17 +14,7 @@ import typer
 
 from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
-    checked,
-    fail,
-    json_text,
-    note,
-    out,
-    table_text,
-    write,
-)
+from claudomator_py.cli.output import Format, FormatOption, checked, fail, json_text, note, out, table_text, write
 from claudomator_py.client import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget

@@ -9,12 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.errors import (
-    Conflict,
-    Problem,
-    StaleVersion,
-    refuse,
-)
+from claudomator_py.domain.errors import Conflict, Problem, StaleVersion, refuse
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.requests import LatestFilter, RestartRequest, TaskFilter

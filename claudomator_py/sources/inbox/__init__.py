@@ -49,14 +49,7 @@ from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.arrivals import Burst
 from claudomator_py.sources.inbox.claims import Claims
 from claudomator_py.sources.inbox.folder import FolderScan, is_examined
-from claudomator_py.sources.inbox.ledger import (
-    TASK_FILES,
-    AfterAccept,
-    FileFormat,
-    FolderStatus,
-    Intake,
-    ScanReport,
-)
+from claudomator_py.sources.inbox.ledger import TASK_FILES, AfterAccept, FileFormat, FolderStatus, Intake, ScanReport
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.scanner import Scanner
 from claudomator_py.sources.inbox.watch import Watcher

@@ -25,12 +25,7 @@ from claudomator_py.sources.inbox.ledger import (
     Intake,
     ScanReport,
 )
-from claudomator_py.sources.inbox.refusals import (
-    SUFFIX,
-    Refusals,
-    is_error_file,
-    sweep,
-)
+from claudomator_py.sources.inbox.refusals import SUFFIX, Refusals, is_error_file, sweep
 
 T = TypeVar("T")
 

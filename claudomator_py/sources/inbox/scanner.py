@@ -13,12 +13,7 @@ from typing import Any
 
 from claudomator_py.domain.units import counted
 from claudomator_py.sources.inbox.folder import CHUNK, FolderScan
-from claudomator_py.sources.inbox.ledger import (
-    FileStamp,
-    FolderStatus,
-    Intake,
-    ScanReport,
-)
+from claudomator_py.sources.inbox.ledger import FileStamp, FolderStatus, Intake, ScanReport
 
 _LOG_INTERVAL_S = 10.0
 

@@ -5,13 +5,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Index, LargeBinary
 from sqlmodel import Field
 
-from claudomator_py.store.tables.columns import (
-    Row,
-    RowNumber,
-    partial_index,
-    shown_json_column,
-    shown_text_column,
-)
+from claudomator_py.store.tables.columns import Row, RowNumber, partial_index, shown_json_column, shown_text_column
 
 
 class SnapshotRow(Row):

@@ -5,12 +5,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Index
 from sqlmodel import Field
 
-from claudomator_py.store.tables.columns import (
-    Row,
-    by_operator,
-    json_column,
-    partial_index,
-)
+from claudomator_py.store.tables.columns import Row, by_operator, json_column, partial_index
 
 
 class InboxFile(Row):

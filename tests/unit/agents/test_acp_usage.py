@@ -10,7 +10,7 @@ import pytest
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.outcome import OutcomeStatus, Tokens
-from claudomator_py.domain.pricing import unmeasured
+from claudomator_py.domain.report import unmeasured
 from tests.fakes.acp import SESSION
 from tests.unit.agents.acp_runs import Ran, Runs, task
 

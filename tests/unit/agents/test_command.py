@@ -9,9 +9,8 @@ import pytest
 
 from claudomator_py.agents.command import INFO
 from claudomator_py.agents.command.kind import CommandAgent
-from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.agent import AgentSpec, ModelChoice, ProgramOutput
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
-from claudomator_py.domain.program_output import ProgramOutput
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.agent_settings import parse_agents

@@ -15,7 +15,7 @@ from claudomator_py.agents.opencode.events import OpencodeEvents
 from claudomator_py.agents.simulated.kind import SimulatedEvents
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import OutcomeStatus, Tokens
-from claudomator_py.domain.pricing import Used
+from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.ports import OutputReader
 

@@ -28,7 +28,7 @@ from claudomator_py.domain.budget import (
 )
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.outcome import Tokens
-from claudomator_py.domain.pricing import Used, unmeasured
+from claudomator_py.domain.report import Used, unmeasured
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.schema.settings import Settings, parse_settings

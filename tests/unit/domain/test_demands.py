@@ -6,7 +6,7 @@ from typing import Any
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.pricing import unmeasured
+from claudomator_py.domain.report import unmeasured
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.scheduler.lanes import demands
 from tests.fakes.agents import CLAUDE_MODELS

@@ -4,7 +4,7 @@ import pytest
 
 from claudomator_py.domain.agent import Price
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Tokens
-from claudomator_py.domain.pricing import cost_usd, priced
+from claudomator_py.domain.report import cost_usd, priced
 
 PRICES = {"cheap": Price(input=1.0, output=4.0)}
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.pricing import Used
-from claudomator_py.domain.report import Backlog, LiveOutput, Stage
+from claudomator_py.domain.report import Backlog, LiveOutput, Stage, Used
 from claudomator_py.domain.run import ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.hosts import live_output
 from claudomator_py.hosts.live_output import LiveRunMonitor

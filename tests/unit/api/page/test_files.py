@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import claudomator_py
-from claudomator_py.domain.event_words import TITLES
+from claudomator_py.resources.events import TITLES
 from tests.fakes.daemon import Daemon
 from tests.unit.api.page.conftest import Visitor
 

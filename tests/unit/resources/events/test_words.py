@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.domain.event_words import event_detail, event_title
+from claudomator_py.resources.events import event_detail, event_title
 
 
 @pytest.mark.parametrize(
