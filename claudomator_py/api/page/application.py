@@ -5,7 +5,7 @@ from functools import cache
 
 from starlette.routing import BaseRoute
 
-from claudomator_py.api.page import front, inputs, selection, tasks, writing
+from claudomator_py.api.page import front, selection, tasks, writing
 from claudomator_py.api.page.rendering import compile_templates, static_files
 from claudomator_py.domain.errors import ServiceError
 from claudomator_py.domain.principal import OPERATOR
@@ -35,7 +35,6 @@ _PAGES = (
     night,
     tasks,
     writing,
-    inputs,
     schedules,
     notices,
     selection,

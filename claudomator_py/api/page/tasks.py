@@ -1,10 +1,10 @@
-"""/tasks/{id}: one task, and the forms to act on it.
+"""/tasks/{id}: one task, and the forms to act on it and to give the input that it waits for.
 
 Each form shows the task as it is and sends the version that it showed. If the task has changed since, nothing is done,
 and the form is shown again in its current state.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query
@@ -15,25 +15,34 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import Ref, Version, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
-from claudomator_py.api.page.task_model import task_page_of
+from claudomator_py.api.page.task_model import TaskPage, task_page_of
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
-from claudomator_py.domain.lifecycle import ENDED
+from claudomator_py.domain.lifecycle import ENDED, InputKind
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.domain.routing import Risk
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.branches.page_model import changes_of
+from claudomator_py.resources.branches.page_model import ChangesShown, changes_of
 from claudomator_py.resources.branches.service import Changes
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
-from claudomator_py.resources.tasks import TaskView
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.risk import assess
 
 RunId = Annotated[str | None, Query(max_length=128)]
 Name = Annotated[str, Query(max_length=128)]
 Field = Annotated[str, Form(max_length=2_000)]
+Answer = Annotated[str, Form(max_length=20_000)]
+Tools = Annotated[str, Form(max_length=20_000)]
+Back = Annotated[str, Form(max_length=20)]
+OVERVIEW = "overview"
+Specialist = Annotated[str, Form(max_length=128)]
+_NOTHING: Mapping[str, str] = {"text": "", "tools": "", "reason": "", "specialist": ""}
+"""The empty fields of a form."""
 
 
 def router(access: Access) -> APIRouter:
@@ -95,6 +104,7 @@ def router(access: Access) -> APIRouter:
         except (StaleVersion, Conflict, Invalid) as refusal:
             return _restart_form(granted, ref, by, given, refusal)
 
+    _add_input_forms(routes, access)
     return routes
 
 
@@ -128,3 +138,123 @@ def _restart_form(
         "given": nothing | dict(given),
     }
     return render("restart.html", values, status_of(refusal), by=by)
+
+
+def _add_input_forms(routes: APIRouter, access: Access) -> None:
+    @routes.get("/{ref}/answer")
+    def ask_for_answer(by: Asking, ref: Ref) -> Response:
+        return _form("answer", access.as_(by), ref, by)
+
+    @routes.post("/{ref}/answer")
+    def answer(by: Asking, ref: Ref, version: Version, text: Answer = "", back: Back = "") -> Response:
+        granted = access.as_(by)
+
+        def send() -> TaskView:
+            return granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
+
+        return _sent(granted, by, "answer", ref, send, {"text": text}, back=back)
+
+    @routes.get("/{ref}/approve")
+    def ask_for_approval(by: Asking, ref: Ref) -> Response:
+        return _form("approve", access.as_(by), ref, by)
+
+    @routes.post("/{ref}/approve")
+    def approve(
+        by: Asking, ref: Ref, version: Version, tools: Tools = "", reason: Field = "", specialist: Specialist = ""
+    ) -> Response:
+        granted = access.as_(by)
+
+        def send() -> TaskView:
+            offered = _rules(granted[Tasks].get(ref))
+            # Rules that were offered and not edited are allowed as they are, whatever characters they have.
+            untouched = bool(offered) and tools.split() == " ".join(offered).split()
+            rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
+            if offered and not (untouched or rules):
+                raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
+            defaults: dict[str, object] = {
+                "tools": rules,
+                "reason": reason.strip(),
+                "specialist": specialist.strip(),
+            }
+            return granted[Tasks].approve(ref, read_fields(ApproveRequest, defaults), versions=version)
+
+        return _sent(granted, by, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
+
+    @routes.get("/{ref}/reject")
+    def ask_for_rejection(by: Asking, ref: Ref) -> Response:
+        return _form("reject", access.as_(by), ref, by)
+
+    @routes.post("/{ref}/reject")
+    def reject(by: Asking, ref: Ref, version: Version, reason: Field = "") -> Response:
+        granted = access.as_(by)
+
+        def send() -> TaskView:
+            request = read_fields(RejectRequest, {"reason": reason.strip()})
+            return granted[Tasks].reject(ref, request, versions=version)
+
+        return _sent(granted, by, "reject", ref, send, {"reason": reason})
+
+
+def _sent(
+    granted: Session,
+    by: Principal,
+    what: str,
+    ref: str,
+    send: Callable[[], TaskView],
+    typed: Mapping[str, str],
+    *,
+    back: str = "",
+) -> Response:
+    """Return a redirect to the task or the overview, or the form again with what was typed."""
+    try:
+        done = send()
+        return RedirectResponse("/" if back == OVERVIEW else f"/tasks/{done.id}", 303)
+    except (StaleVersion, Conflict, Invalid) as refusal:
+        return _form(what, granted, ref, by, refusal, typed)
+
+
+def _form(
+    what: str,
+    granted: Session,
+    ref: str,
+    by: Principal,
+    refusal: ServiceError | None = None,
+    typed: Mapping[str, str] = _NOTHING,
+) -> Response:
+    task = granted[Tasks].get(ref)
+    asks = task.asks
+    page = None if what == "answer" else task_page_of(granted[Tasks].why(ref), (), None)
+    # No run has begun: the daemon itself asks, and the answer may name the specialist.
+    unbegun = asks is not None and asks.run_id is None and asks.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL)
+    values = {
+        "what": what,
+        "task": task,
+        "asks": asks,
+        "specialists": choices_of(granted[PolicyService].candidates(ref, OFFERED)) if unbegun else None,
+        "row": row_of(task),
+        "refusal": refusal,
+        "offered": what in task.available_actions,
+        "rules": _rules(task),
+        "typed": {**_NOTHING, **typed},
+        "page": page,
+        "risk_words": _risk_words(page),
+        "changes": None if page is None else _changes(granted[Changes], task),
+        "tree": None,
+    }
+    return render("input.html", values, status_of(refusal), by=by)
+
+
+def _risk_words(page: TaskPage | None) -> str | None:
+    """Return the words of the task that make it risky, if its risk follows from them."""
+    if page is None or page.instructions is None or page.risk in (None, Risk.LOW):
+        return None
+    return assess(page.instructions).words or None
+
+
+def _changes(changes: Changes, task: TaskView) -> ChangesShown:
+    return changes_of(changes.of_task(task.id).runs, changes.patch)
+
+
+def _rules(task: TaskView) -> list[str]:
+    """Return the rules that would allow the denied calls of the task's agent."""
+    return list(dict.fromkeys(tool.rule for tool in task.asks.tools if tool.rule)) if task.asks else []
