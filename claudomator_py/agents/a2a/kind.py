@@ -5,8 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from claudomator_py.agents.a2a import INFO
-from claudomator_py.agents.api_errors import limited
-from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import RemoteKind
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.programs import own_program

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from claudomator_py.agents.acp.profiles import AcpProfile
-from claudomator_py.agents.api_errors import classify, error_rules, error_table, limited, words
-from claudomator_py.agents.ending import RunVerdict, denials, failed
+from claudomator_py.agents.ending import RunVerdict, classify, denials, error_rules, error_table, failed, limited, words
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import is_blank

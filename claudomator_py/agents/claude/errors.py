@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 
-from claudomator_py.agents.api_errors import (
+from claudomator_py.agents.claude.use import family_of
+from claudomator_py.agents.ending import (
     MAX_READ,
     SAYS_LIMITED,
+    RunVerdict,
     by_status,
     by_words,
     error_rules,
     error_table,
+    failed,
     limited,
     words,
 )
-from claudomator_py.agents.claude.use import family_of
-from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import Reason

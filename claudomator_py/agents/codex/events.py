@@ -5,8 +5,7 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from claudomator_py.acts.tool_calls import rule_for
-from claudomator_py.agents.api_errors import SAYS_LIMITED, classify, error_rules, words
-from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.ending import SAYS_LIMITED, Result, RunVerdict, classify, error_rules, failed, words
 from claudomator_py.agents.fence import MAX_CALLS, FenceVerdict, beyond_reach, distinct, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms, find_model

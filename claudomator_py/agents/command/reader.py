@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from claudomator_py.agents.api_errors import limited
-from claudomator_py.agents.ending import Result, RunVerdict, failed, outcome, verdict_of
+from claudomator_py.agents.ending import Result, RunVerdict, failed, limited, outcome, verdict_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail, readable, shortened
 from claudomator_py.domain.agent import ProgramOutput, ProgramResult, ResultFormat

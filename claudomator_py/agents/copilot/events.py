@@ -7,8 +7,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.acts.shell import is_simple
-from claudomator_py.agents.api_errors import classify, error_rules, words
-from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, classify, error_rules, failed, words
 from claudomator_py.agents.fence import denied_call, distinct
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank

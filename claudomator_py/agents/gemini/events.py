@@ -5,8 +5,18 @@ from functools import partial
 from typing import ClassVar
 
 from claudomator_py.acts.shell import is_simple
-from claudomator_py.agents.api_errors import MAX_READ, SAYS_NO_LOGIN, classify, error_rules, error_table, limited, words
-from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.ending import (
+    MAX_READ,
+    SAYS_NO_LOGIN,
+    Result,
+    RunVerdict,
+    classify,
+    error_rules,
+    error_table,
+    failed,
+    limited,
+    words,
+)
 from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call, questions
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, readable, shortened

@@ -2,8 +2,7 @@
 
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import limited
-from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import RemoteKind
 from claudomator_py.agents.hub import INFO
 from claudomator_py.agents.jsonlines import Event, amount_of, text_of

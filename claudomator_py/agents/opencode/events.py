@@ -5,8 +5,18 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import SAYS_NO_MODEL, classify, error_rules, error_table, limited, words
-from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
+from claudomator_py.agents.ending import (
+    SAYS_NO_MODEL,
+    Result,
+    RunVerdict,
+    classify,
+    denials,
+    error_rules,
+    error_table,
+    failed,
+    limited,
+    words,
+)
 from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.limit_text import find_reset

@@ -9,8 +9,17 @@ import re
 from dataclasses import field
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import SAYS_NO_LOGIN, classify, error_rules, error_table, limited, words
-from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.ending import (
+    SAYS_NO_LOGIN,
+    Result,
+    RunVerdict,
+    classify,
+    error_rules,
+    error_table,
+    failed,
+    limited,
+    words,
+)
 from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, distinct, fenced_call, questions
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank

@@ -5,8 +5,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import limited
-from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import EventKind
 from claudomator_py.agents.fence import denied_call, distinct
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of

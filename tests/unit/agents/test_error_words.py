@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.agents import api_errors
+from claudomator_py.agents import ending
 from claudomator_py.values import toml_data
 
 _PACKAGE = "claudomator_py.agents"
@@ -23,6 +23,6 @@ def _rules() -> Iterator[Any]:
 def test_a_rule_matches_its_example_and_not_its_counterexample(
     package: str, number: int, example: str, counterexample: str
 ) -> None:
-    words, _ = api_errors.rules_of(package)[number]
+    words, _ = ending.rules_of(package)[number]
     assert words.search(example)
     assert not words.search(counterexample)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from claudomator_py.agents.api_errors import classify
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.claude.errors import Failure
 from claudomator_py.agents.claude.errors import classify as classify_claude
 from claudomator_py.agents.claude.use import family_of
+from claudomator_py.agents.ending import classify
 from claudomator_py.agents.limit_text import find_model
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.run import ExitRecord
