@@ -262,13 +262,8 @@ class Operations:
             taken = list(_dependencies(handler))
             bodies = [dependency for dependency in taken if isinstance(dependency, Body)]
             # Without 422, FastAPI would describe its own answer, which is never sent.
-            refused = {
-                422,
-                *refuses,
-                *((404,) if "{" in path else ()),
-                *(_REFUSES[dependency] for dependency in taken if dependency in _REFUSES),
-                *(415 for _ in bodies),
-            }
+            refused = {422, *refuses, *(415 for _ in bodies), *((404,) if "{" in path else ())}
+            refused |= {_REFUSES[dependency] for dependency in taken if dependency in _REFUSES}
             shown = {**(headers or {}), **(ETAG_HEADER if _tagging in taken else {})}
             response = {"description": description, "headers": shown, "links": links}
             answer = {key: value for key, value in response.items() if value}

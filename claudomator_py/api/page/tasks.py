@@ -54,8 +54,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         why = granted[Tasks].why(ref)
         page = task_page_of(why, granted[Tasks].runs(why.task.id), run, check=check)
-        changes = granted[Changes]
-        shown = changes_of(changes.of_task(why.task.id).runs, changes.patch)
+        shown = _changes(granted[Changes], why.task)
         ended = why.task.state in ENDED
         tree = granted[Tasks].get(why.task.id).worktree if ended and why.task.branch else None
         return render("task.html", {"page": page, "changes": shown, "tree": tree}, by=by)
@@ -66,11 +65,11 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/{ref}/cancel")
     def cancel(by: Asking, ref: Ref, version: Version) -> Response:
-        granted = access.as_(by)
+        tasks = access.as_(by)[Tasks]
         try:
-            return _back(granted[Tasks].cancel(ref, versions=version))
+            return _back(tasks.cancel(ref, versions=version))
         except (StaleVersion, Conflict) as refusal:
-            return _cancel_form(granted[Tasks].get(ref), by, refusal)
+            return _cancel_form(tasks.get(ref), by, refusal)
 
     @routes.get("/{ref}/restart")
     def ask_to_restart(by: Asking, ref: Ref, specialist: Name = "") -> Response:
@@ -171,12 +170,8 @@ def _add_input_forms(routes: APIRouter, access: Access) -> None:
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
             if offered and not (untouched or rules):
                 raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
-            defaults: dict[str, object] = {
-                "tools": rules,
-                "reason": reason.strip(),
-                "specialist": specialist.strip(),
-            }
-            return granted[Tasks].approve(ref, read_fields(ApproveRequest, defaults), versions=version)
+            given = {"tools": rules, "reason": reason.strip(), "specialist": specialist.strip()}
+            return granted[Tasks].approve(ref, read_fields(ApproveRequest, given), versions=version)
 
         return _sent(granted, by, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
 
