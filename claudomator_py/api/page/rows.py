@@ -22,6 +22,16 @@ TONES = {
     "FAILED": "bad",
     "CANCELLED": "off",
 }
+RUN_TONES = {
+    "succeeded": "good",
+    "failed": "bad",
+    "lost": "bad",
+    "limited": "ask",
+    "needs_input": "ask",
+    "cancelled": "off",
+    "running": "busy",
+}
+"""How a run looks that ended so, or is running."""
 _DOUBTFUL = "no changes, says otherwise"
 """What a success changed that claims changes, in few words: the page of the task says more."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, short_line, tokens_text
-from claudomator_py.api.page.rows import TONES, Action, TaskRow, actions_of, row_of, words_of
+from claudomator_py.api.page.rows import RUN_TONES, TONES, Action, TaskRow, actions_of, row_of, words_of
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
@@ -17,14 +17,6 @@ from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.resources.tasks import DependencyView, TaskView, WhyView
 from claudomator_py.values import dataclass
 
-_TONES = {
-    "succeeded": "good",
-    "failed": "bad",
-    "lost": "bad",
-    "limited": "ask",
-    "needs_input": "ask",
-    "cancelled": "off",
-}
 _CHECK_TONES = {"passed": "good", "failed": "bad", "lost": "bad", "running": "busy"}
 _ELSEWHERE = frozenset({"name", "instructions"})
 
@@ -221,7 +213,7 @@ def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> 
     return RunEntry(
         run=run,
         title=f"Run {number}{again}",
-        tone=_TONES.get(status, "busy" if outcome is None and run.state not in ("ended", "revoked") else "off"),
+        tone=RUN_TONES.get(status, "busy" if outcome is None and run.state not in ("ended", "revoked") else "off"),
         outcome="given up before it started" if run.state == "revoked" else words_of(status),
         meaning=meaning_of(outcome.reason) if outcome is not None else None,
         detail=_failure_text(run),

@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
+from claudomator_py.api.page.rows import RUN_TONES
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, short_id
 from claudomator_py.resources.report.night import RUNNING, Bin, Night
@@ -32,15 +33,6 @@ MIN_BAR = 3.0
 HOURS = (1, 3, 6, 12, 24, 72, 168)
 """The spans to choose from."""
 CHART = 90
-_TONES = {
-    "succeeded": "good",
-    "failed": "bad",
-    "lost": "bad",
-    "limited": "ask",
-    "needs_input": "ask",
-    "cancelled": "off",
-    "running": "busy",
-}
 _WORST = ("failed", "lost", "needs_input", "limited")
 """What of several runs is shown, whatever the others are."""
 _STEPS_MS = (
@@ -230,14 +222,14 @@ def _bar(night: Night, span: _Span, y: float, now_ms: int, names: Mapping[str, s
         tally = ", ".join([f"{number} {name.replace('_', ' ')}" for name, number in counts])
         words = f"{len(span.runs)} runs from {_clock(night, first.started_ms)}: {tally}"
         worst = next(run for run in span.runs if (run.ended_as or RUNNING) == ended)
-        return Bar(begin, y, width, _TONES.get(ended, "off"), words, _url(night, span, worst))
+        return Bar(begin, y, width, RUN_TONES.get(ended, "off"), words, _url(night, span, worst))
     ended = first.ended_as or RUNNING
     lasted = ((first.ended_ms or now_ms) - first.started_ms) // SECOND_MS * SECOND_MS
     reason = f" ({first.reason})" if first.reason else ""
     cost = "" if first.cost_usd is None else f", ${first.cost_usd:.2f}"
     when = f"{_clock(night, first.started_ms)}, {format_duration(lasted)}"
     words = f"{names.get(first.task_id, short_id(first.task_id))}, {ended.replace('_', ' ')}{reason}, {when}{cost}"
-    return Bar(begin, y, width, _TONES.get(ended, "off"), words, f"/tasks/{first.task_id}")
+    return Bar(begin, y, width, RUN_TONES.get(ended, "off"), words, f"/tasks/{first.task_id}")
 
 
 def _url(night: Night, span: _Span, worst: DrawnRun) -> str:
