@@ -173,9 +173,9 @@ def fetch(folder: Path) -> str | None:
 def free_ports(number: int) -> list[int]:
     """Return ports that nobody uses at present."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    ports = [listening.getsockname()[1] for listening in sockets]
+    for listening in sockets:
+        listening.close()
     return ports
 
 

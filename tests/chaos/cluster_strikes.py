@@ -53,7 +53,7 @@ class Strikes:
         struck = [(kind, undo) for kind in chosen if (undo := self._kinds[kind]()) is not None]
         time.sleep(self._random.uniform(0, AWAY_S))
         # A node's daemon asks each step on its node before it is there, and waits for those that stand still.
-        for kind, undo in sorted(struck, key=lambda one: one[0] != STANDS_STILL):
+        for kind, undo in sorted(struck, key=lambda strike: strike[0] != STANDS_STILL):
             undo()
             self.done[kind] += 1
         for node in NODES:
@@ -123,8 +123,8 @@ class Strikes:
         return _nothing
 
     def _supervisors(self) -> list[int]:
-        found = [shim_identity(path) for root in self._site.run_roots for path in root.glob("[!.]*")]
-        return [shim.pid for shim in found if shim is not None]
+        shims = [shim_identity(path) for root in self._site.run_roots for path in root.glob("[!.]*")]
+        return [shim.pid for shim in shims if shim is not None]
 
 
 def step_of(supervisor: int) -> int | None:

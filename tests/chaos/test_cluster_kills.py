@@ -61,7 +61,7 @@ def struck(site: Site, cluster: Cluster, random: Random, strikes: int) -> tuple[
     return series, facts
 
 
-def told(series: Strikes, facts: Facts) -> str:
+def in_words(series: Strikes, facts: Facts) -> str:
     """Return the figures, in words."""
     outcomes = Counter(run.outcome["reason"] or run.outcome["status"] for run in facts.runs.values() if run.outcome)
     revoked = sum(run.state == "revoked" for run in facts.runs.values())
@@ -76,7 +76,7 @@ def told(series: Strikes, facts: Facts) -> str:
 def test_strikes_at_a_cluster_leave_everything_accounted_for(
     site: Site, slurm_cluster: Cluster, seed: int, tell: Note
 ) -> None:
-    tell(told(*struck(site, slurm_cluster, Random(seed), strikes=12)))
+    tell(in_words(*struck(site, slurm_cluster, Random(seed), strikes=12)))
 
 
 @pytest.mark.chaos
@@ -84,4 +84,4 @@ def test_strikes_at_a_cluster_leave_everything_accounted_for(
 def test_many_strikes_at_a_cluster_leave_everything_accounted_for(
     site: Site, slurm_cluster: Cluster, seed: int, tell: Note
 ) -> None:
-    tell(told(*struck(site, slurm_cluster, Random(seed), strikes=200)))
+    tell(in_words(*struck(site, slurm_cluster, Random(seed), strikes=200)))

@@ -22,8 +22,8 @@ def test_a_fresh_machine_becomes_a_cluster_by_the_page_alone(tmp_path: Path) -> 
         pytest.skip(why)
     for port in PORTS:
         # That machine has no network of its own, as it loads packages.
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)) == 0:
+        with socket.socket() as connection:
+            if connection.connect_ex(("127.0.0.1", port)) == 0:
                 pytest.skip(f"port {port} of the page is in use here")
     with fresh_machine(tmp_path / "machine", REPOSITORY) as terminal:
         assert follow_in(terminal, PAGE, patience_s=PATIENCE_S) > 0

@@ -37,14 +37,14 @@ def test_a_task_runs_on_a_node_and_ends_with_its_own_exit_code(site: Site) -> No
     assert any(f"SLURMD_NODENAME={node}" in parent for node in NODES)
     assert f"JobName=cl-{run.id}-0" in ask("scontrol", "show", "job", "--details")
     assert set(starts(site).values()) == {1}
-    told = site.command("doctor", "-o", "json", "--probe", **reaching()).stdout
-    found = {one["name"]: one for one in json.loads(told)}
+    shown = site.command("doctor", "-o", "json", "--probe", **reaching()).stdout
+    findings = {finding["name"]: finding for finding in json.loads(shown)}
     works = "locks, exclusive creation, renaming and flushing work"
-    assert found["host cluster: a node"]["detail"].endswith(f"and this machine: {works}")
-    assert all(node in found["host cluster: two nodes"]["detail"] for node in (*NODES, works))
+    assert findings["host cluster: a node"]["detail"].endswith(f"and this machine: {works}")
+    assert all(node in findings["host cluster: two nodes"]["detail"] for node in (*NODES, works))
     assert not [*(site.root / "shared").glob(".probe-*")]
-    assert found["host cluster: cluster"]["verdict"] == "ok"
-    assert "linuxproc" in found["host cluster: ends of jobs"]["detail"]
+    assert findings["host cluster: cluster"]["verdict"] == "ok"
+    assert "linuxproc" in findings["host cluster: ends of jobs"]["detail"]
 
 
 def test_a_key_reaches_the_agent_alone(site: Site, slurm_cluster: Cluster) -> None:
@@ -60,8 +60,8 @@ def test_a_key_reaches_the_agent_alone(site: Site, slurm_cluster: Cluster) -> No
     noting.chmod(0o755)
     there = reaching() | {"PATH": f"{noting.parent}:{os.environ['PATH']}", "SBATCH_COMMENT": SECRET}
     daemon = site.start(**there).ready()
-    told = f"echo $KEY > {site.work}/told; echo $PPID > {site.work}/pid"
-    held = f"do: {told}; while [ ! -e {site.work}/go ]; do sleep 0.1; done"
+    noted = f"echo $KEY > {site.work}/told; echo $PPID > {site.work}/pid"
+    held = f"do: {noted}; while [ ! -e {site.work}/go ]; do sleep 0.1; done"
     ask("scontrol", "update", "PartitionName=agents", "State=DOWN")
     try:
         for name in ("kept", "given-up"):
@@ -113,10 +113,10 @@ def kept_and_shown(cluster: Cluster) -> bytes:
     for path in files:
         with suppress(OSError):
             kept += path.read_bytes()
-    said = ask("scontrol", "show", "job", "--details") + ask("squeue", "--format=%all")
+    jobs = ask("scontrol", "show", "job", "--details") + ask("squeue", "--format=%all")
     for job in ask("squeue", "--noheader", "--format=%i").split():
-        said += ask("scontrol", "write", "batch_script", job, "-")
-    return kept + said.encode()
+        jobs += ask("scontrol", "write", "batch_script", job, "-")
+    return kept + jobs.encode()
 
 
 def parent_of(process: Path) -> str:

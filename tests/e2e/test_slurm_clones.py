@@ -70,8 +70,8 @@ class Backend(BaseHTTPRequestHandler):
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
         }
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        said = subprocess.run(["git", "http-backend"], input=body, env=variables, stdout=subprocess.PIPE, check=True)
-        head, _, content = said.stdout.partition(b"\r\n\r\n")
+        answer = subprocess.run(["git", "http-backend"], input=body, env=variables, stdout=subprocess.PIPE, check=True)
+        head, _, content = answer.stdout.partition(b"\r\n\r\n")
         fields = dict(line.split(": ", 1) for line in head.decode().splitlines())
         self.send_response(int(fields.pop("Status", "200").split()[0]))
         for name, value in {**fields, "Content-Length": str(len(content))}.items():
@@ -132,8 +132,8 @@ def test_what_is_done_in_a_clone_comes_home_and_is_gone_on_with(site: Site, serv
     assert git(shop, "for-each-ref", "refs/claudomator") == ""
     assert git(shop, "log", "--format=%s", f"main..{first.branch}").splitlines()[1:] == ["work"]
     assert last_run(daemon, "first").host == "cluster"
-    told = site.command("diff", "first", **reaching()).stdout
-    assert all(words in told for words in ("+more", "loose", "in/b"))
+    shown = site.command("diff", "first", **reaching()).stdout
+    assert all(words in shown for words in ("+more", "loose", "in/b"))
     follows = shop_task(site, "second", "cat loose in/b > both; git rm -q loose", continues="first")
     daemon.client.submit(follows.model_copy(update={"working_dir": None, "isolation": type(follows.isolation).NONE}))
     second = ended(daemon, "second")

@@ -127,8 +127,8 @@ def ask_for(daemon: Daemon, number: int, instructions: str) -> None:
 
 def submit(site: Site, number: int, instructions: str = "") -> None:
     """Have Slurm do that by itself."""
-    told = f"CLAUDOMATOR_RUN=b{number} CLAUDOMATOR_ATTEMPT=1 exec {shlex.join(site.ledger.agent)}"
-    script = f"#!/bin/sh\n{told} <<'END'\n{instructions}\nEND\n"
+    command = f"CLAUDOMATOR_RUN=b{number} CLAUDOMATOR_ATTEMPT=1 exec {shlex.join(site.ledger.agent)}"
+    script = f"#!/bin/sh\n{command} <<'END'\n{instructions}\nEND\n"
     options = ["--parsable", "--no-requeue", f"--job-name=b-{number}", "--output=/dev/null", "--chdir=/"]
     done = subprocess.run(
         ["sbatch", *options, "--export-file=/dev/null"], input=script, text=True, capture_output=True, check=False

@@ -24,10 +24,10 @@ echo "7;cluster"
 """Starts it on one of two nodes, and on the other one for whoever excludes that."""
 APART = f"""#!{sys.executable}
 import json, os, sys, time
-folder = next(one for one in sys.argv if one.startswith("--output=")).partition("=")[2].rpartition("/")[0]
+folder = next(word for word in sys.argv if word.startswith("--output=")).partition("=")[2].rpartition("/")[0]
 json.dump({{"uid": 1, "node": "n9", "python": "3.9.1", "time": time.time() - 100}}, open(folder + "/held", "w"))
-found = {{"exclusive": False, "renamed": False, "locked": False, "absent": []}}
-json.dump(found, open(folder + "/seen", "w"))
+seen = {{"exclusive": False, "renamed": False, "locked": False, "absent": []}}
+json.dump(seen, open(folder + "/seen", "w"))
 print(8)
 """
 """Is a node whose files are its own for a while, whose clock is late, and whose user is another one."""

@@ -36,10 +36,10 @@ class Commands:
         self._folder = folder
         for name in ("sbatch", "squeue", "scancel", "sinfo"):
             program = folder / name
-            said = f"echo \"$*\" >> '{folder}/{name}.asked'\n"
-            said += 'case $* in *--version*) echo "slurm 22.05.8"; exit;; esac\n' if name == "sinfo" else ""
-            told, failed = f"cat '{folder}/{name}.said' 2> /dev/null", f"cat '{folder}/{name}.failed' >&2; exit 1"
-            program.write_text(f"#!/bin/sh\n{said}{told} || {{ {failed}; }}\n")
+            noting = f"echo \"$*\" >> '{folder}/{name}.asked'\n"
+            noting += 'case $* in *--version*) echo "slurm 22.05.8"; exit;; esac\n' if name == "sinfo" else ""
+            printing, failing = f"cat '{folder}/{name}.said' 2> /dev/null", f"cat '{folder}/{name}.failed' >&2; exit 1"
+            program.write_text(f"#!/bin/sh\n{noting}{printing} || {{ {failing}; }}\n")
             program.chmod(0o755)
             self.fail(name, f"{name}: error: no answer")
 
@@ -108,7 +108,7 @@ def test_a_run_that_waits_for_a_node_says_why(
     commands.say("sbatch", "1\n")
     commands.say("squeue", f"{KEY}|PENDING|{reason}|\nelse|PENDING|Priority|\n")
     submitted(host)
-    wait_until(lambda: (said := host.obstacle(RUN_ID)) is not None and said.startswith(f"waits for lab: {words}"))
+    wait_until(lambda: (shown := host.obstacle(RUN_ID)) is not None and shown.startswith(f"waits for lab: {words}"))
     commands.say("squeue", f"{KEY}|RUNNING|None|n1\n")
     wait_until(lambda: host.obstacle(RUN_ID) is None)
 
@@ -325,8 +325,8 @@ def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHo
         host.reconcile(RUN_ID)
         return host.obstacle(RUN_ID)
 
-    said = wait_until(obstacle)
-    assert said == "waits for lab, which has not accepted it: sbatch: error: invalid partition specified: night"
+    shown = wait_until(obstacle)
+    assert shown == "waits for lab, which has not accepted it: sbatch: error: invalid partition specified: night"
     commands.say("sinfo", "n1|night|up|idle|0/4/0/4|(null)|none\n")
     assert "invalid partition" in (host.hosts()[1].problem or "")
     host.prepare(replace(ORDER, run_id="next", hosts=("lab", LOCAL)))
@@ -412,8 +412,8 @@ def test_slurm_is_asked_for_what_a_run_needs(
     host.prepare(replace(ORDER, needs=needs, agent="claude"))
     host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
     asked = wait_until(lambda: commands.asked("sbatch") if commands.is_asked("sbatch") else None).split()
-    found = [word for word in asked if word.startswith(("--nodes", "--ntasks", "--cpus", "--gres", "--mem"))]
-    assert found == options
+    resources = [word for word in asked if word.startswith(("--nodes", "--ntasks", "--cpus", "--gres", "--mem"))]
+    assert resources == options
     assert "--licenses=claude-max:1" in asked
     assert "--partition=night" in asked
 

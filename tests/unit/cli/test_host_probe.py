@@ -34,7 +34,7 @@ def host(tmp_path: Path) -> HostSpec:
     return HostSpec(kind=HostType.SLURM, root=str(root), partition="night")
 
 
-def found(tmp_path: Path, *agents: AgentSpec) -> list[Finding]:
+def findings_of(tmp_path: Path, *agents: AgentSpec) -> list[Finding]:
     """What is found of a host, which leaves nothing behind."""
     lab = host(tmp_path)
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
@@ -45,26 +45,26 @@ def found(tmp_path: Path, *agents: AgentSpec) -> list[Finding]:
 
 def test_a_node_with_the_same_files_is_as_it_should_be(programs: Path, tmp_path: Path) -> None:
     program(programs / "sbatch", STARTS)
-    (one,) = found(tmp_path)
-    assert (one.name, one.verdict) == ("host lab: a node", "ok")
-    assert one.detail.endswith("and this machine: locks, exclusive creation, renaming and flushing work")
+    (finding,) = findings_of(tmp_path)
+    assert (finding.name, finding.verdict) == ("host lab: a node", "ok")
+    assert finding.detail.endswith("and this machine: locks, exclusive creation, renaming and flushing work")
 
 
 def test_two_nodes_try_the_folder_between_them(programs: Path, tmp_path: Path) -> None:
     program(programs / "sinfo", SINFO.format(nodes="n1 n2"))
     program(programs / "sbatch", PLACES)
     agent = AgentSpec(name="new", kind="command", command=("sh",), hosts=("lab",))
-    findings = found(tmp_path, agent)
+    findings = findings_of(tmp_path, agent)
     python = f"(Python {sys.version.split()[0]})"
     works = "locks, exclusive creation, renaming and flushing work"
     has = "has the programs and logins of its agents"
-    assert [(one.name, one.detail) for one in findings] == [
+    assert [(finding.name, finding.detail) for finding in findings] == [
         ("host lab: a node", f"n1 {python} and this machine: {works}"),
         ("host lab: two nodes", f"n2 {python} and n1 {python}: {works}"),
         ("host lab: agents", f"n1 {python} {has}"),
         ("host lab: agents", f"n2 {python} {has}"),
     ]
-    assert {one.verdict for one in findings} == {"ok"}
+    assert {finding.verdict for finding in findings} == {"ok"}
 
 
 def test_two_nodes_that_share_less_than_each_does_with_this_machine_are_named(programs: Path, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_two_nodes_that_share_less_than_each_does_with_this_machine_are_named(pr
     python = tmp_path / "python"
     program(python, f"#!/bin/sh\nshift 2\nexec {sys.executable} -c '{WITHOUT_LOCKS}' \"$@\"\n")
     program(programs / "sbatch", PLACES.replace("cat >", f'sed "/ ask$/s#exec [^ ]*#exec {python}#" >'))
-    _, two = found(tmp_path)
+    _, two = findings_of(tmp_path)
     assert (two.name, two.verdict) == ("host lab: two nodes", "problem")
     assert "can hold the same lock at once" in two.detail
 
@@ -87,12 +87,12 @@ def test_where_no_two_nodes_take_runs_none_are_tried(
 ) -> None:
     program(programs / "sbatch", STARTS)
     program(programs / "sinfo", SINFO.format(nodes=nodes).replace("idle", state))
-    assert [one.detail for one in found(tmp_path)[1:]] == details
+    assert [finding.detail for finding in findings_of(tmp_path)[1:]] == details
 
 
 def test_what_a_node_does_not_share_is_said(programs: Path, tmp_path: Path) -> None:
     program(programs / "sbatch", APART)
-    details = [one.detail for one in found(tmp_path)]
+    details = [finding.detail for finding in findings_of(tmp_path)]
     assert details[0] == f"n9 (Python 3.9.1) runs jobs as user 1, not {os.getuid()}"
     assert "the same lock at once" in details[1]
     assert "can both create the same file exclusively" in details[2]
@@ -109,7 +109,7 @@ def test_programs_and_logins_that_a_node_lacks_are_named(programs: Path, tmp_pat
         AgentSpec(name="new", kind="command", command=("not-there",), hosts=("lab",)),
         AgentSpec(name="home", kind="command", command=("not-needed",)),
     ]
-    _, about = found(tmp_path, *agents)
+    _, about = findings_of(tmp_path, *agents)
     assert (about.name, about.verdict) == ("host lab: agents", "warn")
     assert about.detail.endswith(" lacks not-there")
 
@@ -120,14 +120,14 @@ def test_a_login_that_only_this_machine_has_is_named(programs: Path, tmp_path: P
     login.touch()
     # The node has a home directory of its own.
     program(programs / "sbatch", STARTS.replace("cat >", f"rm {login}; cat >"))
-    (_, about) = found(tmp_path, AgentSpec(name="claude", kind="claude", command=("sh",), hosts=("lab",)))
+    (_, about) = findings_of(tmp_path, AgentSpec(name="claude", kind="claude", command=("sh",), hosts=("lab",)))
     assert about.detail.endswith(f" lacks {login}")
 
 
 def test_a_job_that_is_refused_says_why(programs: Path, tmp_path: Path) -> None:
     program(programs / "sbatch", "#!/bin/sh\necho 'sbatch: error: Invalid partition name specified' >&2\nexit 1\n")
-    (one,) = found(tmp_path)
-    assert (one.verdict, one.detail) == (
+    (finding,) = findings_of(tmp_path)
+    assert (finding.verdict, finding.detail) == (
         "problem",
         "the cluster has no such `partition` (sbatch: error: Invalid partition name specified)",
     )
@@ -139,8 +139,8 @@ def test_a_job_that_is_gone_is_not_waited_for(programs: Path, tmp_path: Path, mo
     program(programs / "sbatch", "#!/bin/sh\necho 7\n")
     program(programs / "squeue", "#!/bin/sh\nexit 0\n")
     began = time.monotonic()
-    (one,) = found(tmp_path)
-    assert (one.verdict, one.detail) == ("problem", "no node has answered, and its job is gone")
+    (finding,) = findings_of(tmp_path)
+    assert (finding.verdict, finding.detail) == ("problem", "no node has answered, and its job is gone")
     assert time.monotonic() - began < PATIENCE_S
 
 

@@ -36,8 +36,8 @@ def begin(tmp_path: Path, programs: Path) -> Iterator[Begin]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for trial in made:
+        trial.close()
 
 
 def test_it_is_tried_once(begin: Begin, programs: Path, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_host_that_keeps_no_locks_is_refused_with_the_reason_and_tried_again(
     monkeypatch.setattr(first_use, "AGAIN_S", 0.5)
     program(programs / "sbatch", APART.replace('"uid": 1', '"uid": os.getuid()'))
     tried = begin()
-    words = wait_until(lambda: said if "is not used" in (said := tried.obstacle() or "") else None)
+    words = wait_until(lambda: words if "is not used" in (words := tried.obstacle() or "") else None)
     assert "n9 (Python 3.9.1) and this machine can hold the same lock at once; n9 (Python 3.9.1) and" in words
     assert "NFS" in words
     assert tried.words == words
@@ -79,7 +79,7 @@ def test_a_host_that_keeps_no_locks_is_refused_with_the_reason_and_tried_again(
 def test_a_cluster_that_refuses_the_job_says_why(begin: Begin, programs: Path) -> None:
     program(programs / "sbatch", REFUSES)
     tried = begin()
-    words = wait_until(lambda: said if "could not be tried" in (said := tried.obstacle() or "") else None)
+    words = wait_until(lambda: words if "could not be tried" in (words := tried.obstacle() or "") else None)
     assert "the `account` is not valid, or may not use the partition (sbatch: error: Batch job" in words
     assert "ask the cluster's administrators" in words
 
