@@ -117,7 +117,14 @@ def read(document: Mapping[str, Any]) -> Catalogue:
     files = Files(
         *(
             tuple(document[name])
-            for name in ("scratch_folders", "secret_files", "public_files", "system_files", "protected_branches")
+            for name in (
+                "scratch_folders",
+                "secret_files",
+                "public_files",
+                "system_files",
+                "protected_branches",
+                "local_contexts",
+            )
         )
     )
     known = WordTests(files).by_name()

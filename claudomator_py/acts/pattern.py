@@ -247,13 +247,21 @@ def _condition(token: str, tests: Mapping[str, Test]) -> Callable[[Call], bool]:
 def _absent(token: str) -> Callable[[Call], bool]:
     names = token.split("|")
     options = [name for name in names if name.startswith("-") and "=" not in name]
-    valued = [name.split("=", 1) for name in names if name.startswith("-") and "=" in name]
-    words = {name for name in names if not name.startswith("-")}
+    valued = [name.split("=", 1) for name in names if "=" in name]
+    words = {name for name in names if not name.startswith("-") and "=" not in name}
     return lambda call: (
         not any(call.has(option) for option in options)
-        and not any(value in call.values(option) for option, value in valued)
+        and not any(fnmatchcase(given, value) for name, value in valued for given in _values_of(name, call))
         and words.isdisjoint(call.positionals)
     )
+
+
+def _values_of(name: str, call: Call) -> Iterator[str]:
+    """Yield the values that an option or a variable has."""
+    if name.startswith("-"):
+        yield from call.values(name)
+    elif name in call.variables:
+        yield call.variables[name]
 
 
 def _test_of(text: str, tests: Mapping[str, Test]) -> Test:

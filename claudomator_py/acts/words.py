@@ -53,6 +53,8 @@ class Files:
     public: tuple[str, ...]
     system: tuple[str, ...]
     branches: tuple[str, ...]
+    contexts: tuple[str, ...]
+    """Contexts of clusters on this machine."""
 
 
 def is_loopback(host: str, call: Call | None = None) -> bool:
@@ -111,6 +113,7 @@ class WordTests:
             "protected": self.protected,
             "shared": self.shared,
             "release": self.release,
+            "cluster-away": self.cluster_away,
             "unread": self.unread,
         }
 
@@ -214,13 +217,26 @@ class WordTests:
 
     def release(self, word: str, call: Call) -> bool:
         """Return whether the push includes a tag."""
-        return any(_TAG.fullmatch(positional) for positional in call.positionals[2:])
+        return any(_TAG.fullmatch(_completed(positional)) for positional in call.positionals[2:])
+
+    def cluster_away(self, word: str, call: Call) -> bool:
+        """Return whether the word is the first one, and the cluster is not known to be on this machine."""
+        if word != next(iter(call.positionals), None):
+            return False
+        file = call.variables.get("KUBECONFIG") or "~/.kube/config"
+        current = _CONTEXT.search(call.place.read(call.place.absolute(file)) or "")
+        named = [*call.values("--context"), *call.values("--kube-context")] or ([current[1]] if current else [])
+        elsewhere = any(True for option in _OTHER_CLUSTER for _ in call.values(option))
+        local = [any(fnmatchcase(context, pattern) for pattern in self.files.contexts) for context in named]
+        return elsewhere or not local or not all(local)
 
     def unread(self, word: str, call: Call) -> bool:
         """Return whether the word is known only when it runs."""
         return word.startswith(UNKNOWN)
 
 
+_CONTEXT = regex(r"^current-context:\s*[\"']?([^\s\"']+)", re.MULTILINE)
+_OTHER_CLUSTER = ("--kubeconfig", "--server", "-s", "--cluster", "--kube-apiserver")
 _MAKING = regex(
     r"build|bundle|compile|pack|webpack|vite|rollup|esbuild|test|spec|lint|check|format|fmt|gen|codegen|docs?|dev|serve"
     r"|start|watch|bench|mock|seed|fixture|config|setup|install|analy[sz]e|report|diff|plan|validate|render|export"
@@ -296,9 +312,16 @@ _REMOTE = regex(r'^\s*\[remote "([^"\n]+)"\]((?:\n(?!\s*\[).*)*)', re.MULTILINE)
 _URL = regex(r"^\s*(?:push)?url\s*=\s*(.*?)\s*$", re.MULTILINE | re.IGNORECASE)
 
 
+def _completed(ref: str) -> str:
+    """Return the name with a version in place of its end, if that is known only when it runs: it may be one."""
+    return re.sub(rf"{re.escape(UNKNOWN)}.*", "1.0", ref, flags=re.DOTALL)
+
+
 def _is_protected(branch: str, patterns: tuple[str, ...]) -> bool:
     return (
-        branch in ("*", "?") or branch.startswith(UNKNOWN) or any(fnmatchcase(branch, pattern) for pattern in patterns)
+        branch in ("*", "?")
+        or branch.startswith(UNKNOWN)
+        or any(fnmatchcase(_completed(branch), pattern) for pattern in patterns)
     )
 
 

@@ -49,7 +49,7 @@ def test_what_acts_on_others_is_stopped_before_the_act(place: Place, cli: Cli) -
 @each(CLAUDE, CODEX, GEMINI, QWEN, with_settings=True)
 @pytest.mark.timeout(500)
 def test_what_stays_within_goes_through(place: Place, cli: Cli) -> None:
-    wanted = [row for row in rows("within") if row["set"] != "fourth"][::3]
+    wanted = [row for row in rows("within") if row["set"] in ("first", "third", "fifth", "sixth")][::3]
     stopped = [row["command"] for row, through in zip(wanted, played(place, cli, wanted), strict=True) if not through]
     assert "[beyond reach" not in str(place.api.requests[-1].body)
     # Codex has a list of its own, with `rm -rf` in it, and Gemini CLI runs no line with a substitution of any kind.

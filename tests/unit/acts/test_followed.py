@@ -11,6 +11,8 @@ FILES = {
     "/code/shop/reset": '#!/bin/sh\npsql "$DATABASE_URL" -c "truncate orders"\n',
     "/code/shop/Makefile": 'reset:\n\tpsql "$(DATABASE_URL)" -f x.sql\npush:\n\tgit push origin "$$BRANCH"\n',
     "/code/shop/package.json": '{"scripts": {"reset": "psql \\"$DATABASE_URL\\" -f reset.sql"}}',
+    "/code/shop/kind.yaml": "apiVersion: v1\ncurrent-context: kind-x\n",
+    "/code/shop/prod.yaml": "apiVersion: v1\ncurrent-context: prod\n",
     "/code/shop/.git/HEAD": "ref: refs/heads/fix-login\n",
     "/code/own/.git/HEAD": "ref: refs/heads/main\n",
     "/code/own/.git/config": OWN,
@@ -71,9 +73,22 @@ def test_it_is_forgotten_afterwards() -> None:
         ("docker compose exec web ssh prod uptime", True),
         ("docker compose exec web true; psql -h db", True),
         ("psql -h db", True),
+        ("kubectl --context kind-x apply -f k8s/ && helm --kube-context minikube install a b", False),
+        ("kubectl --context kind-x --server https://k8s.example.org apply -f k8s/", True),
+        ("kubectl --context prod apply -f k8s/", True),
+        ("kubectl apply -f k8s/", True),
+        ("KUBECONFIG=kind.yaml kubectl apply -f k8s/", False),
+        ("KUBECONFIG=prod.yaml kubectl apply -f k8s/", True),
+        ("aws --endpoint-url http://localhost:4566 s3 rb s3://x", False),
+        ("AWS_ENDPOINT_URL=http://localhost:4566 aws s3 rb s3://x", False),
+        ("AWS_ENDPOINT_URL=https://s3.example.org aws s3 rb s3://x", True),
+        ("VAULT_ADDR=http://127.0.0.1:8200 vault kv put secret/x a=b", False),
+        ("vault kv put secret/x a=b", True),
+        ("gh api repos/a/b/issues --method GET -f state=open", False),
+        ("gh api repos/a/b/issues --method POST -f title=x", True),
     ],
 )
-def test_a_name_without_a_dot_is_a_container_in_its_own_network_alone(command: str, stopped: bool) -> None:
+def test_services_on_this_machine_are_nobody_elses(command: str, stopped: bool) -> None:
     assert is_stopped(command) is stopped
 
 
@@ -90,6 +105,9 @@ def test_a_name_without_a_dot_is_a_container_in_its_own_network_alone(command: s
         ("git config remote.origin.pushurl git@example.org:x && git push origin main", "/code/own", True),
         ("git remote set-url origin git@example.org:x && git push origin main", "/code/own", True),
         ("GIT_CONFIG_COUNT=1 git push origin main", "/code/own", True),
+        ('git push origin "v$V"', "/code/shop", True),
+        ('git push origin "release-$(cat VERSION)"', "/code/shop", True),
+        ('git push origin "fix-$ISSUE"', "/code/shop", False),
         ("git push --force /tmp/out.git main", "/code/shop", False),
         ("git push --force /srv/git/out.git main", "/code/shop", True),
         ("git clone /tmp/a.git b && cd b && git push --force origin main", "/code/shop", False),
