@@ -241,7 +241,10 @@ class Reconciler:
 
     def _start(self) -> tuple[int, int | None]:
         """Start runs. Return how many, and when more may start without any event."""
-        observed = self._still_allowed(self._database.read(self._observer.observe))
+        observed = self._database.read(self._observe)
+        if observed is None:
+            return 0, None
+        observed = self._still_allowed(observed)
         self._ask(observed.questions)
         begun = self._starter.start(observed, self._flush)
         self._collector.expect(begun.contents)
@@ -251,6 +254,10 @@ class Reconciler:
             if self.sweep():
                 self._faults.forget(begun.conflicts)
         return begun.number, observed.again_ms
+
+    def _observe(self, connection: Connection) -> Observation | None:
+        """Return the plan; None if no task is queued."""
+        return self._observer.observe(connection) if queue.has_tasks(connection) else None
 
     def _still_allowed(self, observed: Observation) -> Observation:
         """Return the plan without tasks whose policy verdict is out of date."""

@@ -243,7 +243,13 @@ _NEXT_TIMES = Statement(
 _RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
 WITH_INTENT = or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None))
 _WITH_INTENT = Statement(select(TASK).where(WITH_INTENT))
+_ANY = Statement(select(TASK.c.id).where(_QUEUED).limit(1))
 _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(_NOT_ENDED)).group_by(TASK.c.state)
+
+
+def has_tasks(connection: Connection) -> bool:
+    """Return whether any task is queued."""
+    return _ANY.row(connection) is not None
 
 
 def demands(connection: Connection, without_hints: Collection[str] = ()) -> list[Demand]:

@@ -21,10 +21,14 @@ from tests.fakes.world import World
 
 STEPS: dict[str, tuple[int, int, str]] = {
     "accept": (10, 1, "what is known of path and name, who waits for it; task, content, events, document, file"),
-    "start": (22, 1, "the present, lanes and heads, what was decided; run, snapshot, decision, state"),
-    "run": (12, 1, "the present again; that the run is alive, and its event"),
-    "end": (20, 1, "the present; what the run had announced, outcome, state and its event"),
-    "rest": (8, 0, "the present, and when something is due"),
+    "start": (
+        23,
+        1,
+        "the present, whether anything is queued, lanes and heads, what was decided; run, snapshot, decision, state",
+    ),
+    "run": (10, 1, "the present again; that the run is alive, and its event"),
+    "end": (18, 1, "the present; what the run had announced, outcome, state and its event"),
+    "rest": (6, 0, "the present, and when something is due"),
 }
 """Of each step: statements and commits at most, and what they are for. A number may only go down, unless its reason
 says what more has to be known or made durable."""
