@@ -115,16 +115,24 @@ def event_detail(data: Mapping[str, object]) -> str:
 
 def _details(data: Mapping[str, object]) -> Iterator[str]:
     for key, value in data.items():
-        if key in _SILENT or value in (None, "", {}, [], False):
+        if _says_nothing(key, value):
             continue
         if key == "bucket" and value == data.get("agent"):
             continue
         if key in ("generation", "attempt"):
             yield from _counted(key, value)
             continue
-        parts_of = [f"{k} {_word(v)}" for k, v in value.items()] if isinstance(value, Mapping) else value
+        parts_of = value
+        if isinstance(value, Mapping):
+            parts_of = [k if v is True else f"{k} {_word(v)}" for k, v in value.items() if not _says_nothing(k, v)]
         words = ", ".join(map(_word, parts_of)) if isinstance(parts_of, list | tuple) else _word(value)
+        if not words:
+            continue
         yield words if key in _PLAIN else f"{_WORDS.get(key, key.replace('_', ' '))} {words}"
+
+
+def _says_nothing(key: object, value: object) -> bool:
+    return key in _SILENT or value in (None, "", {}, [], False)
 
 
 def _word(value: object) -> str:

@@ -25,6 +25,8 @@ def test_titles(kind: str, data: dict[str, object], said: str) -> None:
         ({"generation": 3, "attempt": 2, "agent": "codex"}, "after restart 2, attempt 2, agent codex"),
         ({"note_of": "0e95b395-4ba4-5fc8-9944-d0b8c0ba6495"}, "note of 0e95b395"),
         ({"restart": {"agent": "codex", "tier": "fast"}, "holds": [], "by": "ann"}, "restart agent codex, tier fast"),
+        ({"restart": {"revision": 2, "force": False, "resume": True, "model": None}}, "restart resume"),
+        ({"restart": {"revision": 1, "force": False, "resume": False}, "reason": "ready"}, "ready"),
         ({"specialist": "writer", "risk": "low", "constraints": '{"agents":["a"]}'}, "specialist writer, risk low"),
         ({"agent": "codex", "bucket": "codex", "provenance": "operator"}, "agent codex, operator"),
         ({"agent": "codex", "bucket": "openai", "provenance": "reported"}, "agent codex, held openai, reported"),
