@@ -3,6 +3,7 @@
 import ctypes
 import os
 import secrets
+import select
 import shlex
 import shutil
 import signal
@@ -27,6 +28,8 @@ _TOOLS = {
     *("touch", "tr", "true", "wc"),
 }
 _HIDDEN = "is in a folder that the unit hides from the service"
+LIMIT_S = 600.0
+"""For a command, such as the installation of packages on a loaded machine."""
 _READY = "http://127.0.0.1:"
 _PR_SET_PDEATHSIG = 1
 
@@ -49,24 +52,31 @@ class Terminal:
             start_new_session=True,
             preexec_fn=end_with_parent,
         )
+        self._printed = b""
         self._daemon: subprocess.Popen[bytes] | None = None
         self._log = root / ".daemon.log"
 
     def run(self, command: str) -> str:
-        """What the command prints on both of its outputs."""
-        mark = f"end-{secrets.token_hex(8)}"
+        """What the command prints on both of its outputs. Fails if it does not end."""
+        mark = f"end-{secrets.token_hex(8)}\n"
         stdin, stdout = self._shell.stdin, self._shell.stdout
         assert stdin is not None
         assert stdout is not None
-        script = f"{{ {command}\n}} </dev/null\ncode=$?; printf '%s\\n' {mark}; (exit $code)\n"
+        script = f"{{ {command}\n}} </dev/null\ncode=$?; printf '%s' '{mark}'; (exit $code)\n"
         stdin.write(script.encode())
         stdin.flush()
-        printed: list[str] = []
-        while line := stdout.readline().decode(errors="replace"):
-            if line.endswith(f"{mark}\n"):
-                return self._shown("".join(printed) + line.removesuffix(f"{mark}\n"))
-            printed.append(line)
-        raise AssertionError(f"the shell ended at {command!r} after printing {''.join(printed)!r}")
+        deadline = time.monotonic() + LIMIT_S
+        while mark.encode() not in self._printed:
+            shown = self._printed.decode(errors="replace")
+            if not select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise AssertionError(f"{command!r} has not ended within {LIMIT_S:.0f} s, after printing {shown!r}")
+            piece = os.read(stdout.fileno(), 1 << 16)
+            if not piece:
+                raise AssertionError(f"the shell ended at {command!r} after printing {shown!r}")
+            self._printed += piece
+        # What is in the background may print later.
+        printed, _, self._printed = self._printed.partition(mark.encode())
+        return self._shown(printed.decode(errors="replace"))
 
     def write(self, path: str, text: str, *, append: bool) -> None:
         """Write a file, relative to the shell's folder."""
