@@ -63,9 +63,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "result": LazyCommand("Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result")),
     "logs": LazyCommand("Print the output of a run.", _command("runs", "logs")),
     "log": LazyCommand("Show what happened, newest last, and who did it.", _command("events", "log")),
-    "inbox": LazyCommand(
-        "List the refused files of the inbox, with all their problems.", _command("overview", "inbox")
-    ),
+    "inbox": LazyCommand("List refused files of the inbox, with all their problems.", _command("overview", "inbox")),
     "report": LazyCommand("Show what happened overnight, and what is left.", _command("report", "report")),
     "diff": LazyCommand(
         "Show what a task's runs changed.",
@@ -111,7 +109,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
 GROUPS: Mapping[str, LazyCommand] = {
     "schedule": LazyCommand("Recurring tasks: list, preview, pause, run, delete.", _resource("schedules")),
     "specialists": LazyCommand("Specialists: list, show, add, edit, share, import, export.", _resource("specialists")),
-    "channel": LazyCommand("Channels: create, list, show, delete, post, read, settings, stats.", _resource("channels")),
+    "channel": LazyCommand("Channels: create, list, show, post, read, settings, delete.", _resource("channels")),
     "decisions": LazyCommand("Decisions: list, show, export as JSON lines.", _resource("decisions")),
     "routing": LazyCommand("Routing: statistics, what was learned, reset, freeze.", _resource("routing")),
     "token": LazyCommand("API tokens: create, list, revoke.", _resource("access", "TOKEN_COMMANDS")),

@@ -88,7 +88,7 @@ def status(
 
 @connected
 def inbox(client: Client, output: FormatOption = Format.TABLE) -> None:
-    """List the refused files of the inbox, with all their problems."""
+    """List refused files of the inbox, with all their problems."""
     files = client.inbox_problems()
     if output is Format.JSON:
         out_json(files)

@@ -102,7 +102,7 @@ def test_without_a_stream_events_come_in_pages(daemon: Daemon, prepared: Prepare
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert [event["id"] for event in daemon.ask("GET", "/v1/events?after=5").json()["items"]] == [6, 7]
     given = daemon.ask("GET", "/v1/events?limit=3").json()["next_cursor"]
-    for bad in ("cursor=abc", "cursor=3", f"cursor={given}&kind=made"):
+    for bad in ("cursor=abc", "cursor=3", f"cursor={given}&kind=state"):
         refused = daemon.ask("GET", f"/v1/events?{bad}")
         assert (refused.status, refused.json()["code"]) == (400, "bad_cursor"), "a cursor is of one list only"
 
