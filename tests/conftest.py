@@ -16,6 +16,7 @@ from zlib import crc32
 
 import httpx
 import pytest
+from _pytest.runner import runtestprotocol
 from httpx import create_ssl_context
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -118,6 +119,19 @@ def _mixed(item: pytest.Item) -> int:
     if item.path.parent.name == "browser":
         return -1
     return crc32(str(item.path.relative_to(item.config.rootpath)).encode())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A worker reports the test, and of what comes before and after it only what has failed or was skipped: six
+    messages for each of so many tests cost more than many of them do."""
+    if not _IS_WORKER:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
