@@ -83,7 +83,6 @@ def _name(by: Principal) -> str:
 
 def _clear(world: World, by: Principal) -> None:
     """End its task, so that the next one's has room."""
-    world.tick()
     with suppress(Conflict):
         world.access.as_(by)[Tasks].cancel(_name(by))
     if world.row(_name(by)).state == "RUNNING":
@@ -232,7 +231,6 @@ def by_fallback(world: World, by: Principal) -> bool:
         world.router.route()
         world.tick(HOUR_MS)
         world.fail(_name(by), "agent_error", detail="it does not know how")
-        world.tick()
     found = _routed(world, _name(by))
     _clear(world, by)
     return found
