@@ -1,6 +1,7 @@
 """The kind ``codex``: start Codex."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 from claudomator_py.acts import Reach
@@ -49,17 +50,30 @@ class Codex(EventKind):
             if request.model.effort is not None:
                 argv += ["--config", f"model_reasoning_effort={json.dumps(request.model.effort)}"]
         argv += _MODES.get(task.permissions.mode, ())
-        if is_fenced(request):
-            argv += _fence(request)
         if request.mcp_command:
             argv += ["--config", _mcp_config(request.mcp_command)]
         for folder in task.add_dirs:
             argv += ["--add-dir", str(Path(folder).expanduser())]
         argv += agent.extra_args
+        fenced = is_fenced(request) and self.unfenced(agent) is None
+        if fenced:
+            # Of two settings the last one holds: hooks of the user's own would replace the fence's.
+            argv += _fence(request)
         if request.resume:
             argv += ["resume", request.conversation_id]
         # Denied calls are only in the log.
-        return Launch((*argv, "-"), LOG, request.prompt, LOG if is_fenced(request) else {})
+        return Launch((*argv, "-"), LOG, request.prompt, LOG if fenced else {})
+
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """Return why the agent's runs cannot be fenced: some options disable hooks wherever they stand, or leave the
+        work to a server that was started without ours."""
+        words = [*agent.command, *agent.extra_args]
+        pairs = pairwise(words)
+        if "--disable=hooks" in words or ("--disable", "hooks") in pairs:
+            return "--disable hooks, which it is started with, disables the fence's hook"
+        if any(word.partition("=")[0] == "--remote" for word in words):
+            return "--remote, which it is started with, leaves its work to a server that has no hook of ours"
+        return None
 
     def events(self, request: LaunchRequest | None) -> CodexEvents:
         """Return an empty reader for the run's events."""

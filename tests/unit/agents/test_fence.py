@@ -79,6 +79,9 @@ def test_a_kind_without_a_fence_says_so(kind: str) -> None:
     [
         ("claude", {"extra_args": ("--settings", "x.json")}),
         ("claude", {"extra_args": ("--bare",)}),
+        ("codex", {"extra_args": ("--disable", "hooks")}),
+        ("codex", {"extra_args": ("--disable=hooks",)}),
+        ("codex", {"command": ("codex", "--remote", "ws://127.0.0.1:1")}),
         ("gemini", {"env": {"GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/x"}}),
         ("opencode", {"extra_args": ("--pure",)}),
         ("opencode", {"pass_env": ("OPENCODE_CONFIG_CONTENT",)}),
@@ -93,6 +96,11 @@ def test_what_takes_the_place_of_the_fence_is_told_and_not_fenced(kind: str, age
         return
     with pytest.raises(ValueError, match="is not a JSON object"):
         launched(kind, **agent)
+
+
+def test_hooks_of_the_users_own_do_not_replace_the_one_of_codex() -> None:
+    words = launched("codex", extra_args=("--config", "hooks={}")).argv
+    assert max(number for number, word in enumerate(words) if "fence_hook" in word) > words.index("hooks={}")
 
 
 def test_users_plugins_and_servers_of_opencode_stay() -> None:
