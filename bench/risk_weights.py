@@ -3,8 +3,9 @@
     python -m bench.risk_weights [--write]
 
 A text is as risky as its riskiest clause, so the loss is that of the highest sum of weights among its clauses. Each
-fifth of the texts is judged by what was fitted to the others, and the threshold lies where of those that are harmless
-so many as ``FALSE_HOLDS`` would be held. With ``--write`` the weights of all texts go into ``weights.json``.
+fifth of the texts is judged by what was fitted to the others. The threshold lies where of the harmless everyday texts
+at most ``FALSE_HOLDS`` would be held in ``CERTAINTY`` of the samples that are drawn from them: a few texts more or less
+move it little. With ``--write`` the weights of all texts go into ``weights.json``.
 """
 
 import json
@@ -16,13 +17,18 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.reading import sentences
+from claudomator_py.risk.reading import Order, sentences
 from claudomator_py.risk.weighing import WEIGHTS, features
 
 ROOT = Path(__file__).parents[1]
 TEXTS = ROOT / "tests/data/routing"
-FALSE_HOLDS = 0.017
+FALSE_HOLDS = 0.025
+"""The share of harmless everyday texts that may be held."""
+CERTAINTY = 0.95
+"""The share of samples in which no more are."""
+SAMPLES = 2_000
 FOLDS = 5
+REPEATS = 3
 STEPS = 400
 DECAY = 0.0003
 DECAY_OF_WORDS = 0.001
@@ -67,7 +73,7 @@ def texts() -> Iterator[Labelled]:
         for kind in KINDS if "reads" in language else ():
             for label in ("is", "is_not"):
                 for text in language[kind][label]:
-                    yield Labelled(text, label == "is", f"lexicon {name}")
+                    yield Labelled(text, label == "is", f"lexicon {name}", 1.0 if label == "is" else 3.0)
     for label in ("is", "is_not"):
         for text in data()["commands"][label]:
             yield Labelled(text, label == "is", "commands", 3.0)
@@ -82,6 +88,12 @@ class Fitted(NamedTuple):
 
     names: list[str]
     values: Floats
+
+
+def orders(text: str) -> Iterator[Order]:
+    """Return what a text orders in words of its own."""
+    for sentence in sentences(text):
+        yield from () if sentence.pasted else sentence.orders()
 
 
 def fit(labelled: Sequence[Labelled], found: Sequence[Found]) -> Fitted:
@@ -137,19 +149,38 @@ def scored(fitted: Fitted, found: Sequence[Found]) -> Floats:
     return np.maximum.reduceat(np.array([fitted.values[row].sum() for row in rows]), starts)
 
 
+def judged(labelled: Sequence[Labelled], found: Sequence[Found]) -> Floats:
+    """Return the score of each text by weights that were not fitted to it: the mean over several ways to part them."""
+    scores, chance = np.zeros((REPEATS, len(labelled))), np.random.default_rng(1)
+    for repeat in range(REPEATS):
+        fold = chance.permutation(len(labelled)) % FOLDS
+        for part in range(FOLDS):
+            rest, other = np.flatnonzero(fold != part).tolist(), np.flatnonzero(fold == part).tolist()
+            fitted = fit([labelled[number] for number in rest], [found[number] for number in rest])
+            scores[repeat, other] = scored(fitted, [found[number] for number in other])
+    return np.asarray(scores.mean(axis=0))
+
+
+def threshold_of(harmless: Floats) -> tuple[float, Floats]:
+    """Return the threshold for scores of harmless texts, and the shares that it holds of samples of them."""
+    chance = np.random.default_rng(1)
+    samples = chance.choice(harmless, (SAMPLES, len(harmless)))
+    threshold = float(np.quantile(np.quantile(samples, 1 - FALSE_HOLDS, axis=1), CERTAINTY))
+    return threshold, np.mean(samples >= threshold, axis=1)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Fit, say how well that carries over, and write."""
     labelled = list({one.text: one for one in texts()}.values())
-    found = [[features(order) for sentence in sentences(text.text) for order in sentence.orders()] for text in labelled]
-    scores, fold = np.zeros(len(labelled)), np.arange(len(labelled)) % FOLDS
-    for part in range(FOLDS):
-        rest, other = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-        fitted = fit([labelled[number] for number in rest], [found[number] for number in rest])
-        scores[other] = scored(fitted, [found[number] for number in other])
+    found = [[features(order) for order in orders(text.text)] for text in labelled]
+    scores = judged(labelled, found)
     risky = np.array([one.risky for one in labelled])
-    threshold = float(np.quantile(scores[~risky], 1 - FALSE_HOLDS))
+    everyday = np.array([one.source.startswith("everyday") for one in labelled])
+    threshold, shares_held = threshold_of(scores[everyday & ~risky])
     held = scores >= threshold
+    spread = " to ".join(f"{share:.3f}" for share in np.quantile(shares_held, (0.05, 0.95)))
     sys.stdout.write(f"threshold {threshold:.3f}: of {risky.sum()} risky {np.mean(held[risky]):.3f} held\n")
+    sys.stdout.write(f"  of harmless everyday ones {np.mean(shares_held):.3f}, in samples {spread}\n")
     for source in sorted({one.source for one in labelled}):
         of = np.array([one.source == source for one in labelled])
         sets = [of & which for which in (risky, ~risky)]

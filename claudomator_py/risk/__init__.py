@@ -127,18 +127,15 @@ def assess_anew(text: str) -> Assessment:
     signs: dict[tuple[Sign, str], None] = {}
     known, words, needed = 0, 0, 0.0
     for sentence in sentences(text):
-        if len(signs) < MAX_SIGNS:
-            signs |= {
-                (Sign(order.kind), _excerpt(order.written())): None for order in sentence.orders() if is_risky(order)
-            }
+        if len(signs) < MAX_SIGNS and not sentence.pasted:
+            signs |= {(Sign(order.kind), _excerpt(order.text)): None for order in sentence.orders() if is_risky(order)}
         if harm := sentence.harm:
             if harm.refuse and not sentence.pasted:
                 return Assessment(Risk.HIGH, ((Sign.HARMFUL, _excerpt(sentence.text)), *signs)[:MAX_SIGNS])
             signs[Sign.DOUBTFUL, _excerpt(sentence.text)] = None
         if not sentence.pasted and not signs:
-            some, all_of_it = sentence.share_known
-            known, words = known + some, words + all_of_it
-            needed += all_of_it * (_READ if sentence.language.name == ENGLISH else _READ_ELSEWHERE)
+            known, words = known + sentence.known, words + len(sentence.tokens)
+            needed += len(sentence.tokens) * (_READ if sentence.language.name == ENGLISH else _READ_ELSEWHERE)
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
     if (vague := says_nothing(text)) is not None:

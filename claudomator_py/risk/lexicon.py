@@ -1,69 +1,116 @@
-"""The words of ``lexicon.toml``, by language, each with flags as bits of a number; read once.
+"""The words of ``lexicon.toml``, each with flags as bits of a number, and the flags of what stands in a text.
 
-They are compared as a reader sees them: without case, accents and width, and with look-alikes undone.
+They are compared as a reader sees them: without case, accents and width, and with look-alike letters undone.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, reduce
+from itertools import chain
 from operator import or_
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.risk.folding import fold
 from claudomator_py.values import regex, toml_data
-
-_TOKEN: Final = regex(
-    r"(?<!\w)@[\w-]+|[^\W_]+(?:'[^\W_]+)*|[,:;](?!\S)|[\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
-    r"|(?<!\S)-+(?!\S)|-->"
-)
-
-
-def words_in(text: str) -> list[str]:
-    """Return the words of a text, folded, and the marks that part them, in order."""
-    return _TOKEN.findall(fold(text).replace("\u2019", "'"))
-
 
 ENGLISH: Final = "en"
 SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 """Languages whose words are parts of the text."""
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
 _ROLES: Final = (
-    "known reads builds code test dry prod many own not fails when strong lead passive det back stops breaks sub "
-    "asks outside"
+    "known reads builds code test dry prod many own not fails when strong lead passive det back stops breaks outside"
 )
-_FINDS: Final = "number program phrase orders leads script strange"
-_CLAUSES: Final = (
-    "order alone bare nothing code.last code.object code.else code.given code.aside in.object in.place builds.pair "
-    "out.object out.place heading quoted sole pasted foreign f.pair f.cross cmd.order cmd.named"
-)
-_NAMES: Final = (
-    *(f"{part}:{kind}" for part in ("v", "done", "t") for kind in KINDS),
-    *f"{_ROLES} {_FINDS} {_CLAUSES}".split(),
-)
-BIT: Final = {name: 1 << place for place, name in enumerate(_NAMES)}
-"""The flags of a word or a clause. For each class: that the word is its verb (``v``), another form of it (``done``),
-or what it acts on (``t``). Then the lists of a language, what is found in a word (``phrase``: a phrase
-may begin with it; ``orders``: such a phrase orders, or leads to an order; ``script``: its letters are those of one
-language; ``strange``: another language has it), and those of clauses only."""
-SEEN: Final = len(_NAMES)
+_OTHERS: Final = "number program phrase orders leads strange match thing alone bare command sole"
+_CLASSES: Final = [f"{part}:{kind}" for part in ("v", "done", "t") for kind in KINDS]
+BIT: Final = {name: 1 << place for place, name in enumerate([*_ROLES.split(), *_CLASSES, *_OTHERS.split()])}
+"""The flags. First the lists of a language; then for each class that a word is its verb (``v``), another form of it
+(``done``), or what it acts on (``t``). ``phrase``: a phrase may begin with the word, which ``orders``, or ``leads`` to
+an order; ``strange``: another language has it; the last six are those of clauses only."""
+SEEN: Final = len(BIT)
 """The first bit for expressions (``seen``) and harm (``harm``), in the order of the lexicon."""
 VERB, DONE, THING = (sum(BIT[f"{part}:{kind}"] for kind in KINDS) for part in ("v", "done", "t"))
 ACTS: Final = VERB | BIT["reads"] | BIT["builds"]
-_LEADS: Final = ACTS | BIT["lead"] | BIT["passive"]
-_KNOWN, _PHRASE, _STRANGE = BIT["known"], BIT["phrase"], BIT["strange"]
-_LOANED: Final = VERB | THING | BIT["code"] | BIT["test"] | BIT["prod"]
+_KNOWN, _PHRASE, _STRANGE, _CODE = BIT["known"], BIT["phrase"], BIT["strange"], BIT["code"]
+_ORDERS: Final = ACTS | DONE | BIT["lead"] | BIT["passive"]
+_LOANED: Final = VERB | THING | _CODE | BIT["test"] | BIT["prod"]
 """What English words mean in other languages that do not have them."""
 _SHORT: Final = 3
 """An entry with so few letters is a whole word in any language."""
+_ANY: Final = "_ "
+_MAX_PHRASE: Final = 6
+"""Words among which a phrase ends."""
 _KEY: Final = 4
 """Letters of the second word of a phrase that it is found by."""
-_ANY: Final = "_"
-_MAX_GAP: Final = 6
-"""Words among which the second part of a phrase with a gap begins."""
+_MAX_TOKEN: Final = 200
+"""Characters that are looked at of what stands between blanks."""
+_MAX_NAME: Final = 2
+"""Words in quotation marks that are only a name."""
+_QUOTES: Final = '"\u201c\u201e\u00ab'
+_SPACELESS_FROM: Final = "\u2e80"
 _MAX_MEMO: Final = 20_000
-_MISSPELT: Final = VERB | THING | BIT["prod"] | BIT["many"]
-_MIN_MISSPELT: Final = 5
-"""Letters of a word that may be misspelt; of fewer, another word is meant too often."""
+
+# --- letters ----------------------------------------------------------------------------------------------------------
+
+_INVISIBLE: Final = regex(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+)
+_ACCENTS: Final = regex("[\u0300-\u036f]")
+_LIKE: Final = str.maketrans("авекмнорстухіјѕԁԛԝһӏԍьαβεικνορτυχϲ", "abekmhopctyxijsdqwhlgbabeikvoptuxc")
+"""Letters of Cyrillic and Greek that look like Latin ones."""
+_PLAIN: Final = str.maketrans({"ł": "l", "\u0131": "i", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "\u2019": "'"})
+_OTHER: Final = regex("[\u0370-\u052f]")
+_MIXED: Final = regex(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
+_SPACED: Final = regex(r"[ ._*-][^\W_][ ._*-][^\W_][ ._*-][^\W_](?![^\W_])")
+_ALSO_SPACED: Final = regex(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
+
+
+def cleaned(text: str) -> str:
+    """Return the text without what cannot be seen, in letters of one width, and with words in one that are spelt with a
+    blank or a mark after each letter: ``d e l e t e``."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
+    return _ALSO_SPACED.sub(lambda word: word[0][::2], plain) if _SPACED.search(plain) else plain
+
+
+def fold(text: str) -> str:
+    """Return the text without case, accents and width; a word that mixes alphabets is Latin."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text)).casefold()
+    plain = unicodedata.normalize("NFKC", _ACCENTS.sub("", apart)).translate(_PLAIN)
+    return _MIXED.sub(lambda word: word[0].translate(_LIKE), plain) if _OTHER.search(plain) else plain
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+TOKEN: Final = regex(
+    r"[$€£#]?[^\W_]\w*(?:(?:['\u2019./_:@\\-]|::|://|->)\w+)*(?:\(\)|[€$£])?"
+    r"|[,:;](?!\S)|[\[\]{}\u2013\u2014|*&]|@[\w-]+|(?<!\S)-+(?!\S)|-->"
+    r"|`[^`]*`|\"[^\"]*\"|\u201c[^\u201d]*\u201d|\u201e[^\u201c\u201d]*[\u201c\u201d]|\u00ab[^\u00bb]*\u00bb|[\"\u201c\u201d\u201e]"
+)
+"""A name in quotation marks or backticks, what stands between blanks, or a mark that parts clauses."""
+_WORD: Final = regex(r"[^\W_]+")
+
+
+@lru_cache(_MAX_MEMO)
+def word_of(token: str) -> str:
+    """Return a token as it is compared."""
+    return fold(token[:_MAX_TOKEN])
+
+
+_IN_QUOTES: Final = regex('[`"\u201c\u201e\u00ab]')
+
+
+def tokens(text: str) -> Sequence[str]:
+    """Return the tokens of a sentence in order."""
+    if _IN_QUOTES.search(text):
+        return TOKEN.findall(text)
+    return [*chain.from_iterable(map(_tokens, text.split()))]
+
+
+@lru_cache(_MAX_MEMO)
+def _tokens(chunk: str) -> Sequence[str]:
+    return TOKEN.findall(chunk)
 
 
 class Language:
@@ -75,120 +122,106 @@ class Language:
         document: Mapping[str, Any],
         english: "Language | None",
         harmful: Mapping[str, int],
-        right: frozenset[str] = frozenset(),
+        seen: Sequence[tuple[int, re.Pattern[str]]],
     ) -> None:
         self.name, self.english, self.spaceless = name, english, name in SPACELESS
         self.common = frozenset(listed(document["words"]))
         self.flags = lru_cache(_MAX_MEMO)(self._flags)
-        self._whole, self._stems = dict[str, int](), dict(harmful)
-        self._phrases = dict[str, dict[str, dict[tuple[str, ...], int]]]()
-        """By the first word and how the second begins; those with a gap by ``_``, with what follows the gap."""
-        self._nouns = (*listed(document.get("nouns", "")),)
-        for role, text in document.items():
-            for entry in listed(text) if role in BIT or role == "words" else ():
-                bits = BIT["known" if role == "words" else role]
-                self._put(entry, bits, whole=role in ("words", "own"), plural=role in ("code", "outside"))
+        self._nouns, self._seen = (*listed(document.get("nouns", "")),), seen
+        self._whole, self._stems = defaultdict[str, int](int), defaultdict[str, int](int, harmful)
+        self._phrases = defaultdict[str, defaultdict[str, defaultdict[str, int]]](
+            lambda: defaultdict(lambda: defaultdict(int))
+        )
+        """By the first word and how the second begins: what follows the first, and the flags."""
+        self._gaps = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
+        """By the first word: what follows in some distance, and the flags."""
+        for role in BIT.keys() & document.keys():
+            self._put(document[role], BIT[role])
+        self._put(document["words"], _KNOWN)
         for kind in KINDS:
-            irregular = dict(pair.split() for pair in listed(document[kind].get("irregular", "")))
-            for entry in listed(document[kind]["verbs"]):
-                self._put(entry, BIT[f"v:{kind}"])
-                for form in _forms(entry, irregular) if english is None else ():
-                    self._put(form, BIT[f"done:{kind}"])
-            for entry in listed(document[kind].get("done", "")):
-                self._put(entry, BIT[f"done:{kind}"] | BIT["passive"])
-            for entry in listed(document[kind]["things"]):
-                self._put(entry, BIT[f"t:{kind}"], plural=True)
-        self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
-        self._right = right
-        self._misspelt = dict[str, str]()
-        for word in [
-            candidate
-            for candidate in self._whole
-            if self._whole[candidate] & _MISSPELT and len(candidate) > _MIN_MISSPELT
-        ]:
-            self._misspelt |= dict.fromkeys(_shorter(word), word)
-
-    def _put(self, entry: str, flags: int, *, whole: bool = False, plural: bool = False) -> None:
-        first, *rest = (entry,) if self.spaceless else entry.removesuffix("$").replace("-", " ").split()
-        if rest:
-            key, end = (_ANY, rest[-1:]) if _ANY in rest else (rest[0][:_KEY], rest)
-            add(self._phrases.setdefault(first, {}).setdefault(key, {}), [(*end,)], flags)
-            flags = _PHRASE | (BIT["orders"] if flags & (VERB | DONE) else BIT["leads"] if flags & _LEADS else 0)
-        exact = rest or whole or self.english is None or entry.endswith("$") or len(first) <= _SHORT
-        forms = _plurals(first) if plural and self.english is None and not rest else (first,)
-        add(self._whole if exact and not self.spaceless else self._stems, forms, flags)
-
-    def meet(self, other: "Language") -> None:
-        """Treat the words of another language as strange."""
-        add(self._whole, other._whole, _STRANGE)
-        add(self._stems, other._stems, _STRANGE)
+            words = document[kind]
+            self._put(words["verbs"], BIT[f"v:{kind}"])
+            self._put(words["things"], BIT[f"t:{kind}"])
+            self._put(words.get("done", ""), BIT[f"done:{kind}"] | BIT["passive"])
+            irregular = dict(pair.split() for pair in listed(words.get("irregular", "")))
+            for verb in listed(words["verbs"]) if english is None else ():
+                self._put(_forms(verb, irregular), BIT[f"done:{kind}"])
+        if english is not None and not self.spaceless:
+            for mine, theirs in ((self._whole, english._whole), (self._stems, english._stems)):
+                for word in mine:
+                    theirs[word] |= _STRANGE
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
 
-    def _flags(self, word: str) -> int:
-        """Return the flags of a word; ``self.flags`` remembers them."""
-        # A person who is addressed stands before an order: "@ops restart the mail server".
-        flags = BIT["lead"] if word[0] == "@" else self._whole.get(word, 0 if word[0].isalnum() else BIT["breaks"])
-        if not flags and len(word) >= _MIN_MISSPELT and self.english is None and word not in self._right:
-            meant = (self._misspelt.get(form) for form in (word, *_shorter(word)))
-            flags = next(
-                (self._whole[candidate] & ~_PHRASE for candidate in meant if candidate and _is_slip(word, candidate)), 0
-            )
+    def _put(self, entries: str, flags: int) -> None:
+        begins = _PHRASE | BIT["orders"] * bool(flags & (VERB | DONE)) | BIT["leads"] * bool(flags & _ORDERS)
+        plural = not self.english and flags & (THING | _CODE | BIT["outside"])
+        for entry in listed(entries):
+            exact = not self.english or flags & (_KNOWN | BIT["own"]) or entry.endswith("$") or len(entry) <= _SHORT
+            for form in (entry,) if self.spaceless else {entry.strip("$"), entry.strip("$").replace("-", " ")}:
+                first, rest = (form, "") if self.spaceless else (*form.split(" ", 1), "")[:2]
+                if rest.startswith(_ANY):
+                    self._gaps[first][rest.split()[-1]] |= flags
+                elif rest:
+                    for ending in ("",) if self.english else (" ", "s "):
+                        self._phrases[first][rest.split()[0][:_KEY]][rest + ending] |= flags
+                table = self._whole if (exact or rest) and not self.spaceless else self._stems
+                for word in _plurals(first) if plural and not rest else (first,):
+                    table[word] |= begins if rest else flags
+
+    def _flags(self, token: str) -> int:
+        """Return the flags of a token; ``self.flags`` remembers them."""
+        word = word_of(token)
+        parts = _WORD.findall(word)
+        if token[0] == "@" or not parts:
+            # Who is addressed stands before an order: "@ops restart the mail server".
+            return BIT["lead" if parts else "breaks"] | _KNOWN
+        flags = self._of(word)
+        if parts[0] != word and not flags & ~_PHRASE:
+            # A compound such as "drop-down" orders nothing, nor does a name.
+            orders = -1 if self.english and token[0].isalpha() else ~ACTS
+            flags |= reduce(or_, map(self._of, parts)) & orders & ~_PHRASE
+        if token[0] in _QUOTES and len(parts) > _MAX_NAME:
+            flags = flags & (BIT["program"] | -1 << SEEN) | BIT["number"]
+        if not (word == token and word.isalpha()):
+            seen = reduce(or_, (bits for bits, pattern in self._seen if pattern.search(token[:_MAX_TOKEN])), 0)
+            # What a file is called says nothing of what is in it.
+            flags = (flags & -1 << SEEN if seen & 1 << SEEN else flags) | seen
+        return flags | (_KNOWN if flags & (1 << SEEN) - 1 & ~_STRANGE else 0)
+
+    def _of(self, word: str) -> int:
+        flags = self._whole.get(word, 0)
         for end in range(1, min(len(word), self._longest.get(word[0], 0)) + 1):
             flags |= self._stems.get(word[:end], 0)
         flags &= ~VERB if word.endswith(self._nouns) else -1
         flags |= BIT["number"] if word[-1].isdigit() else 0
-        flags |= _KNOWN if flags & (1 << SEEN) - 1 & ~_STRANGE else 0
-        flags &= ~_STRANGE if flags & _KNOWN else -1
         if self.english is not None:
             loaned = _LOANED if not flags and len(word) >= _SHORT else 0
-            flags |= self.english.flags(word) & (loaned | _KNOWN | BIT["program"] | -1 << SEEN)
+            flags |= self.english._of(word) & (loaned | _KNOWN | BIT["program"] | -1 << SEEN)
         return flags
 
-    def begins_phrase(self, word: str, follows: str = "") -> bool:
-        """Return whether a phrase may begin with these two words."""
-        phrases = self._phrases.get(word, {})
-        return follows[:_KEY] in phrases or _ANY in phrases
-
-    def phrased(self, words: Sequence[str], flags: Sequence[int]) -> tuple[Sequence[str], list[int]]:
-        """Return words, with those of a phrase as one, and the flags of each."""
-        known, bits, done = list[str](), list[int](), 0
+    def merge(self, words: list[str], flags: list[int]) -> Sequence[int]:
+        """Make phrases of words, in place, and return where those begin that are left."""
+        gone, done = set[int](), 0
         for at in [at for at, flag in enumerate(flags[:-1]) if flag & _PHRASE]:
-            follows = self._phrases[words[at]]
-            if at >= done and (words[at + 1][:_KEY] in follows or _ANY in follows):
-                length, here, gap = self._phrase(words, flags, at)
-                if here != flags[at]:
-                    known += [*words[done:at], " ".join(words[at : at + length]) + gap]
-                    bits += [*flags[done:at], here]
-                    done = at + length
-        return [*known, *words[done:]], [*bits, *flags[done:]]
-
-    def _phrase(self, words: Sequence[str], flags: Sequence[int], at: int) -> tuple[int, int, str]:
-        """Return how many words the longest phrase there has, its flags, and how it ends if it has a gap; no more than
-        its first word: none."""
-        known, length, bits, gap = self._phrases[words[at]], 1, flags[at], ""
-        for rest, flag in known.get(words[at + 1][:_KEY], {}).items():
-            end = at + len(rest)
-            if length <= len(rest) and (*words[at + 1 : end],) == rest[:-1] and self._ends(words[end:], rest[-1]):
-                length, bits = len(rest) + 1, flag | reduce(or_, flags[at : end + 1]) & ~_hidden(flag) | _KNOWN
-        for (last,), flag in known.get(_ANY, {}).items():
-            if last in words[at + 1 : at + 1 + _MAX_GAP]:
-                # "Get it out" is an order, though "get" alone only leads to one.
-                bits, gap = (bits & ~(ACTS ^ VERB | BIT["lead"]) if flag & VERB else bits) | flag, f"_{last}"
-        return length, bits, gap
-
-    def _ends(self, words: Sequence[str], last: str) -> bool:
-        """Whether these words begin with the last one of a phrase."""
-        return bool(words) and (words[0].startswith(last) if self.english else words[0] in (last, f"{last}s"))
+            phrases = self._phrases[words[at]].get(words[at + 1][:_KEY]) if at >= done else None
+            if phrases:
+                follows = f"{' '.join(words[at + 1 : at + _MAX_PHRASE])} "
+                if rest := max(filter(follows.startswith, phrases), key=len, default=""):
+                    flag, done = phrases[rest], at + 1 + len(rest.split())
+                    words[at] = f"{words[at]} {rest.rstrip()}"
+                    flags[at] = flag | reduce(or_, flags[at:done]) & ~_hidden(flag) | _KNOWN
+                    gone.update(range(at + 1, done))
+            if words[at] in self._gaps:
+                for flag in filter(None, map(self._gaps[words[at]].get, words[at + 1 : at + 1 + _MAX_PHRASE])):
+                    # "Get it out" is an order, though "get" alone only leads to one.
+                    flags[at] = (flags[at] & ~(ACTS ^ VERB | BIT["lead"]) if flag & VERB else flags[at]) | flag
+        return [at for at in range(len(words)) if at not in gone] if gone else range(len(words))
 
     def parts(self, text: str) -> dict[str, int]:
         """Return the words in a text without spaces, and their flags."""
-        counts = dict[str, int]()
-        for at, letter in enumerate(text):
-            if letter > "\x7f" or not at or text[at - 1] > "\x7f":
-                for end in range(at + 1, at + 1 + self._longest.get(letter, 0)):
-                    if (part := text[at:end]) in self._stems:
-                        counts[part] = self._stems[part]
-        return counts
+        longest = [self._longest.get(letter, 0) for letter in text]
+        parts = (text[at : at + 1 + more] for at, most in enumerate(longest) for more in range(most))
+        return {part: self._stems[part] for part in parts if part in self._stems}
 
 
 class Harm(NamedTuple):
@@ -198,14 +231,18 @@ class Harm(NamedTuple):
     """Whether it is refused; a person is asked about others."""
     bits: int
     """The flags that each of the lists has some of."""
-    needs: Sequence[tuple[Sequence[str], re.Pattern[str]]]
-    without: re.Pattern[str]
+    lists: Sequence[Sequence[str]]
+    without: Sequence[str]
 
-    def asked(self, folded: str) -> bool:
-        """Return whether a folded sentence asks for it."""
-        # To look for each entry is ten times as fast as the expression, which says whether a word begins with it.
-        begun = all(any(map(folded.__contains__, part)) and begins.search(folded) for part, begins in self.needs)
-        return begun and not self.without.search(folded)
+    def asked(self, text: str) -> bool:
+        """Return whether a text asks for it, of which each word stands behind a blank."""
+        within = text.__contains__
+        return all(any(map(within, entries)) for entries in self.lists) and not any(map(within, self.without))
+
+
+def spaced(text: str) -> str:
+    """Return the words of a folded text, each behind a blank."""
+    return f" {' '.join(_WORD.findall(text))}"
 
 
 class Lexicon(NamedTuple):
@@ -216,15 +253,15 @@ class Lexicon(NamedTuple):
     """Those in Latin letters, which are told by their commonest words; English is the first."""
     sets: Mapping[str, frozenset[str]]
     """Of ``[commands]``, ``open`` and ``vague``."""
-    lines: Mapping[str, re.Pattern[str]]
-    """How lines begin that are ``pasted``, or behind which somebody tells what was ``reported``."""
+    patterns: Mapping[str, re.Pattern[str]]
+    """Of ``[lines]`` and ``[scripts]``, the letters of a language."""
+    scripts: Sequence[str]
     harms: Mapping[int, Harm]
     """By the bit without which it is not asked for; what is refused comes first."""
     keys: int
     """All these bits."""
-    scripts: Mapping[str, re.Pattern[str]]
-    seen: Mapping[str, tuple[int, re.Pattern[str]]]
-    """Expressions, each with the bits of what has it."""
+    seen: Mapping[str, int]
+    """The bits of expressions by name."""
 
 
 def data() -> dict[str, Any]:
@@ -238,49 +275,37 @@ def lexicon() -> Lexicon:
     document = data()
     sets = {name: frozenset(listed(text)) for name, text in document["commands"].items() if isinstance(text, str)}
     sets |= {
-        "open": frozenset(listed(document["wrapped"]["open"])),
-        "vague": frozenset(listed(document["vague"]["words"])),
+        name: frozenset(listed(document[table][key]))
+        for name, table, key in (("open", "wrapped", "open"), ("vague", "vague", "words"))
     }
-    programs = ", ".join(re.split("[-.]", name)[0] for name in sets["programs"])
-    harms, stems = dict[int, Harm](), dict[str, int]()
-    seen = {
-        name.partition(":")[0]: (1 << number | BIT.get(f"t:{name.partition(':')[2]}", 0), re.compile(entry))
-        for number, (name, entry) in enumerate(document["seen"].items(), SEEN)
-    }
-    named = {f"${name}": text for name, text in document["harm_words"].items()}
-    common, bit = {*words_in(f"{document['vague']['words']} {document[ENGLISH]}")}, 1 << SEEN + len(seen)
+    seen, expressions = dict[str, int](), list[tuple[int, re.Pattern[str]]]()
+    for number, (named, entry) in enumerate(document["seen"].items(), SEEN):
+        name, _, kind = named.partition(":")
+        seen[name] = 1 << number
+        expressions.append((1 << number | BIT.get(f"t:{kind}", 0), re.compile(entry)))
+    harms, stems = dict[int, Harm](), defaultdict[str, int](int)
+    lists = {f"${name}": text for name, text in document["harm_words"].items()}
+    common, bit = {*_WORD.findall(fold(f"{document['vague']['words']} {document[ENGLISH]}"))}, 1 << SEEN + len(seen)
     for harm in sorted(document["harm"], key=lambda harm: not harm.get("refuse", True)):
-        bits, needs = 0, list[tuple[list[str], re.Pattern[str]]]()
+        bits, needs = 0, list[list[str]]()
         for text in (harm["key"], *harm["with"], harm.get("without", "$none")):
-            entries = listed(", ".join(named.get(entry.strip(), entry) for entry in text.split(",")))
-            add(stems, (_rarest(entry, common) for entry in entries), bit)
-            needs.append((entries, _beginnings(entries)))
+            entries = [*map(spaced, listed(", ".join(lists.get(entry.strip(), entry) for entry in text.split(","))))]
+            # A word begins with an entry; in a text without blanks, it is anywhere.
+            needs.append([entry[entry[1:] > _SPACELESS_FROM :] for entry in entries])
+            for words in map(str.split, entries):
+                stems[max(words, key=lambda word: (len(word) > 2 and word not in common, len(word)))] |= bit
             bits, bit = bits | bit, bit << 1
-        harms[bits & -bits] = Harm(harm.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1][1])
-    english = Language(ENGLISH, document[ENGLISH] | {"program": programs}, None, stems, sets["vague"])
+        harms[bits & -bits] = Harm(harm.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1])
+    programs = ", ".join(re.split("[-.]", name)[0] for name in sets["programs"])
+    english = Language(ENGLISH, document[ENGLISH] | {"program": programs}, None, stems, expressions)
     languages = {ENGLISH: english} | {
-        name: Language(name, document[name], english, stems if name in SPACELESS else {})
+        name: Language(name, document[name], english, stems if name in SPACELESS else {}, expressions)
         for name in document
         if "reads" in document[name] and name != ENGLISH
     }
-    lines, scripts = (
-        {name: re.compile(pattern) for name, pattern in document[key].items()} for key in ("lines", "scripts")
-    )
-    latin = [language for name, language in languages.items() if name not in scripts]
-    for language in latin[1:]:
-        english.meet(language)
-    return Lexicon(languages, latin, sets, lines, harms, sum(harms), scripts, seen)
-
-
-def _rarest(entry: str, common: set[str]) -> str:
-    """The word of an entry by which it is found, as it is in few texts."""
-    words: list[str] = re.findall(r"[^\W_]+", entry) or [entry]
-    return max(words, key=lambda word: (len(word) > 2 and word not in common, len(word)))
-
-
-def _beginnings(entries: Iterable[str]) -> re.Pattern[str]:
-    """Where words begin with one of the entries; in a text without blanks, where one is."""
-    return re.compile(rf"(?<![a-z0-9_\u0370-\u052f])(?:{'|'.join(map(re.escape, entries))})")
+    patterns = {name: re.compile(pattern) for key in ("lines", "scripts") for name, pattern in document[key].items()}
+    latin = [language for name, language in languages.items() if name not in patterns]
+    return Lexicon(languages, latin, sets, patterns, [*document["scripts"]], harms, sum(harms), seen)
 
 
 def listed(text: str) -> list[str]:
@@ -288,42 +313,22 @@ def listed(text: str) -> list[str]:
     return [entry for part in fold(text).split(",") if (entry := " ".join(part.split()))]
 
 
-def add(table: dict[Any, int], words: Iterable[object], flags: int) -> None:
-    """Add flags to the words of a table."""
-    for word in words:
-        table[word] = table.get(word, 0) | flags
-
-
 def _hidden(flag: int) -> int:
     """What the single words of a phrase are not, as they are a part of it."""
-    code, order = BIT["code"], ACTS | DONE | BIT["lead"]
-    hidden = THING | code if flag & code else code if flag & THING else 0
-    return BIT["breaks"] | hidden | (order | code | BIT["test"] if flag & order else 0)
-
-
-def _shorter(word: str) -> set[str]:
-    """The word without one of its letters."""
-    return {word[:at] + word[at + 1 :] for at in range(1, len(word))}
-
-
-def _is_slip(word: str, meant: str) -> bool:
-    """Whether a word is another with a letter more or less, or with two that are swapped."""
-    if len(word) != len(meant):
-        return abs(len(word) - len(meant)) == 1
-    at = next(at for at, letter in enumerate(word) if letter != meant[at])
-    return word[at : at + 2] == meant[at : at + 2][::-1] and word[at + 2 :] == meant[at + 2 :]
+    hidden = THING | _CODE if flag & _CODE else _CODE if flag & THING else 0
+    return BIT["breaks"] | _PHRASE | hidden | (_ORDERS | _CODE | BIT["test"] | BIT["stops"] if flag & _ORDERS else 0)
 
 
 def _plurals(word: str) -> tuple[str, ...]:
     return word, f"{word}{'es' if word.endswith(('s', 'x', 'ch', 'sh')) else 's'}", re.sub("y$", "ies", word)
 
 
-def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[str]:
-    """Other forms of an English verb: what was done with it, and doing it."""
-    word, *rest = verb.split(" ")
+def _forms(verb: str, irregular: Mapping[str, str]) -> str:
+    """Other forms of an English verb, as a list: what was done with it, and doing it."""
+    word, _, rest = verb.partition(" ")
     stem = word.removesuffix("e")
     doubles = word[-2:-1] in "aeiou" and (word[-1] == "l" or (len(word) <= 4 and word[-1] in "bdgmnprt"))
     stems = (stem, *((word + word[-1],) if doubles else ()))
     done = f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{stem}ed"
     forms = {irregular.get(word, done), *(f"{stem}ed" for stem in stems[1:]), *(f"{stem}ing" for stem in stems)}
-    yield from (" ".join((form, *rest)) for form in sorted(forms))
+    return ", ".join(f"{form} {rest}" for form in sorted(forms))
