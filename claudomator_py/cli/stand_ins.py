@@ -67,8 +67,8 @@ class Model:
         chosen = dict(zip(variables, items if isinstance(items, tuple) else (items,), strict=True))
         return type(cls.__name__, (cls,), {"_types": chosen, "__module__": cls.__module__})
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
+    def __init_subclass__(cls, **_configuration: Any) -> None:
+        super().__init_subclass__()
         fields, defaults = dict(cls.model_fields), dict(cls._defaults)
         for name, hint in cls.__annotations__.items():
             if name.startswith(("_", "model_")) or str(hint).startswith("typing.ClassVar"):
