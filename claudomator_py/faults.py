@@ -203,7 +203,7 @@ class Faults:
         with self._lock:
             self._faults[item] = fault
         if before is None or before.text != text:
-            trace = None if _is_known(error) else error
+            trace = None if is_known(error) else error
             _log_of(item).error("item_failed", doing=item.doing.value, problem=text, exc_info=trace)
         return fault
 
@@ -289,7 +289,7 @@ def error_text(error: BaseException) -> str:
         text = f"{' -> '.join(names)}: {error.strerror}" if names else error.strerror
     else:
         text = str(error) or type(error).__name__
-    if not _is_known(error):
+    if not is_known(error):
         text = f"{type(error).__name__}: {text}{_place(error)}"
     text = " ".join(text.split())
     return text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
@@ -327,16 +327,19 @@ def remedy_of(error: BaseException) -> str:
     if isinstance(error, UnreadableCard):
         return "register that card again, or have another specialist do it"
     if isinstance(error, OSError):
-        return _REMEDIES.get(error.errno or 0, "check that path")
+        otherwise = "see the daemon's log" if error.filename is None else "check that path"
+        return _REMEDIES.get(error.errno or 0, otherwise)
     if isinstance(error, RuntimeError) and "symlink loop" in str(error).lower():
         return _REMEDIES[errno.ELOOP]
     return "this is a bug: report it with the traceback in the daemon's log"
 
 
-def _is_known(error: BaseException) -> bool:
-    """True if the message alone explains the error; otherwise the log needs the traceback."""
+def is_known(error: BaseException) -> bool:
+    """Return whether the message alone explains the error; otherwise the log needs the traceback."""
     loop = isinstance(error, RuntimeError) and "symlink loop" in str(error).lower()
-    return isinstance(error, OSError | HostFault | RunConflict | TreeBusy | UnreadableCard) or loop
+    if isinstance(error, OSError):
+        return error.filename is not None or error.errno in _REMEDIES
+    return isinstance(error, HostFault | RunConflict | TreeBusy | UnreadableCard) or loop
 
 
 def _place(error: BaseException) -> str:

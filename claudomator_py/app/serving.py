@@ -33,7 +33,7 @@ from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.systemd import Notifier, Supervision
 from claudomator_py.domain.errors import CannotServe
 from claudomator_py.domain.health import CheckView
-from claudomator_py.faults import error_text, remedy_of
+from claudomator_py.faults import error_text, is_known, remedy_of
 from claudomator_py.log import get_logger
 from claudomator_py.log import set_up as set_up_log
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, resolve_state_dir
@@ -81,6 +81,8 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     except StoreUnavailable as error:
         print_refusal(f"claudomator: {error.reason}; {error.remedy}")
     except OSError as error:
+        if not is_known(error):
+            log.error("failed", exc_info=error)
         print_refusal(f"claudomator: {error_text(error)}; {remedy_of(error)}")
     except (CannotServe, ValueError) as error:
         print_refusal(f"claudomator: {error}")

@@ -1,5 +1,6 @@
 """A fault of one task, run or directory: the others carry on, it is tried again, and it is shown."""
 
+import errno
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ from claudomator_py.dispatch.heads import HeadReader
 from claudomator_py.dispatch.reconciler import ALL_RUNS
 from claudomator_py.domain.run import RunStatus
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
-from claudomator_py.faults import Activity, Item, checks, item_of
+from claudomator_py.faults import Activity, Item, checks, error_text, item_of, remedy_of
 from claudomator_py.scheduler.plan import Planner
 from claudomator_py.scheduler.snapshot import QueueHead
 from claudomator_py.store.tables import RUN, Task
@@ -297,3 +298,12 @@ def test_a_directory_that_cannot_be_removed_keeps_nothing_from_starting(world: W
     world.tick(60 * MINUTE_MS)
     assert shown(world) == []
     assert ("one", 0) not in world.host.directories
+
+
+def test_what_the_system_refuses_without_a_path_is_looked_up_in_the_log() -> None:
+    """As "Invalid argument; check that path" names none."""
+    bare, placed = OSError(errno.EINVAL, "Invalid argument"), OSError(errno.EINVAL, "Invalid argument", "/srv/x")
+    assert (error_text(bare), remedy_of(bare)) == ("OSError: Invalid argument", "see the daemon's log")
+    assert (error_text(placed), remedy_of(placed)) == ("/srv/x: Invalid argument", "check that path")
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert (error_text(full), remedy_of(full)) == ("No space left on device", "make room on that disk")
