@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Self, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
-from claudomator_py.domain.errors import Unavailable
+from claudomator_py.domain.errors import Unavailable, sentence
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store import remembered
 from claudomator_py.store.connections import COMMITS, Snapshots
@@ -384,7 +384,7 @@ def or_unavailable() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise Unavailable(error.reason, remedy=error.remedy) from error
+        raise Unavailable(sentence(error.reason), remedy=sentence(error.remedy)) from error
 
 
 def read_or_refuse(database: Database, fn: Callable[[Connection], T]) -> T:
