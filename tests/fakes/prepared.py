@@ -371,14 +371,16 @@ class PreparedService:
         """A file of the inbox was refused."""
         self.world.refusals.put(path, problems)
 
-    def add_delivery(self, target: str, state: DeliveryState, error: str | None = None) -> None:
+    def add_delivery(
+        self, target: str, state: DeliveryState, error: str | None = None, title: str | None = None
+    ) -> None:
         """A notice to the target, in that state."""
 
         def write(connection: Connection) -> None:
             number = len(connection.execute(select(OUTBOX.c.id)).all()) + 1
             at = format_instant(self.world.now_ms)
-            title = f"task-{number}: failed (lost)"
-            notice = Notice(id=f"event-{number}", kind=NoticeKind.FAILED, at=at, title=title)
+            words = title or f"task-{number}: failed (lost)"
+            notice = Notice(id=f"event-{number}", kind=NoticeKind.FAILED, at=at, title=words)
             row = {"event_id": number, "state": state.value, "attempts": 1, "error": error}
             times = {"next_ms": self.world.now_ms, "created_ms": self.world.now_ms}
             connection.execute(

@@ -12,8 +12,10 @@ from claudomator_py.api.page.formatting import PART, Cursor
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.notice import DeliveryState
+from claudomator_py.resources.notifications import DeliveryView
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.session import Access
+from claudomator_py.surface.table import folded
 
 _TONES = {DeliveryState.DELIVERED: "good", DeliveryState.DEAD: "bad"}
 Delivery = Annotated[int, Path(ge=1, le=2**63 - 1), DIGITS]
@@ -31,7 +33,7 @@ def router(access: Access) -> APIRouter:
             (state, state.value, counts.get(state.value, 0), f"/notices?state={state}") for state in DeliveryState
         ]
         values = {
-            "deliveries": page.items,
+            "folds": folded(page.items, _same, lambda delivery: str(delivery.id), {}),
             "tones": _TONES,
             "states": [(None, "all", sum(counts.values()), "/notices"), *states],
             "state": state,
@@ -46,6 +48,13 @@ def router(access: Access) -> APIRouter:
         return RedirectResponse("/notices", 303)
 
     return routes
+
+
+def _same(delivery: DeliveryView) -> tuple[str, str, str | None] | None:
+    """Return what equal notices have in common; None for one that a person may want to send again."""
+    if delivery.state is not DeliveryState.DELIVERED:
+        return None
+    return delivery.target, delivery.notice.title, delivery.notice.task_id
 
 
 def _more(state: DeliveryState | None, cursor: str | None) -> str | None:

@@ -44,6 +44,17 @@ def test_many_are_shown_by_parts(operator: Visitor, prepared: PreparedService) -
     assert operator.get(more).body.decode().count('class="row"') == 10
 
 
+def test_equal_ones_that_arrived_share_a_row(operator: Visitor, prepared: PreparedService) -> None:
+    for title in ("claude is held", "Report", "claude is held", "claude is held"):
+        prepared.add_delivery("phone", DeliveryState.DELIVERED, title=title)
+    for _ in range(3):
+        prepared.add_delivery("hook", DeliveryState.DEAD, "no route", title="claude is held")
+    page = operator.get("/notices")
+    assert page.body.decode().count('class="row"') == 5
+    assert text_of(page).count("3 times, first") == 1
+    assert text_of(page).count("Send again") == 3
+
+
 @pytest.mark.parametrize("role", ["read", "operate"])
 def test_only_an_administrator_sends_again(
     daemon: Daemon, prepared: PreparedService, role: Literal["read", "operate"]
