@@ -163,7 +163,7 @@ class Language:
                     self._gaps[first][rest.split()[-1]] |= flags
                 elif rest:
                     for ending in ("",) if self.english else (" ", "s "):
-                        self._phrases[first][rest.split()[0][:_KEY]][rest + ending] |= flags
+                        self._phrases[first][f"{rest}{ending}".split()[0][:_KEY]][rest + ending] |= flags
                 table = self._whole if (exact or rest) and not self.spaceless else self._stems
                 for word in _plurals(first) if plural and not rest else (first,):
                     table[word] |= begins if rest else flags
@@ -190,7 +190,7 @@ class Language:
 
     def _of(self, word: str) -> int:
         flags = self._whole.get(word, 0)
-        for end in range(1, min(len(word), self._longest.get(word[0], 0)) + 1):
+        for end in range(1, len(word) + 1):
             flags |= self._stems.get(word[:end], 0)
         flags &= ~VERB if word.endswith(self._nouns) else -1
         flags |= BIT["number"] if word[-1].isdigit() else 0

@@ -1,6 +1,7 @@
 """How much harm a task could do, by its text: each entry of the lexicon is read as its examples say."""
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.risk import MAX_SIGNS, Sign, assess, assess_anew
-from claudomator_py.risk.lexicon import BIT, KINDS, data
+from claudomator_py.risk.lexicon import BIT, KINDS, SPACELESS, data, listed
 from claudomator_py.risk.reading import sentences
 from tests.growth import grows_linearly
 
@@ -53,6 +54,35 @@ def test_each_language_has_each_class_with_examples_that_are_and_that_are_not() 
     for said in LANGUAGES.values():
         for kind in KINDS:
             assert all(said[kind][name] for name in ("verbs", "things", "is", "is_not"))
+
+
+def lists(name: str) -> Iterator[tuple[str, list[str]]]:
+    for part in (LANGUAGES[name], *(LANGUAGES[name][kind] for kind in KINDS)):
+        yield from (
+            (role, listed(text)) for role, text in part.items() if isinstance(text, str) and role != "irregular"
+        )
+
+
+def stands_for(name: str, role: str, entry: str, other: str) -> bool:
+    """Whether an entry of a list makes another one of it idle: its plural in English, what begins like it elsewhere."""
+    if name == "en":
+        forms = {f"{entry}s"} if " " in entry else {f"{entry}s", f"{entry}es", re.sub("y$", "ies", entry)}
+        return role in ("things", "code", "outside") and other in forms
+    is_stem = name not in SPACELESS and len(entry) > 3 and entry.isalpha()
+    return is_stem and role in ("verbs", "things", "code") and other.startswith(entry) and other.isalpha()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_entry_of_a_list_is_idle(language: str) -> None:
+    for role, entries in lists(language):
+        assert len(entries) == len(set(entries)), role
+        idle = [
+            (entry, other)
+            for entry in entries
+            for other in entries
+            if entry != other and stands_for(language, role, entry, other)
+        ]
+        assert idle == [], role
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -330,6 +360,7 @@ def test_a_text_is_judged_as_if_its_lines_were_not_wrapped(width: int, most: flo
         ("All open orders of the closed shop have to be cancelled in production.", True),
         ("The old backups on the live server can go.", True),
         ("Customers want to see that we can go back to an old backup; sketch a page for it.", False),
+        ("Roll the API keys in production.", True),
         ("Change the timeout in deploy/production.yml.", False),
         ("Change the timeout in production.", True),
         ("Move the billing page into its own module.", False),
