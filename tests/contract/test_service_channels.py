@@ -177,10 +177,19 @@ def test_what_is_written_after_a_channel_was_deleted_is_decided_anew(world: Worl
 
     assert (before.decision.agents, after.decision.agents) == (("cook",), ("baker",))
     kept = world.access.as_(OPERATOR)[Decisions].page(DecisionFilter(kind="triage"), None, 10).items
-    assert [decision.specialist for decision in kept] == ["baker", "cook"]
+    assert {decision.specialist for decision in kept} == {"baker", "cook"}
 
 
 # --- sent again, and broken off ---------------------------------------------------------------------------------------
+
+
+def test_a_message_that_says_nothing_is_refused(world: World) -> None:
+    made(world)
+    for text in ("", " \n"):
+        with pytest.raises(Invalid, match="content: is empty; write a text"):
+            said(world, text)
+    said(world, "", attachments=[{"id": "a", "name": "log.txt", "media_type": "text/plain", "text": "error 7"}])
+    assert len(told(world)) == 1
 
 
 def test_a_message_sent_again_is_there_once(world: World) -> None:

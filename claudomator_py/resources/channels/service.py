@@ -281,7 +281,10 @@ class Channels(Service):
 
     @answers(ChannelCalls.post_message)
     def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
-        """Post a message as the caller; who answers is decided when this returns."""
+        """Post a message as the caller; who answers is decided when this returns. Raises Invalid if it says nothing."""
+        if not message.content.strip() and not message.attachments:
+            problem = Problem(field="content", message="is empty", remedy="write a text, or attach something")
+            raise Invalid.of([problem])
         return self.write(ref, PostedMessage(self._by.id, message), key=key)
 
     def write(self, ref: str, written: PostedMessage, *, key: RequestKey | None = None) -> MessageView:
