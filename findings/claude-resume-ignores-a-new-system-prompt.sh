@@ -4,10 +4,11 @@
 # each later run sends that one, with --continue and --fork-session too. There is no warning.
 #
 # Up to the versions of last summer it was the other way round: a resumed run had no system prompt but that of its own
-# command line, and programs that drive Claude Code give it again each time for that reason. Whoever resumes with another
-# role, or with instructions that have changed since, now gets the old ones. What else is kept differs: the model is that
-# of the session, unless --model is given; effort and permission mode are those of the new command line, or the default.
-# Seen without the vendor's service, so without settings that it may send (CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC).
+# command line, and programs that drive Claude Code give it again each time for that reason. Who resumes with another
+# role, or with instructions that have changed since, now gets the old ones. What else is kept differs: the model is
+# that of the session, unless --model is given; effort and permission mode are those of the new command line, or the
+# default. Seen without the vendor's service, so without settings that it may send
+# (CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC).
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -84,7 +85,8 @@ expect "ALPHA sonnet medium default" --resume $id --fork-session --append-system
 expect "ALPHA haiku medium default" --resume $id --append-system-prompt BETA --model haiku
 
 # Seen with Node 20, twice, 2026-11:
-# --session-id ID --append-system-prompt ALPHA --model sonnet --effort high --permission-mode plan -> ALPHA sonnet high plan
+# --session-id ID --append-system-prompt ALPHA --model sonnet --effort high --permission-mode plan
+#     -> ALPHA sonnet high plan
 # --resume ID -> ALPHA sonnet medium default
 # --resume ID --append-system-prompt BETA -> ALPHA sonnet medium default
 # --resume ID --system-prompt BETA -> ALPHA sonnet medium default

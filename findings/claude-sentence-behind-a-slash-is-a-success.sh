@@ -43,9 +43,12 @@ expect "1 True 1" "/notes are wrong"
 expect "1 True 1" $'This is the task:\n\n/login redirects twice, fix it'
 
 # Seen with Node 20, twice, 2026-11:
-# /login redirects twice, fix it -> exit, is_error, num_turns: 0 False 0 | ["/login isn't available in this environment."]
-# /status of orders is wrong -> exit, is_error, num_turns: 0 False 0 | ["/status isn't available in this environment."]
-# /model names are wrong -> exit, is_error, num_turns: 0 False 0 | ['Network error. Please check your internet connection.']
+# /login redirects twice, fix it -> exit, is_error, num_turns: 0 False 0 |
+#     ["/login isn't available in this environment."]
+# /status of orders is wrong -> exit, is_error, num_turns: 0 False 0 |
+#     ["/status isn't available in this environment."]
+# /model names are wrong -> exit, is_error, num_turns: 0 False 0 |
+#     ['Network error. Please check your internet connection.']
 # /clear the cache -> exit, is_error, num_turns: 0 False 0 | []
 # /etc/hosts is wrong -> exit, is_error, num_turns: 1 True 1 | ['API Error: Connection refused ...']
 # /notes are wrong -> exit, is_error, num_turns: 1 True 1 | ['API Error: Connection refused ...']
