@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Gemini CLI 0.61.0, headless, the prompt on standard input: a word behind `@` that is the name of a file or folder of the
-# working directory changes the whole prompt, and the event that repeats the prompt shows it unchanged.
+# Gemini CLI 0.61.0, headless, the prompt on standard input: a word behind `@` that is the name of a file or folder of
+# the working directory changes the whole prompt, and the event that repeats the prompt shows it unchanged.
 #
 # "Rename @docs to @guide, tell ann@example.org." is sent as "Rename @docs/** to @guide, tell ann @example.org.": the
 # folder becomes a pattern, the mail address falls apart, and the contents of all files below the folder follow, before
-# the model has asked for any and without a tool call. In a folder without `docs` the same sentence is sent as it stands.
-# `-o stream-json` prints {"type":"message","role":"user"} with the sentence as it was given in both cases, so what was
-# asked of the model is in none of the events; only the count of tokens differs. Qwen Code 0.24.4 takes mail addresses
-# apart in the same way. A prompt that came from people may have npm scopes, decorators and addresses in it.
+# the model has asked for any and without a tool call. In a folder without `docs` the same sentence is sent as it
+# stands. `-o stream-json` prints {"type":"message","role":"user"} with the sentence as it was given in both cases, so
+# what was asked of the model is in none of the events; only the count of tokens differs. Qwen Code 0.24.4 takes mail
+# addresses apart in the same way. A prompt that came from people may have npm scopes, decorators and addresses in it.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -3,9 +3,9 @@
 # is given the same number of attempts.
 #
 # `max_attempts=3` means three runs to DBOS, as stop_after_attempt(3) does to tenacity. Procrastinate's
-# RetryStrategy(max_attempts=3) counts what comes after the first run, and makes four. And 0, the smallest number, is no
-# bound at all: RetryStrategy(max_attempts=0) tries for ever, without a pause, while `retry=0` on the task means no retry.
-# Where each run costs money, this is a fourth bill, or one without an end.
+# RetryStrategy(max_attempts=3) counts what comes after the first run, and makes four. And 0, the smallest number, is
+# no bound at all: RetryStrategy(max_attempts=0) tries for ever, without a pause, while `retry=0` on the task means no
+# retry. Where each run costs money, this is a fourth bill, or one without an end.
 # Source: https://procrastinate.readthedocs.io/en/stable/howto/advanced/retry.html
 set -euo pipefail
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT

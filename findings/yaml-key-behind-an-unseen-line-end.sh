@@ -47,7 +47,7 @@ def value(load, text):
         return "refused"
 
 
-read = subprocess.run(["node", f"{folder}/read.js"], input=json.dumps(texts), capture_output=True, text=True, check=True)
+read = subprocess.run(["node", f"{folder}/read.js"], input=json.dumps(texts), stdout=-1, text=True, check=True)
 lines = [json.loads(line) for line in read.stdout.split("\n") if line]
 seen = []
 for number, text in enumerate(texts):
