@@ -141,7 +141,8 @@ class Sentence(NamedTuple):
 def sentences(text: str) -> Iterator[Sentence]:
     """Return them in order; if all of a text is pasted, nothing is. What stands there again is read once, and so are
     lines of a log that differ by their numbers."""
-    pieces = dict.fromkeys(_pieces(text))
+    # Who writes all of it in quotation marks quotes nobody.
+    pieces = dict.fromkeys(_pieces(_IN_MARKS.sub(r"\1", text)))
     every = all(pasted for _, pasted in pieces)
     for piece, pasted in pieces:
         yield _sentence(piece, pasted and not every, BIT["sole"] if len(pieces) == 1 else 0)
@@ -162,6 +163,8 @@ _OPEN: Final = ",)\"'`_"
 _MAX_OPENING: Final = 40
 """Characters of a line among which its order begins."""
 _ASIDE: Final = regex(r"\([^()]{1,120}\)")
+_IN_MARKS: Final = regex('^\\s*["\u201c\u201e\u00ab]([^"\u201c\u201d\u201e\u00ab\u00bb]{4,})["\u201c\u201d\u00bb]\\s*$')
+_MARK: Final = regex('["\u201c\u201d\u201e\u00ab\u00bb]')
 _ZEROES: Final = str.maketrans("123456789", "000000000")
 
 
@@ -174,7 +177,7 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
             continue
         # What stands in brackets parts no verb from its place: "Run the scan (ZAP, full policy) on production".
         line = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), line) if "(" in line else line
-        line = line.replace('"', " , ") if line[0] in "{[" else line
+        line = _MARK.sub(" , ", line) if line[0] in "{[" else line
         for sentence in (line,) if line.split(None, 1)[0] in programs else _END.split(line):
             if len(sentence) > _MAX_PIECE:
                 words = sentence.split()
@@ -347,7 +350,6 @@ def _foreign(sentence: Sentence) -> Iterator[Order]:
 
 _CLAUSE: Final = regex(r"[,:(]\s|@[\w-]+\s|\s(?:and|then|und|et|y|e|i|en|dann)\s")
 _WORD: Final = regex(r"[\w:']+")
-_MARK: Final = regex('["\u201c\u201d\u201e\u00ab\u00bb]')
 _QUOTES_PROSE: Final = regex(r"(?<!\")[\w:]\s+[\"\u201c\u201e\u00ab][^\"\u201d\u00bb]*$")
 """Behind words, and not behind a key of JSON."""
 _TELLS_ON: Final = regex(r"^([^'\"]*?),\s.*")
