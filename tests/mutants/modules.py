@@ -108,6 +108,7 @@ MODULES = {
     "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
     "store/visibility.py": ["tests/unit/store/test_visibility.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
+    "store/rare_rows.py": ["tests/unit/store/test_rare_rows.py"],
     "store/queue.py": ["tests/unit/store/test_queue.py"],
     "resources/concealment.py": ["tests/unit/resources/test_concealment.py"],
     "api/guard/roles.py": ["tests/unit/api/test_roles.py"],
