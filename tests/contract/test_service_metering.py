@@ -170,5 +170,5 @@ def test_a_database_that_is_gone_is_said(world: World, monkeypatch: pytest.Monke
 
     meter = meter_of(world)
     monkeypatch.setattr(world.database, "read", gone)
-    with pytest.raises(Unavailable, match="the server does not answer"):
+    with pytest.raises(Unavailable, match="The server does not answer"):
         meter.measure()
