@@ -71,8 +71,8 @@ def main(names: Sequence[str]) -> int:
         kept.write(conditions())
         for name in names or MEASUREMENTS:
             measure, seconds = MEASUREMENTS[name]
-            said = (sys.modules[measure.__module__].__doc__ or "").strip()
-            sys.stdout.write(f"\n## {name}\n\n{said}\n\n")
+            text = (sys.modules[measure.__module__].__doc__ or "").strip()
+            sys.stdout.write(f"\n## {name}\n\n{text}\n\n")
             began = time.monotonic()
             try:
                 with _at_most(seconds):
@@ -111,22 +111,22 @@ def conditions() -> str:
 
 
 def _commit() -> str:
-    found = subprocess.run(
+    completed = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         capture_output=True,
         text=True,
         cwd=RESULTS.parent,
         check=False,
     )
-    return found.stdout.strip() or "unknown"
+    return completed.stdout.strip() or "unknown"
 
 
 def _version_of_spooler() -> str:
     try:
-        found = subprocess.run(["tsp", "-V"], capture_output=True, text=True, check=True)
+        completed = subprocess.run(["tsp", "-V"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return "not installed"
-    return found.stdout.split(" - ")[0].removeprefix("Task Spooler v")
+    return completed.stdout.split(" - ")[0].removeprefix("Task Spooler v")
 
 
 def _processor() -> str:

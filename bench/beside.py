@@ -84,8 +84,8 @@ def _samples() -> Samples:
             for name, daemon in daemons.items():
                 samples["status", name].append(_status_s(daemon))
         time.sleep(IDLE_AFTER_S)
-        found = idle({name: daemon.running.pid for name, daemon in daemons.items()}, settled_s=0)
-        for name, (share, mebibytes) in found.items():
+        results = idle({name: daemon.running.pid for name, daemon in daemons.items()}, settled_s=0)
+        for name, (share, mebibytes) in results.items():
             samples["idle", name].append(share * 100)
             samples["memory", name].append(mebibytes)
     return samples
@@ -101,19 +101,19 @@ def taken_out(folder: Path, commit: str | None) -> list[str]:
     if commit is not None:
         source = folder / "source"
         source.mkdir(parents=True)
-        found = subprocess.run(
+        completed = subprocess.run(
             ["git", "archive", "--format=tar", commit, "claudomator_py"],
             cwd=REPOSITORY,
             capture_output=True,
             check=False,
         )
-        if found.returncode:
+        if completed.returncode:
             raise NoHistoryError(
-                f"git knows no commit {commit} here ({found.stderr.decode(errors='replace').strip()}). Fetch the "
+                f"git knows no commit {commit} here ({completed.stderr.decode(errors='replace').strip()}). Fetch the "
                 "history with `git fetch --unshallow`, or name another commit in BENCH_COMMIT."
             )
         # Python 3.11 has no safe way of its own before its fourth release.
-        subprocess.run(["tar", "-x", "-C", str(source)], input=found.stdout, check=True)
+        subprocess.run(["tar", "-x", "-C", str(source)], input=completed.stdout, check=True)
         # As an installed one; else each of its processes would compile, or none could keep what it compiled.
         subprocess.run([sys.executable, "-m", "compileall", "-qq", str(source)], check=True)
     place = folder / "environment"
@@ -126,9 +126,9 @@ def taken_out(folder: Path, commit: str | None) -> list[str]:
 def _check_build(daemon: Claudomator, build: Path) -> None:
     """Fail where it does not run what was taken out: its figures would be those of the other build."""
     code = "import claudomator_py; print(claudomator_py.__file__)"
-    told = subprocess.run([daemon.command[0], "-I", "-c", code], capture_output=True, text=True, check=True).stdout
+    stdout = subprocess.run([daemon.command[0], "-I", "-c", code], capture_output=True, text=True, check=True).stdout
     expected = build / "source" if (build / "source").exists() else REPOSITORY
-    assert Path(told.strip()).is_relative_to(expected), f"{told.strip()} is not of {expected}"
+    assert Path(stdout.strip()).is_relative_to(expected), f"{stdout.strip()} is not of {expected}"
 
 
 def _status_s(daemon: Claudomator) -> float:

@@ -152,8 +152,8 @@ def least(samples: Mapping[tuple[str, str], list[float]]) -> str:
 
 
 def _median(samples: Mapping[tuple[str, str], list[float]], key: str, name: str) -> float | None:
-    found = samples.get((key, name))
-    return statistics.median(found) if found else None
+    results = samples.get((key, name))
+    return statistics.median(results) if results else None
 
 
 def _cell(line: Line, figure: float | None, peer: float | None) -> str:

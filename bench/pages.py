@@ -86,7 +86,7 @@ def _fill(subject: Claudomator) -> None:
         shifted |= {"started_ms": "started_ms - 60000 * n.i", "ended_ms": "ended_ms - 60000 * n.i + 50000"}
         values = ", ".join(shifted.get(name, name) for name in columns)
         connection.execute("CREATE TEMP TABLE n (i INTEGER PRIMARY KEY)")
-        connection.executemany("INSERT INTO n VALUES (?)", ((one,) for one in range(1, RUNS)))
+        connection.executemany("INSERT INTO n VALUES (?)", ((number,) for number in range(1, RUNS)))
         connection.execute(
             f"INSERT INTO run ({', '.join(columns)}) SELECT {values} FROM run, n WHERE task_id IN"  # noqa: S608 - its own tables
             " (SELECT task_id FROM run WHERE ended_ms IS NOT NULL ORDER BY started_ms DESC LIMIT ?)",

@@ -48,7 +48,7 @@ def measure() -> None:
             for name in names:
                 samples[name].append(_figures(name, url, f"{name}_{number}"))
     sys.stdout.write("| queue | tasks a second | of task-spooler's | CPU per task, ms |\n|---|---:|---:|---:|\n")
-    medians = {name: tuple(map(statistics.median, zip(*found, strict=True))) for name, found in samples.items()}
+    medians = {name: tuple(map(statistics.median, zip(*results, strict=True))) for name, results in samples.items()}
     for name, (cpu_ms, rate) in medians.items():
         share = f"{rate / medians[_SPOOLER][1]:.2f}" if _SPOOLER in medians else "-"
         sys.stdout.write(f"| {name} | {rate:.0f} | {share} | {cpu_ms:.1f} |\n")
@@ -57,8 +57,8 @@ def measure() -> None:
 
 
 def _is_installed(name: str) -> bool:
-    found = subprocess.run([PYTHON, "-I", "-c", f"import {name}"], capture_output=True, check=False)
-    return found.returncode == 0
+    completed = subprocess.run([PYTHON, "-I", "-c", f"import {name}"], capture_output=True, check=False)
+    return completed.returncode == 0
 
 
 def _figures(name: str, url: str, database: str) -> tuple[float, float]:

@@ -54,21 +54,21 @@ class Labelled(NamedTuple):
 
 def texts() -> Iterator[Labelled]:
     """Return all labelled texts but those that ask for harm, which a list of its own finds."""
-    for one in _rows("dangers"):
-        yield Labelled(one["text"], one["held"], "dangers", 0.6)
-    for one in _rows("orders"):
-        if one["is"] != "harm":
-            yield Labelled(one["text"], one["is"] == "review", "orders", 0.6)
+    for row in _rows("dangers"):
+        yield Labelled(row["text"], row["held"], "dangers", 0.6)
+    for row in _rows("orders"):
+        if row["is"] != "harm":
+            yield Labelled(row["text"], row["is"] == "review", "orders", 0.6)
     for name in ("labelled", "unseen"):
-        for one in _rows(name):
-            if one["expected"]["route"] != "reject":
-                yield Labelled(one["instructions"], one["expected"]["route"] == "human_review", name)
-    for one in _rows("forms"):
-        if not one.get("harmful"):
-            yield Labelled(one["text"], one["held"], "forms")
-    for one in _rows("everyday"):
-        if not one.get("harmful") and one["risk"] != "medium":
-            yield Labelled(one["text"], one["risk"] == "high", f"everyday {one['lang']}", 2.0)
+        for row in _rows(name):
+            if row["expected"]["route"] != "reject":
+                yield Labelled(row["instructions"], row["expected"]["route"] == "human_review", name)
+    for row in _rows("forms"):
+        if not row.get("harmful"):
+            yield Labelled(row["text"], row["held"], "forms")
+    for row in _rows("everyday"):
+        if not row.get("harmful") and row["risk"] != "medium":
+            yield Labelled(row["text"], row["risk"] == "high", f"everyday {row['lang']}", 2.0)
     for name, language in data().items():
         for kind in KINDS if "reads" in language else ():
             for label in ("is", "is_not"):
@@ -96,19 +96,19 @@ def orders(text: str) -> Iterator[Order]:
         yield from () if sentence.pasted else sentence.orders()
 
 
-def fit(labelled: Sequence[Labelled], found: Sequence[Found]) -> Fitted:
-    """Fit weights to these texts. found: of each the features of its clauses."""
+def fit(labelled: Sequence[Labelled], results: Sequence[Found]) -> Fitted:
+    """Fit weights to these texts. results: of each the features of its clauses."""
     seen: dict[str, int] = {}
-    for clauses in found:
+    for clauses in results:
         for name in frozenset().union(*clauses) if clauses else ():
             seen[name] = seen.get(name, 0) + 1
     names = sorted(name for name, count in seen.items() if count >= LEAST_SEEN)
     at = {name: number + 1 for number, name in enumerate(names)}
-    rows, starts, owner = _rows_of(found, at)
+    rows, starts, owner = _rows_of(results, at)
     first, lengths = np.r_[0, np.cumsum([len(row) for row in rows])[:-1]], np.array([len(row) for row in rows])
     flat = np.concatenate(rows)
-    risky = np.array([one.risky for one in labelled], dtype=float)
-    counts = np.array([one.weight for one in labelled])
+    risky = np.array([entry.risky for entry in labelled], dtype=float)
+    counts = np.array([entry.weight for entry in labelled])
     counts = counts / counts.mean()
     values = np.zeros(len(names) + 1)
     decay = np.array([0.0, *(DECAY_OF_WORDS if " " in name else DECAY for name in names)])
@@ -125,14 +125,16 @@ def fit(labelled: Sequence[Labelled], found: Sequence[Found]) -> Fitted:
     return Fitted(["bias", *names], values)
 
 
-def _rows_of(found: Sequence[Found], at: Mapping[str, int]) -> tuple[list[Floats], Floats, Floats]:
+def _rows_of(result: Sequence[Found], at: Mapping[str, int]) -> tuple[list[Floats], Floats, Floats]:
     """Clauses as the places of their weights, of which 0 is the bias; where those of each text begin, and whose they
     are."""
     rows = [
-        np.array([0, *(at[name] for name in clause if name in at)]) for one in found for clause in one or _NO_CLAUSE
+        np.array([0, *(at[name] for name in clause if name in at)])
+        for entry in result
+        for clause in entry or _NO_CLAUSE
     ]
-    counts = np.array([len(one or _NO_CLAUSE) for one in found])
-    return rows, np.r_[0, np.cumsum(counts)[:-1]], np.repeat(np.arange(len(found)), counts)
+    counts = np.array([len(entry or _NO_CLAUSE) for entry in result])
+    return rows, np.r_[0, np.cumsum(counts)[:-1]], np.repeat(np.arange(len(result)), counts)
 
 
 def _best(scores: Floats, starts: Floats, owner: Floats) -> Floats:
@@ -143,21 +145,21 @@ def _best(scores: Floats, starts: Floats, owner: Floats) -> Floats:
     return order[first]
 
 
-def scored(fitted: Fitted, found: Sequence[Found]) -> Floats:
+def scored(fitted: Fitted, results: Sequence[Found]) -> Floats:
     """The score of each text."""
-    rows, starts, _ = _rows_of(found, {name: number for number, name in enumerate(fitted.names) if number})
+    rows, starts, _ = _rows_of(results, {name: number for number, name in enumerate(fitted.names) if number})
     return np.maximum.reduceat(np.array([fitted.values[row].sum() for row in rows]), starts)
 
 
-def judged(labelled: Sequence[Labelled], found: Sequence[Found]) -> Floats:
+def judged(labelled: Sequence[Labelled], result: Sequence[Found]) -> Floats:
     """Return the score of each text by weights that were not fitted to it: the mean over several ways to part them."""
     scores, chance = np.zeros((REPEATS, len(labelled))), np.random.default_rng(1)
     for repeat in range(REPEATS):
         fold = chance.permutation(len(labelled)) % FOLDS
         for part in range(FOLDS):
             rest, other = np.flatnonzero(fold != part).tolist(), np.flatnonzero(fold == part).tolist()
-            fitted = fit([labelled[number] for number in rest], [found[number] for number in rest])
-            scores[repeat, other] = scored(fitted, [found[number] for number in other])
+            fitted = fit([labelled[number] for number in rest], [result[number] for number in rest])
+            scores[repeat, other] = scored(fitted, [result[number] for number in other])
     return np.asarray(scores.mean(axis=0))
 
 
@@ -171,25 +173,25 @@ def threshold_of(harmless: Floats) -> tuple[float, Floats]:
 
 def main(arguments: Sequence[str]) -> None:
     """Fit, say how well that carries over, and write."""
-    labelled = list({one.text: one for one in texts()}.values())
-    found = [[features(order) for order in orders(text.text)] for text in labelled]
-    scores = judged(labelled, found)
-    risky = np.array([one.risky for one in labelled])
-    everyday = np.array([one.source.startswith("everyday") for one in labelled])
+    labelled = list({entry.text: entry for entry in texts()}.values())
+    results = [[features(order) for order in orders(text.text)] for text in labelled]
+    scores = judged(labelled, results)
+    risky = np.array([entry.risky for entry in labelled])
+    everyday = np.array([entry.source.startswith("everyday") for entry in labelled])
     threshold, shares_held = threshold_of(scores[everyday & ~risky])
     held = scores >= threshold
     spread = " to ".join(f"{share:.3f}" for share in np.quantile(shares_held, (0.05, 0.95)))
     sys.stdout.write(f"threshold {threshold:.3f}: of {risky.sum()} risky {np.mean(held[risky]):.3f} held\n")
     sys.stdout.write(f"  of harmless everyday ones {np.mean(shares_held):.3f}, in samples {spread}\n")
-    for source in sorted({one.source for one in labelled}):
-        of = np.array([one.source == source for one in labelled])
+    for source in sorted({entry.source for entry in labelled}):
+        of = np.array([entry.source == source for entry in labelled])
         sets = [of & which for which in (risky, ~risky)]
         shares = [f"{np.mean(held[which]):.3f} of {which.sum()}" for which in sets if which.any()]
         sys.stdout.write(f"  {source:14} {' | '.join(shares)}\n")
-    for one, over, is_held in zip(labelled, scores - threshold, held, strict=True):
-        if "--list" in arguments and is_held != one.risky:
-            sys.stdout.write(f"{'FALSE' if is_held else 'MISS '} {over:6.2f} {one.source}: {one.text[:140]!r}\n")
-    fitted = fit(labelled, found)
+    for entry, over, is_held in zip(labelled, scores - threshold, held, strict=True):
+        if "--list" in arguments and is_held != entry.risky:
+            sys.stdout.write(f"{'FALSE' if is_held else 'MISS '} {over:6.2f} {entry.source}: {entry.text[:140]!r}\n")
+    fitted = fit(labelled, results)
     values = {name: round(float(value), 3) for name, value in zip(fitted.names, fitted.values, strict=True)}
     values["bias"] = round(values["bias"] - threshold, 3)
     values = {name: value for name, value in values.items() if abs(value) >= LEAST or name == "bias"}

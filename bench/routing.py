@@ -68,17 +68,17 @@ def _compared(cards: int, skills: int, dimensions: int) -> None:
         Profile(
             str(card),
             texts[f"{card}-0"],
-            tuple(SkillTexts(str(one), (texts[f"{card}-{one}"],)) for one in range(skills)),
+            tuple(SkillTexts(str(entry), (texts[f"{card}-{entry}"],)) for entry in range(skills)),
         )
         for card in range(cards)
     ]
     space = Space(profiles, vectors, weighs_rarity=False, own_share=0.35)
     (asked,) = _rows(values, 1, dimensions)
     words = chance.choices(_WORDS, k=ASKED_WORDS)
-    lists, one = [row.tolist() for row in vectors.values()], asked.tolist()
+    lists, entry = [row.tolist() for row in vectors.values()], asked.tolist()
     peers: dict[str, Callable[[], object]] = {
         "one product": lambda: space.likeness(asked),
-        "loop in Python": lambda: max(sum(a * b for a, b in zip(row, one, strict=True)) for row in lists),
+        "loop in Python": lambda: max(sum(a * b for a, b in zip(row, entry, strict=True)) for row in lists),
         "full text (FTS5), all words": _full_text(texts, words),
     }
     sys.stdout.write(f"  {cards} cards with {skills} skills, {dimensions} dimensions\n")

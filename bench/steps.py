@@ -101,8 +101,8 @@ def _counted(state: Path) -> dict[str, int]:
         taken["the first `status`, which counts"] = _first
         taken["`status`"] = _counting(world.overview.status)
         taken["`list`"] = _counting(lambda: world.names())
-        one = world.names()[0]
-        taken["`why`"] = _counting(lambda: world.service.why(one))
+        text = world.names()[0]
+        taken["`why`"] = _counting(lambda: world.service.why(text))
     return taken
 
 

@@ -175,8 +175,8 @@ class Claudomator:
     def count(self, condition: str, table: str = "task") -> int:
         """How many such rows there are, without asking the daemon."""
         with closing(sqlite3.connect(f"file:{self.site.state / 'claudomator.db'}?mode=ro", uri=True)) as connection:
-            (found,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()  # noqa: S608 - of the benchmarks
-        return int(found)
+            (result,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()  # noqa: S608 - of the benchmarks
+        return int(result)
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
         """Wait until it holds, as long as the daemon runs."""

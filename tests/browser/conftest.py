@@ -47,7 +47,7 @@ class Complaints:
 
     def unexpected(self) -> list[str]:
         """What nobody wanted."""
-        return [said for said in self.said if not any(part in said for part in self.expected)]
+        return [text for text in self.said if not any(part in text for part in self.expected)]
 
 
 @dataclass

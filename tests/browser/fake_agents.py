@@ -41,8 +41,8 @@ def _claude(step: dict[str, Any], session: str) -> int:
     emit(type="system", subtype="init", session_id=session, model=MODELS["claude"], permissionMode="acceptEdits")
     if step.get("limit"):
         emit(type="rate_limit_event", rate_limit_info=_windows(1.0, "rejected"))
-        said = "Claude AI usage limit reached"
-        block = [{"type": "text", "text": said}]
+        message = "Claude AI usage limit reached"
+        block = [{"type": "text", "text": message}]
         emit(
             type="assistant",
             message={"model": "<synthetic>", "content": block},
@@ -50,7 +50,7 @@ def _claude(step: dict[str, Any], session: str) -> int:
             api_error_status=429,
             session_id=session,
         )
-        return _result(step, session, said, error=True)
+        return _result(step, session, message, error=True)
     for number, (tool, given, answer) in enumerate(step.get("tools", [])):
         time.sleep(step.get("pause_s", 0))
         call = f"toolu_{number}"
@@ -117,9 +117,9 @@ def _codex(step: dict[str, Any], _: str) -> int:
     emit(type="turn.started")
     if step.get("limit"):
         at = time.strftime("%-I:%M %p", time.localtime(_begun_s() + 1.5 * RESETS_S))
-        said = f"You\u2019ve hit your usage limit. Try again at {at}."
-        emit(type="error", message=said)
-        emit(type="turn.failed", error={"message": said})
+        message = f"You\u2019ve hit your usage limit. Try again at {at}."
+        emit(type="error", message=message)
+        emit(type="turn.failed", error={"message": message})
         return 1
     for number, (_tool, given, answer) in enumerate(step.get("tools", [])):
         time.sleep(step.get("pause_s", 0))

@@ -29,8 +29,8 @@ def violations(axe: Axe, page: Page, *, without: Collection[str] = ()) -> list[d
     left_out = {"rules": {rule: {"enabled": False} for rule in without}}
     response = axe.run(page, options=BRIEFLY | left_out).response
     assert response["passes"]
-    found: list[dict[str, Any]] = response["violations"]
-    return found
+    results: list[dict[str, Any]] = response["violations"]
+    return results
 
 
 # Each text with what its contrast follows from: its own style, and what it lies on. Axe judges those that look like
@@ -75,8 +75,8 @@ def weak_contrasts(page: Page, known: set[str]) -> list[str]:
 
     known: the looks that it has passed; a text of such a look is not judged again.
     """
-    found = page.evaluate(_CONTRASTS, list(known))
-    assert found["texts"]
-    known.update(found["passed"])
-    weak: list[str] = found["weak"]
+    result = page.evaluate(_CONTRASTS, list(known))
+    assert result["texts"]
+    known.update(result["passed"])
+    weak: list[str] = result["weak"]
     return weak

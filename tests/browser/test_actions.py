@@ -44,8 +44,8 @@ def test_restart_by_keyboard(desktop: Desktop) -> None:
     tab_to(page, button)
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/tasks/{task.id}")
-    found = desktop.when("it", lambda task: task.generation == 2 and task.runs == 2)
-    assert (found.agent, found.tier) == ("other", "powerful")
+    result = desktop.when("it", lambda task: task.generation == 2 and task.runs == 2)
+    assert (result.agent, result.tier) == ("other", "powerful")
 
 
 def test_who_acts_on_what_has_changed_is_told_so(lasting_desktop: Desktop) -> None:
@@ -72,8 +72,8 @@ def test_keys(desktop: Desktop) -> None:
     desktop.task("one", not_before="2099-01-01T00:00:00Z")
     desktop.task("two", not_before="2099-01-02T00:00:00Z")
     page = desktop.page()
-    one, two = (page.get_by_role("link", name=name, exact=True) for name in ("one", "two"))
-    for key, link in (("j", one), ("j", two), ("j", two), ("k", one)):
+    first, two = (page.get_by_role("link", name=name, exact=True) for name in ("one", "two"))
+    for key, link in (("j", first), ("j", two), ("j", two), ("k", first)):
         page.keyboard.press(key)
         expect(link).to_be_focused()
     page.keyboard.press("?")
@@ -144,9 +144,9 @@ def test_answer_by_keyboard(lasting_desktop: Desktop) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/tasks/{task.id}")
-    found = lasting_desktop.settled("asks", "COMPLETED")
-    assert found.result_text == "[simulated] painted"
-    assert found.runs == 2
+    result = lasting_desktop.settled("asks", "COMPLETED")
+    assert result.result_text == "[simulated] painted"
+    assert result.runs == 2
 
 
 def test_an_answer_is_typed_in_the_row_and_no_event_takes_it_away(lasting_desktop: Desktop) -> None:
@@ -228,8 +228,8 @@ def test_a_task_that_asks_first_is_rejected_and_a_late_answer_is_told_so(lasting
 
 def test_a_task_is_given_to_somebody_else_by_mouse(desktop: Desktop) -> None:
     client = desktop.daemon.client
-    said = "The nightly dump of the orders database fails. Restore the last one, and find out why."
-    client.submit(TaskSpec(name="it", instructions=said))
+    text = "The nightly dump of the orders database fails. Restore the last one, and find out why."
+    client.submit(TaskSpec(name="it", instructions=text))
     task = desktop.when("it", lambda task: task.specialist == "database-administrator")
     client.cancel(task.id)
     page = desktop.page(f"/tasks/{task.id}")

@@ -22,7 +22,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def test_its_tasks_are_valid(site: Site) -> None:
     names = [task.name for task in BadNight(site).tasks()]
     assert len(names) == len(set(names)) > 300
-    assert {name for one in (*TASKS, *FORMS) for name in one.split("/")[:1]} <= set(names)
+    assert {name for entry in (*TASKS, *FORMS) for name in entry.split("/")[:1]} <= set(names)
 
 
 @pytest.mark.nights

@@ -12,16 +12,16 @@ PLACES = ("/", "/report", "/night", "/agents", "/repositories", "/schedules", "/
 
 def test_a_page_without_anything_is_for_everybody(desktop: Desktop) -> None:
     page = desktop.page(viewport=NARROW, reduced_motion="reduce")
-    axe, passed, found = Axe(), set[str](), list[str]()
+    axe, passed, results = Axe(), set[str](), list[str]()
     for path in PLACES:
         page.goto(desktop.url + path)
         widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-        found += [] if widths[0] == widths[1] else [f"{path} is {widths} wide"]
-        found += [f"{path}: {item['id']}" for item in violations(axe, page, without=["color-contrast"])]
+        results += [] if widths[0] == widths[1] else [f"{path} is {widths} wide"]
+        results += [f"{path}: {item['id']}" for item in violations(axe, page, without=["color-contrast"])]
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            found += [f"{path}, {scheme}: {text}" for text in weak_contrasts(page, passed)]
-    assert found == []
+            results += [f"{path}, {scheme}: {text}" for text in weak_contrasts(page, passed)]
+    assert results == []
 
 
 @pytest.mark.parametrize(

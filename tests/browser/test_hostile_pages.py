@@ -123,16 +123,16 @@ def test_nothing_gets_through(desktop: Desktop, port: int, host: str) -> None:
     task = desktop.task(name, not_before="2099-01-01T00:00:00Z")
     operator = desktop.page()
     hostile = _hostile(desktop, operator, host, port)
-    said = hostile.evaluate(ATTACK, [desktop.url, task.id])
-    assert {name: said[name] for name in READABLE} == dict.fromkeys(READABLE, "refused")
-    assert "read" not in said.values()
+    text = hostile.evaluate(ATTACK, [desktop.url, task.id])
+    assert {name: text[name] for name in READABLE} == dict.fromkeys(READABLE, "refused")
+    assert "read" not in text.values()
     frames = [frame for frame in hostile.frames if frame != hostile.main_frame]
     assert all("secret-task" not in frame.content() for frame in frames)
     hostile.evaluate(FORM, [desktop.url, task.id])
     hostile.wait_for_url(f"{desktop.url}/**")
     expect(hostile.get_by_text("comes from a page of another site")).to_be_visible()
-    found = desktop.daemon.client.task(task.id)
-    assert (found.state, found.version) == (task.state, task.version)
+    result = desktop.daemon.client.task(task.id)
+    assert (result.state, result.version) == (task.state, task.version)
     operator.reload()  # and the session is what it was
     expect(operator.locator("#queue")).to_contain_text(name)
 
@@ -170,9 +170,9 @@ def test_another_server_gets_no_cookie_and_does_not_learn_where_it_counts(
         operator.evaluate("url => { window.location = url; }", theirs)
     _hostile(desktop, operator, host, server.server_port)
     assert len(server.heard) >= 2
-    said = "".join(server.heard).lower()
-    assert "cookie:" not in said
-    assert desktop.url.removeprefix("http://").partition(":")[0] not in said
+    text = "".join(server.heard).lower()
+    assert "cookie:" not in text
+    assert desktop.url.removeprefix("http://").partition(":")[0] not in text
 
 
 def test_a_cookie_that_somebody_got_hold_of_is_nothing_at_the_address(desktop: Desktop) -> None:

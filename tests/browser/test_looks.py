@@ -68,8 +68,8 @@ def _fill(desktop: Desktop) -> str:
     written = client.post_message("pipes", NewMessage(content="@plumber look:\n" + "x" * 300 + "\n<b>bold</b>"))
     client.post_message("pipes", NewMessage(content="and this", reply_to=written.id))
     client.mark_message("pipes", written.id, MarkVerdict.RIGHT)
-    said = "The nightly dump of the orders database fails. Restore the last one, and find out why."
-    desktop.daemon.client.submit(TaskSpec(name="routed", instructions=said))
+    text = "The nightly dump of the orders database fails. Restore the last one, and find out why."
+    desktop.daemon.client.submit(TaskSpec(name="routed", instructions=text))
     desktop.when("routed", lambda task: task.specialist is not None)
     desktop.daemon.client.cancel("routed")
     _changes_something(desktop)
@@ -149,9 +149,11 @@ def _paths(desktop: Desktop) -> dict[str, str]:
 
 def _decisions(desktop: Desktop) -> dict[str, str]:
     """One of each kind that there is."""
-    found = {one.kind: f"/decisions/{one.id}" for one in desktop.daemon.client.all_decisions(DecisionFilter())}
-    assert {"specialist", "placement"} <= found.keys()
-    return found
+    results = {
+        decision.kind: f"/decisions/{decision.id}" for decision in desktop.daemon.client.all_decisions(DecisionFilter())
+    }
+    assert {"specialist", "placement"} <= results.keys()
+    return results
 
 
 def _settle(page: Page) -> None:
@@ -175,25 +177,25 @@ def test_all_pages_are_for_everybody(desktop: Desktop) -> None:
     desktop.complaints.expect("status of 404", "status of 401", "status of 422")
     axe = Axe()
     passed: set[str] = set()
-    found: list[str] = []
+    results: list[str] = []
     # A colour on its way from one scheme to the other is of neither.
     page = desktop.page(reduced_motion="reduce", has_touch=True)
     stranger = desktop.context(reduced_motion="reduce").new_page()
 
     def look(at: Page, name: str) -> None:
-        found.extend(
+        results.extend(
             f"{name}: {item['id']}: {item['nodes'][0]['html']}"
             for item in violations(axe, at, without=["color-contrast"])
         )
         for scheme in SCHEMES:
             at.emulate_media(color_scheme=scheme)
-            found.extend(f"{name}, {scheme}: {text}" for text in weak_contrasts(at, passed))
+            results.extend(f"{name}, {scheme}: {text}" for text in weak_contrasts(at, passed))
 
     for name, path in _paths(desktop).items():
         page.set_viewport_size(NARROW)
         page.goto(desktop.url + path)
         _settle(page)
-        found.extend(f"{name}: {what}" for what in _sticking_out(page))
+        results.extend(f"{name}: {what}" for what in _sticking_out(page))
         page.set_viewport_size(WIDE)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         look(page, name)
@@ -203,19 +205,19 @@ def test_all_pages_are_for_everybody(desktop: Desktop) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     look(page, "help")
-    assert found == []
+    assert results == []
 
 
 def _sticking_out(page: Page) -> list[str]:
     """What is wider than the narrow screen, or taller than a line of it."""
-    found = []
+    results = []
     widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     if widths != [NARROW["width"], NARROW["width"]]:
-        found.append(f"it is {widths} wide")
+        results.append(f"it is {widths} wide")
     broken = page.locator(".places a").evaluate_all("links => links.filter(one => one.offsetHeight > 40).length")
     if broken:
-        found.append("a word of the navigation is broken")
-    return found
+        results.append("a word of the navigation is broken")
+    return results
 
 
 def test_axe_does_find_something(desktop: Desktop) -> None:
@@ -362,7 +364,7 @@ def test_a_reason_can_be_read_on_a_phone(desktop: Desktop, path: str) -> None:
         True,
         True,
     ]
-    left, name = (one.bounding_box() for one in (why, page.locator(".row .name").first))
+    left, name = (locator.bounding_box() for locator in (why, page.locator(".row .name").first))
     assert left is not None
     assert name is not None
     assert abs(left["x"] - name["x"]) < 2

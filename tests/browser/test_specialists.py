@@ -84,20 +84,20 @@ def test_one_is_registered_and_removed(desktop: Desktop) -> None:
 
 
 def test_who_would_do_it_is_asked_by_keyboard(desktop: Desktop) -> None:
-    said = "The nightly dump of the orders database fails. Restore the last one, and find out why."
+    message = "The nightly dump of the orders database fails. Restore the last one, and find out why."
     page = desktop.page(viewport=NARROW)
     page.get_by_role("link", name="Routing").click()
     page.wait_for_url("**/routing")
     page.keyboard.press("/")
     text = page.get_by_label("Instructions of the task")
     expect(text).to_be_focused()
-    page.keyboard.type(said)
+    page.keyboard.type(message)
     tab_to(page, page.get_by_role("button", name="Ask"))
     page.keyboard.press("Enter")
     answer = page.get_by_role("region", name="Answer")
     expect(answer).to_contain_text("would go to database-administrator")
     expect(answer.get_by_role("row", name="database-administrator")).to_contain_text("chosen")
-    expect(text).to_have_value(said)
+    expect(text).to_have_value(message)
     assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
     assert violations(Axe(), page) == []
     assert not list(desktop.daemon.client.all_tasks())

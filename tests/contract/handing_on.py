@@ -34,31 +34,33 @@ def go_on(world: World, name: str = "t") -> Run:
     return world.live(name)
 
 
-def last_words(to: str, **said: Any) -> str:
+def last_words(to: str, **text: Any) -> str:
     """What an agent says last that hands its task on."""
-    return f"I looked at it.\n\n{HANDOFF_MARKER} {json.dumps({'to': to, **said})}"
+    return f"I looked at it.\n\n{HANDOFF_MARKER} {json.dumps({'to': to, **text})}"
 
 
-def hand_on(world: World, to: str, name: str = "t", **said: Any) -> None:
+def hand_on(world: World, to: str, name: str = "t", **fields: Any) -> None:
     """Let its run end so that it hands the task on."""
-    world.end(name, text=last_words(to, **said))
+    world.end(name, text=last_words(to, **fields))
     world.tick()
 
 
 def records(world: World, name: str = "t") -> list[HandoffRecord]:
     """Every hand-over of the task, accepted or not, in order."""
     task_id = world.row(name).id
-    found = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
-    told = [HandoffRecord.model_validate(one.data) for one in found if one.kind == DecisionKind.HANDOFF.value]
-    return sorted(told, key=lambda one: (one.hop, not one.accepted))
+    result = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
+    handoffs = [
+        HandoffRecord.model_validate(entry.data) for entry in result if entry.kind == DecisionKind.HANDOFF.value
+    ]
+    return sorted(handoffs, key=lambda handoff: (handoff.hop, not handoff.accepted))
 
 
 def document(world: World, name: str = "t") -> dict[str, Any]:
     """What its live run was handed."""
     text = world.host.directories[world.live(name).id, 0].order.handoff
     assert text is not None
-    told: dict[str, Any] = json.loads(text)
-    return told
+    payload: dict[str, Any] = json.loads(text)
+    return payload
 
 
 def prompt(world: World, name: str = "t") -> str:
@@ -68,6 +70,6 @@ def prompt(world: World, name: str = "t") -> str:
 
 def outcome(world: World, run: Run) -> Outcome:
     """How the run ended."""
-    found = world.database.read(lambda connection: run_rows.find(connection, run.id))
-    assert found is not None
-    return Outcome.model_validate(found.outcome)
+    result = world.database.read(lambda connection: run_rows.find(connection, run.id))
+    assert result is not None
+    return Outcome.model_validate(result.outcome)

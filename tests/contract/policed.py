@@ -36,9 +36,9 @@ def follow(world: World, *rules: Rule) -> None:
 
 def records(world: World, name: str) -> list[PolicyRecord]:
     """What the policy said of the task, oldest first."""
-    found = world.database.read(partial(decision_rows.of_task, task_id=world.row(name).id))
-    return [PolicyRecord.model_validate(one.data) for one in found if one.kind == DecisionKind.POLICY]
+    result = world.database.read(partial(decision_rows.of_task, task_id=world.row(name).id))
+    return [PolicyRecord.model_validate(entry.data) for entry in result if entry.kind == DecisionKind.POLICY]
 
 
-def approve(world: World, name: str, by: Principal = OPERATOR, **said: Any) -> None:
-    world.access.as_(by)[Tasks].approve(name, ApproveRequest(**said))
+def approve(world: World, name: str, by: Principal = OPERATOR, **fields: Any) -> None:
+    world.access.as_(by)[Tasks].approve(name, ApproveRequest(**fields))

@@ -33,8 +33,8 @@ def said(world: World, content: str, by: Principal = OPERATOR, **more: object) -
 
 def told(world: World) -> list[tuple[str, str, str]]:
     """The channel's messages, oldest first: author, role and text."""
-    found = of(world).messages("kitchen").items
-    return [(one.author, one.role.value, one.content) for one in reversed(found)]
+    result = of(world).messages("kitchen").items
+    return [(entry.author, entry.role.value, entry.content) for entry in reversed(result)]
 
 
 def task_of(message: MessageView, world: World) -> str:

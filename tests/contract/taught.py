@@ -48,8 +48,8 @@ class Taught:
     def __init__(self, database: Database, *cards: Card) -> None:
         self.world = World(database, total=50, per_workdir=50)
         if cards:
-            for one in cards:
-                self.world.specialists.register(one)
+            for card in cards:
+                self.world.specialists.register(card)
         else:
             database.write(lambda connection: ship(connection, _shipped(), self.world.now_ms))
         self.learner = Learner(database, lambda: LearningSettings(), self.world.clock)
@@ -82,8 +82,8 @@ class Taught:
         return [Label(**row._mapping) for row in rows]
 
     def rules(self, name: str) -> list[str]:
-        return [one.rule for one in self.labels(name)]
+        return [label.rule for label in self.labels(name)]
 
     def standings(self) -> dict[tuple[str, str], Standing]:
         rows: Sequence[Standing] = self.world.database.read(lambda connection: learning_rows.standings(connection, ""))
-        return {(one.specialist, one.topic): one for one in rows}
+        return {(row.specialist, row.topic): row for row in rows}

@@ -111,8 +111,8 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture(scope="module")
 def remote() -> Iterator[tuple[str, Seen]]:
-    with sdk_server() as found:
-        yield found
+    with sdk_server() as results:
+        yield results
 
 
 @pytest.fixture
@@ -162,10 +162,10 @@ def test_a_run_succeeds_and_its_answer_is_read(case: Case, agent: AgentSpec, tmp
             timeout=PATIENCE_S,
             check=False,
         )
-    found = reader(case, agent)
-    found.feed("stdout", process.stdout)
-    found.feed("stderr", process.stderr)
-    outcome = found.outcome(ended(process.returncode), NOW_MS)
+    output_reader = reader(case, agent)
+    output_reader.feed("stdout", process.stdout)
+    output_reader.feed("stderr", process.stderr)
+    outcome = output_reader.outcome(ended(process.returncode), NOW_MS)
     assert outcome.status is OutcomeStatus.SUCCEEDED, (outcome, process)
     assert outcome.reason is None
     assert outcome.text is not None
@@ -214,21 +214,21 @@ def test_a_run_that_said_nothing(
 @pytest.mark.parametrize("by", ["timeout", "stall", "output_limit", "disk_full"])
 def test_work_that_was_done_stays_done(case: Case, agent: AgentSpec, by: EndedBy) -> None:
     assert case.terminal is not None
-    found = reader(case, agent)
-    found.feed("stdout", case.terminal)
-    assert found.outcome(ended(-9, by), NOW_MS).status is OutcomeStatus.SUCCEEDED
-    assert found.outcome(None, NOW_MS).status is OutcomeStatus.SUCCEEDED
-    assert found.outcome(ended(-15, "cancel"), NOW_MS).status is OutcomeStatus.CANCELLED
+    output_reader = reader(case, agent)
+    output_reader.feed("stdout", case.terminal)
+    assert output_reader.outcome(ended(-9, by), NOW_MS).status is OutcomeStatus.SUCCEEDED
+    assert output_reader.outcome(None, NOW_MS).status is OutcomeStatus.SUCCEEDED
+    assert output_reader.outcome(ended(-15, "cancel"), NOW_MS).status is OutcomeStatus.CANCELLED
 
 
 @pytest.mark.parametrize("case", WITH_TERMINAL_EVENT, indirect=True)
 def test_half_a_terminal_event_is_none(case: Case, agent: AgentSpec) -> None:
     assert case.terminal is not None
-    found = reader(case, agent)
-    found.feed("stdout", case.terminal[:-2])
-    assert found.outcome(None, NOW_MS).reason is Reason.LOST
-    found.feed("stdout", case.terminal[-2:-1])
-    assert found.outcome(None, NOW_MS).status is OutcomeStatus.SUCCEEDED, "a last line may have no end"
+    output_reader = reader(case, agent)
+    output_reader.feed("stdout", case.terminal[:-2])
+    assert output_reader.outcome(None, NOW_MS).reason is Reason.LOST
+    output_reader.feed("stdout", case.terminal[-2:-1])
+    assert output_reader.outcome(None, NOW_MS).status is OutcomeStatus.SUCCEEDED, "a last line may have no end"
 
 
 def test_what_is_not_installed_says_what_to_do(case: Case, agent: AgentSpec, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ PIECES = st.lists(
     st.tuples(
         st.sampled_from(["stdout", "stderr"]),
         st.binary(max_size=50)
-        | st.sampled_from([found.terminal for found in CASES.values() if found.terminal is not None])
+        | st.sampled_from([result.terminal for result in CASES.values() if result.terminal is not None])
         | st.sampled_from(
             [b"{}\n", b"[{}]\n", b'{"type":"end"}\n', b'{"type":"result"}\n', b"\0" * 9, b"\xed\xa0\x80\n"]
         ),
@@ -284,10 +284,10 @@ def test_any_bytes_in_any_pieces_give_one_outcome(
 
 
 def test_of_a_flood_little_is_kept(case: Case, agent: AgentSpec) -> None:
-    found = reader(case, agent)
+    output_reader = reader(case, agent)
     for _ in range(100):
-        found.feed("stdout", b"x" * 1_000_000)
-        found.feed("stderr", b"y" * 1_000_000)
-    outcome = found.outcome(ended(-9, "output_limit"), NOW_MS)
+        output_reader.feed("stdout", b"x" * 1_000_000)
+        output_reader.feed("stderr", b"y" * 1_000_000)
+    outcome = output_reader.outcome(ended(-9, "output_limit"), NOW_MS)
     assert outcome.reason is Reason.OUTPUT_LIMIT
     assert len(outcome.model_dump_json()) < 1_000_000

@@ -133,20 +133,20 @@ def test_changes_have_the_published_shape(daemon: Daemon, document: dict[str, An
 
 def test_schedules_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
     body = {"name": "nightly", "instructions": "Do it.", "schedule": "0 3 * * *", "timezone": "Europe/Berlin"}
-    one = "/v1/schedules/{name}"
+    name = "/v1/schedules/{name}"
     answers = [
         ("post", "/v1/schedules", daemon.ask("POST", "/v1/schedules", json_body=body), 201),
         ("post", "/v1/schedules", daemon.ask("POST", "/v1/schedules", json_body={**body, "schedule": "x"}), 422),
         ("post", "/v1/schedules", daemon.ask("POST", "/v1/schedules", json_body={**body, "tags": ["x"]}), 409),
         ("get", "/v1/schedules", daemon.ask("GET", "/v1/schedules"), 200),
-        ("get", one, daemon.ask("GET", "/v1/schedules/nightly"), 200),
-        ("get", one, daemon.ask("GET", "/v1/schedules/missing"), 404),
-        ("post", f"{one}/pause", daemon.ask("POST", "/v1/schedules/nightly/pause"), 200),
-        ("post", f"{one}/resume", daemon.ask("POST", "/v1/schedules/nightly/resume"), 200),
-        ("post", f"{one}/run", daemon.ask("POST", "/v1/schedules/nightly/run"), 201),
-        ("get", one, daemon.ask("GET", "/v1/schedules/nightly"), 200),
-        ("delete", one, daemon.ask("DELETE", "/v1/schedules/nightly"), 204),
-        ("delete", one, daemon.ask("DELETE", "/v1/schedules/nightly"), 404),
+        ("get", name, daemon.ask("GET", "/v1/schedules/nightly"), 200),
+        ("get", name, daemon.ask("GET", "/v1/schedules/missing"), 404),
+        ("post", f"{name}/pause", daemon.ask("POST", "/v1/schedules/nightly/pause"), 200),
+        ("post", f"{name}/resume", daemon.ask("POST", "/v1/schedules/nightly/resume"), 200),
+        ("post", f"{name}/run", daemon.ask("POST", "/v1/schedules/nightly/run"), 201),
+        ("get", name, daemon.ask("GET", "/v1/schedules/nightly"), 200),
+        ("delete", name, daemon.ask("DELETE", "/v1/schedules/nightly"), 204),
+        ("delete", name, daemon.ask("DELETE", "/v1/schedules/nightly"), 404),
     ]
     for method, path, answer, status in answers:
         assert answer.status == status, (method, path)
@@ -155,8 +155,8 @@ def test_schedules_have_the_published_shape(daemon: Daemon, document: dict[str, 
 
 
 def test_channels_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
-    every, one = "/v1/channels", "/v1/channels/{channel}"
-    written = f"{one}/messages"
+    every, name = "/v1/channels", "/v1/channels/{channel}"
+    written = f"{name}/messages"
     posted = {"content": "@drain hello", "attachments": [{"id": "a", "name": "x"}]}
     assert daemon.ask("POST", "/v1/specialists", json_body=card("drain").document).status == 201
     answers = [
@@ -166,13 +166,13 @@ def test_channels_have_the_published_shape(daemon: Daemon, document: dict[str, A
         ("post", every, daemon.ask("POST", every, json_body={"name": "bar", "settings": {"primary": "often"}}), 422),
         ("get", every, daemon.ask("GET", f"{every}?limit=1"), 200),
         ("get", every, daemon.ask("GET", f"{every}?cursor=x"), 400),
-        ("get", one, daemon.ask("GET", f"{every}/pub"), 200),
-        ("get", one, daemon.ask("GET", f"{every}/pub", headers={"If-None-Match": '"1"'}), 304),
-        ("get", one, daemon.ask("GET", f"{every}/missing"), 404),
-        ("put", f"{one}/settings", daemon.ask("PUT", f"{every}/pub/settings", json_body={"primary": "drain"}), 200),
+        ("get", name, daemon.ask("GET", f"{every}/pub"), 200),
+        ("get", name, daemon.ask("GET", f"{every}/pub", headers={"If-None-Match": '"1"'}), 304),
+        ("get", name, daemon.ask("GET", f"{every}/missing"), 404),
+        ("put", f"{name}/settings", daemon.ask("PUT", f"{every}/pub/settings", json_body={"primary": "drain"}), 200),
         (
             "put",
-            f"{one}/settings",
+            f"{name}/settings",
             daemon.ask("PUT", f"{every}/pub/settings", json_body={}, headers={"If-Match": '"1"'}),
             412,
         ),
@@ -194,22 +194,22 @@ def test_channels_have_the_published_shape(daemon: Daemon, document: dict[str, A
             daemon.ask("PUT", f"{every}/pub/messages/1/verdict", json_body={"verdict": "right"}),
             200,
         ),
-        ("get", f"{one}/stats", daemon.ask("GET", f"{every}/pub/stats"), 200),
+        ("get", f"{name}/stats", daemon.ask("GET", f"{every}/pub/stats"), 200),
         (
             "post",
-            f"{one}/participants/{{participant}}/mute",
+            f"{name}/participants/{{participant}}/mute",
             daemon.ask("POST", f"{every}/pub/participants/drain/mute", json_body={"duration": "1h"}),
             200,
         ),
         (
             "delete",
-            f"{one}/participants/{{participant}}",
+            f"{name}/participants/{{participant}}",
             daemon.ask("DELETE", f"{every}/pub/participants/drain"),
             200,
         ),
         (
             "post",
-            f"{one}/participants",
+            f"{name}/participants",
             daemon.ask("POST", f"{every}/pub/participants", json_body={"specialist": "drain"}),
             200,
         ),
@@ -223,7 +223,7 @@ def test_channels_have_the_published_shape(daemon: Daemon, document: dict[str, A
 
 def test_specialists_have_the_published_shape(daemon: Daemon, document: dict[str, Any]) -> None:
     every = "/v1/specialists"
-    one = f"{every}/{{specialist_id}}"
+    name = f"{every}/{{specialist_id}}"
     body = card("plumber", visibility="shared").document
     grant = {"grantee": "org:acme"}
     answers = [
@@ -234,17 +234,17 @@ def test_specialists_have_the_published_shape(daemon: Daemon, document: dict[str
         ("get", every, daemon.ask("GET", f"{every}?cursor=x"), 400),
         ("get", f"{every}/search", daemon.ask("GET", f"{every}/search?query=plumber%20work"), 200),
         ("get", f"{every}/search", daemon.ask("GET", f"{every}/search?query="), 422),
-        ("get", one, daemon.ask("GET", f"{every}/plumber"), 200),
-        ("get", one, daemon.ask("GET", f"{every}/plumber", headers={"If-None-Match": '"1"'}), 304),
-        ("get", one, daemon.ask("GET", f"{every}/missing"), 404),
-        ("put", one, daemon.ask("PUT", f"{every}/plumber", json_body={**body, "description": "Fixes pipes."}), 200),
-        ("put", one, daemon.ask("PUT", f"{every}/other", json_body=body), 422),
-        ("put", one, daemon.ask("PUT", f"{every}/plumber", json_body=body, headers={"If-Match": '"1"'}), 412),
-        ("post", f"{one}/grants", daemon.ask("POST", f"{every}/plumber/grants", json_body=grant), 200),
-        ("post", f"{one}/grants", daemon.ask("POST", f"{every}/plumber/grants", json_body={"grantee": "A B"}), 422),
-        ("delete", f"{one}/grants/{{grantee}}", daemon.ask("DELETE", f"{every}/plumber/grants/org:acme"), 200),
-        ("delete", one, daemon.ask("DELETE", f"{every}/plumber"), 204),
-        ("delete", one, daemon.ask("DELETE", f"{every}/plumber"), 404),
+        ("get", name, daemon.ask("GET", f"{every}/plumber"), 200),
+        ("get", name, daemon.ask("GET", f"{every}/plumber", headers={"If-None-Match": '"1"'}), 304),
+        ("get", name, daemon.ask("GET", f"{every}/missing"), 404),
+        ("put", name, daemon.ask("PUT", f"{every}/plumber", json_body={**body, "description": "Fixes pipes."}), 200),
+        ("put", name, daemon.ask("PUT", f"{every}/other", json_body=body), 422),
+        ("put", name, daemon.ask("PUT", f"{every}/plumber", json_body=body, headers={"If-Match": '"1"'}), 412),
+        ("post", f"{name}/grants", daemon.ask("POST", f"{every}/plumber/grants", json_body=grant), 200),
+        ("post", f"{name}/grants", daemon.ask("POST", f"{every}/plumber/grants", json_body={"grantee": "A B"}), 422),
+        ("delete", f"{name}/grants/{{grantee}}", daemon.ask("DELETE", f"{every}/plumber/grants/org:acme"), 200),
+        ("delete", name, daemon.ask("DELETE", f"{every}/plumber"), 204),
+        ("delete", name, daemon.ask("DELETE", f"{every}/plumber"), 404),
     ]
     for method, path, answer, status in answers:
         assert answer.status == status, (method, path, answer.body)
@@ -261,15 +261,15 @@ NO_NUMBERS = ("1_0", "%2010", "10%20", "%2B10", "10.0", "1e1", "%D9%A3", "%EF%BC
 
 
 def test_each_whole_number_of_a_query_is_digits(daemon: Daemon, document: dict[str, Any]) -> None:
-    found = [
+    results = [
         (path, parameter["name"])
         for path, methods in document["paths"].items()
         for parameter in methods.get("get", {}).get("parameters", ())
         if parameter["in"] == "query"
         and any(form.get("type") in ("integer", "number") for form in _forms(parameter["schema"]))
     ]
-    assert len(found) > 10
-    for path, name in found:
+    assert len(results) > 10
+    for path, name in results:
         for text in NO_NUMBERS:
             answer = daemon.ask("GET", f"{re.sub('{[^}]+}', 'x', path)}?{name}={text}")
             assert answer.status == 422, (path, name, text)

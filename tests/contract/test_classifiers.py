@@ -37,8 +37,8 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
         return made[-1]
 
     yield build
-    for one in made:
-        one.close()
+    for entry in made:
+        entry.close()
 
 
 def test_it_asks_with_key_schema_and_question_and_gives_the_text(server: TierServer, make: Make) -> None:
@@ -203,7 +203,7 @@ def test_a_missing_cli_is_not_configured(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "cause"),
+    ("text", "cause"),
     [
         ("Attempt 1 failed with status 429. Retrying with backoff...", Cause.LIMITED),
         ("Attempt 1 failed: Your quota will reset after 5h.. Retrying after 21123482ms...", Cause.LIMITED),
@@ -211,9 +211,9 @@ def test_a_missing_cli_is_not_configured(tmp_path: Path) -> None:
         ("Attempt 1 failed. Retrying with backoff... Error: fetch failed sending request", Cause.UNREACHABLE),
     ],
 )
-def test_what_a_slow_cli_said_is_the_cause(tmp_path: Path, said: str, cause: Cause) -> None:
+def test_what_a_slow_cli_said_is_the_cause(tmp_path: Path, text: str, cause: Cause) -> None:
     with pytest.raises(ModelFault) as fault:
-        cli(tmp_path, f"echo '{said}' >&2; exec sleep 60").ask(tier_question(QUESTION), 0.5)
+        cli(tmp_path, f"echo '{text}' >&2; exec sleep 60").ask(tier_question(QUESTION), 0.5)
     assert fault.value.cause is cause
 
 

@@ -167,8 +167,8 @@ def test_the_method_asks_for_that_operation(
 
 
 def test_every_public_name_is_there() -> None:
-    found: dict[str, Any] = {name: getattr(claudomator_py.client, name) for name in claudomator_py.client.__all__}
-    assert sorted(found) == claudomator_py.client.__all__
-    assert found["Client"] is Client
+    results: dict[str, Any] = {name: getattr(claudomator_py.client, name) for name in claudomator_py.client.__all__}
+    assert sorted(results) == claudomator_py.client.__all__
+    assert results["Client"] is Client
     with pytest.raises(AttributeError, match="no attribute 'Clinet'"):
         _ = claudomator_py.client.Clinet

@@ -49,15 +49,15 @@ Change = Callable[[Any], Any]
 def halved(value: Any) -> Any:
     """The same, each text of it with half of a character at its end."""
     if isinstance(value, dict):
-        return {key: halved(one) for key, one in value.items()}
+        return {key: halved(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [halved(one) for one in value]
+        return [halved(entry) for entry in value]
     return f"{value}\ud800" if isinstance(value, str) else value
 
 
 def wrapped(value: Any) -> Any:
     """The same, each of its parts of another type."""
-    return {key: [one] for key, one in value.items()} if isinstance(value, dict) else value
+    return {key: [entry] for key, entry in value.items()} if isinstance(value, dict) else value
 
 
 WAYS: list[str | Change] = [*DAMAGE, halved, wrapped]
@@ -65,7 +65,7 @@ WAYS: list[str | Change] = [*DAMAGE, halved, wrapped]
 
 @pytest.fixture
 def world(database: Database) -> World:
-    agents = [one.model_copy(update={"max_concurrent": 50}) for one in (CLAUDE, CODEX, LINT)]
+    agents = [entry.model_copy(update={"max_concurrent": 50}) for entry in (CLAUDE, CODEX, LINT)]
     world = World(database, agents=agents, total=50, per_workdir=50)
     world.specialists.register(card("plumber"))
     world.specialists.register(card("florist"))
@@ -90,12 +90,12 @@ class Row:
 
     def damage(self, way: str | Change) -> bool:
         """Write that text, or what it makes of what is there; whether the database takes it."""
-        said = [
+        texts = [
             (key, way if isinstance(way, str) else None if stored is None else json.dumps(way(json.loads(stored))))
             for key, stored in self._stored
         ]
         try:
-            self._write(said)
+            self._write(texts)
         except DBAPIError:
             assert (self._database.dialect, way in NO_JSON) == ("postgresql", True)
             return False
@@ -128,21 +128,21 @@ def test_decisions(world: World, database: Database) -> None:
     task_id = world.task("bad").id
 
     def listed(**wanted: Any) -> dict[str, Any]:
-        return {one.id: one for one in decisions.page(DecisionFilter(**wanted), None, 200).items}
+        return {item.id: item for item in decisions.page(DecisionFilter(**wanted), None, 200).items}
 
     before = listed()
     row = Row(database, "decision", "data", f"task_id = '{task_id}'")
     for way in filter(row.damage, WAYS):
         now = listed()
         assert now.keys() == before.keys()
-        assert all(now[one] == before[one] for one in now if now[one].task_id != task_id)
+        assert all(now[name] == before[name] for name in now if now[name].task_id != task_id)
         assert len(listed(kind="specialist")) == 3
         assert len(listed(route="specialist")) >= 2
-        for one in now.values():
-            told = decisions.explained(one.id)
-            if way is not halved and one.task_id == task_id:
-                assert "cannot be read" in one.reason
-                assert any("cannot be read" in sentence for sentence in told.sentences)
+        for entry in now.values():
+            explained = decisions.explained(entry.id)
+            if way is not halved and entry.task_id == task_id:
+                assert "cannot be read" in entry.reason
+                assert any("cannot be read" in sentence for sentence in explained.sentences)
         assert world.service.why("bad").task.name == "bad"
         assert world.service.why("first").decisions
     row.restore()
@@ -161,10 +161,10 @@ def test_decisions(world: World, database: Database) -> None:
 def test_tasks(world: World, database: Database, table: str, column: str) -> None:
     overview = world.access.as_(OPERATOR)[Overview]
     task_id = world.task("bad").id
-    before = {one.name: one for one in world.service.page(TaskFilter(), None, 50).items}
+    before = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
     row = Row(database, table, column, f"{_KEYS[table]} = '{task_id}'")
     for way in filter(row.damage, WAYS):
-        now = {one.name: one for one in world.service.page(TaskFilter(), None, 50).items}
+        now = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
         assert list(now) == list(before), way
         assert (now["first"], now["last"]) == (before["first"], before["last"])
         assert overview.status().counts["COMPLETED"] == 3
@@ -194,7 +194,10 @@ def test_tasks_in_the_queue(world: World, database: Database, table: str, column
     for name, row, way in zip(bad, rows, WAYS, strict=True):
         if row.damage(way):
             assert overview.status().counts["QUEUED"] == queued, way
-            assert {one.name for one in world.service.page(TaskFilter(state="QUEUED"), None, 50).items} >= {*bad, *good}
+            assert {item.name for item in world.service.page(TaskFilter(state="QUEUED"), None, 50).items} >= {
+                *bad,
+                *good,
+            }
             assert world.service.why(name).sentences
             waits = measure(world).waits
             assert sum(waits.values()) == queued, way
@@ -223,7 +226,7 @@ def test_cards(world: World, database: Database) -> None:
     for number, _ in enumerate(filter(row.damage, WAYS)):
         with pytest.raises(Conflict, match="cannot be read"):
             access[Specialists].get("florist")
-        assert "plumber" in [one.id for one in access[Specialists].page(None, 50).items]
+        assert "plumber" in [item.id for item in access[Specialists].page(None, 50).items]
         name = f"pipes-{number}"
         access[Tasks].submit(spec(name, specialist="plumber"))
         world.router.route()

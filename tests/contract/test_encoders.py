@@ -100,8 +100,8 @@ def encoders(server: EmbeddingServer, folder: Path) -> Iterator[dict[str, Encode
         "openai": OpenAi("small", server.url, KEY, 10),
     }
     yield made
-    for one in made.values():
-        one.close()
+    for encoder in made.values():
+        encoder.close()
 
 
 @pytest.fixture(params=["hashed", "minilm", "onnx", "openai"])
@@ -136,31 +136,31 @@ def test_what_is_alike_is_closer(encoder: Encoder) -> None:
 def test_it_may_be_asked_from_many_threads(encoder: Encoder) -> None:
     texts = [f"text {number}" for number in range(8)]
     meant = encoder.encode(texts)
-    found: dict[int, bool] = {}
+    result: dict[int, bool] = {}
 
     def ask(number: int) -> None:
-        found[number] = np.allclose(encoder.encode([texts[number]])[0], meant[number], atol=1e-5)
+        result[number] = np.allclose(encoder.encode([texts[number]])[0], meant[number], atol=1e-5)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(texts))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == dict.fromkeys(range(len(texts)), True)
+    assert result == dict.fromkeys(range(len(texts)), True)
 
 
 def test_all_have_ids_of_their_own(encoders: dict[str, Encoder], server: EmbeddingServer) -> None:
     others = (OpenAi("large", server.url, None, 1), OpenAi("small", "http://127.0.0.1:9/v1", None, 1))
-    assert len({one.id for one in (*encoders.values(), *others)}) == 6
-    for one in others:
-        one.close()
+    assert len({entry.id for entry in (*encoders.values(), *others)}) == 6
+    for open_ai in others:
+        open_ai.close()
 
 
 def test_after_it_is_closed_it_says_so(server: EmbeddingServer) -> None:
-    for one in (minilm(weights()), OpenAi("small", server.url, None, 5)):
-        one.close()
+    for entry in (minilm(weights()), OpenAi("small", server.url, None, 5)):
+        entry.close()
         with pytest.raises(EncoderFault):
-            one.encode(["x"])
+            entry.encode(["x"])
 
 
 # --- minilm -----------------------------------------------------------------------------------------------------------
@@ -230,8 +230,8 @@ def tokens(text: str) -> list[int]:
 
 
 def of_length_1(vector: Vector) -> Vector:
-    found: Vector = vector / np.linalg.norm(vector)
-    return found
+    result: Vector = vector / np.linalg.norm(vector)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -245,8 +245,8 @@ def test_a_text_is_the_mean_of_its_tokens_or_the_first_as_the_folder_says(
     if pooling is not None:
         names = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens"}
         (folder / "1_Pooling").mkdir()
-        told = {"word_embedding_dimension": WIDTH} | {name: way == pooling for way, name in names.items()}
-        (folder / "1_Pooling" / "config.json").write_text(json.dumps(told))
+        payload = {"word_embedding_dimension": WIDTH} | {name: way == pooling for way, name in names.items()}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(payload))
     encoder = onnx(folder)
 
     (row,) = encoder.encode(["restart the database"])
@@ -261,7 +261,7 @@ def test_a_graph_that_gives_one_vector_a_text_is_taken_at_its_word(tmp_path: Pat
     encoder = onnx(model_folder(tmp_path, nodes=[node("ReduceMax", ["looked"], "out", axes=[1], keepdims=0)]))
     (row,) = encoder.encode(["restart the database"])
     assert np.allclose(
-        row, of_length_1(TABLE[[one for one in tokens("restart the database") if one]].max(axis=0)), atol=1e-5
+        row, of_length_1(TABLE[[token for token in tokens("restart the database") if token]].max(axis=0)), atol=1e-5
     )
     encoder.close()
 
@@ -302,7 +302,7 @@ def test_without_onnxruntime_it_says_how_to_install_it(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "text"),
     [
         ({"kind": "onnx"}, "needs `folder`"),
         ({"kind": "hashed", "folder": "/m"}, "`folder` has no meaning for kind `hashed`"),
@@ -310,8 +310,8 @@ def test_without_onnxruntime_it_says_how_to_install_it(monkeypatch: pytest.Monke
         ({"kind": "onnx", "folder": "/m", "model": "e5"}, "`model` has no meaning"),
     ],
 )
-def test_settings_of_another_kind_are_refused(settings: dict[str, str], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_settings_of_another_kind_are_refused(settings: dict[str, str], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
         EncoderSettings.model_validate(settings)
 
 
@@ -341,7 +341,7 @@ def test_openai_is_asked_as_configured(asked: EmbeddingServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "text"),
     [
         ((401, {}), "HTTP 401"),
         ((500, {}), "HTTP 500"),
@@ -360,12 +360,12 @@ def test_openai_is_asked_as_configured(asked: EmbeddingServer) -> None:
     ],
 )
 def test_an_answer_without_vectors_is_a_fault_that_tells_no_key(
-    asked: EmbeddingServer, answer: tuple[int, Any], said: str
+    asked: EmbeddingServer, answer: tuple[int, Any], text: str
 ) -> None:
     asked.answer = lambda texts: answer
     encoder = OpenAi("small", asked.url, KEY, 5)
 
-    with pytest.raises(EncoderFault, match=said) as fault:
+    with pytest.raises(EncoderFault, match=text) as fault:
         encoder.encode(["a"])
 
     assert KEY not in str(fault.value)
@@ -423,5 +423,5 @@ def test_a_silent_server_and_none_at_all_are_faults_in_time(asked: EmbeddingServ
         silent.encode(["a"])
     with pytest.raises(EncoderFault):
         nobody.encode(["a"])
-    for one in (silent, nobody):
-        one.close()
+    for open_ai in (silent, nobody):
+        open_ai.close()

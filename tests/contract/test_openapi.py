@@ -115,7 +115,7 @@ def _operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def test_every_operation_is_there_under_its_name() -> None:
     assert openapi_document()["openapi"].startswith("3.1.")
-    assert {(method, path): one["operationId"] for method, path, one in _operations()} == OPERATIONS
+    assert {(method, path): entry["operationId"] for method, path, entry in _operations()} == OPERATIONS
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -130,9 +130,9 @@ def test_every_reference_leads_somewhere() -> None:
             for value in node:
                 yield from references(value)
 
-    found = set(references(openapi_document()))
-    assert found
-    assert found <= {f"#/components/schemas/{name}" for name in openapi_document()["components"]["schemas"]}
+    results = set(references(openapi_document()))
+    assert results
+    assert results <= {f"#/components/schemas/{name}" for name in openapi_document()["components"]["schemas"]}
 
 
 def test_every_schema_is_sound() -> None:
@@ -174,13 +174,21 @@ def test_what_is_told_to_wait_is_told_how_long() -> None:
 
 def test_the_bounds_of_a_page_are_in_the_schema() -> None:
     for path in ("/v1/tasks", "/v1/notifications", "/v1/events"):
-        (limit,) = (one for one in openapi_document()["paths"][path]["get"]["parameters"] if one["name"] == "limit")
+        (limit,) = (
+            parameter
+            for parameter in openapi_document()["paths"][path]["get"]["parameters"]
+            if parameter["name"] == "limit"
+        )
         assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) in ((1, 200), (1, 500))
 
 
 def test_what_a_query_may_say_is_what_is_published() -> None:
     def published(operation: dict[str, Any]) -> dict[str, bool]:
-        given = {one["name"]: one["schema"] for one in operation.get("parameters", []) if one["in"] == "query"}
+        given = {
+            parameter["name"]: parameter["schema"]
+            for parameter in operation.get("parameters", [])
+            if parameter["in"] == "query"
+        }
         forms = {name: schema.get("anyOf", [schema]) for name, schema in given.items()}
         return {name: any(form.get("type") == "array" for form in them) for name, them in forms.items()}
 
@@ -194,7 +202,7 @@ def test_what_a_query_may_say_is_what_is_published() -> None:
 
 
 def test_every_link_leads_to_an_operation_with_that_parameter() -> None:
-    known = {one["operationId"]: one for _, _, one in _operations()}
+    known = {entry["operationId"]: entry for _, _, entry in _operations()}
     links = [
         link
         for operation in known.values()
@@ -203,7 +211,7 @@ def test_every_link_leads_to_an_operation_with_that_parameter() -> None:
     ]
     assert len(links) > 20
     for link in links:
-        parameters = {one["name"]: one for one in known[link["operationId"]]["parameters"]}
+        parameters = {parameter["name"]: parameter for parameter in known[link["operationId"]]["parameters"]}
         assert set(link["parameters"]) <= set(parameters)
         assert link["description"]
 

@@ -113,7 +113,12 @@ def started(world: World, name: str) -> Reach | None:
 def request_of(world: World, name: str) -> LaunchRequest:
     """How its live run was started."""
     run_id = world.live(name).id
-    return next(one for kind in world.kinds.values() for one in kind.requests if one.run_id == run_id)
+    return next(
+        launch_request
+        for kind in world.kinds.values()
+        for launch_request in kind.requests
+        if launch_request.run_id == run_id
+    )
 
 
 def expected(text: str, rule: str, default: Reach | None) -> Reach | None:

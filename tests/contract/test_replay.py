@@ -24,9 +24,9 @@ def world(database: Database) -> World:
 
 
 def settings(**keys: Any) -> Settings:
-    found = parse_settings(keys)
-    assert isinstance(found, Settings)
-    return found
+    settings = parse_settings(keys)
+    assert isinstance(settings, Settings)
+    return settings
 
 
 def replay(world: World, other: Settings | None = None, **window: int) -> ReplayView:
@@ -34,9 +34,9 @@ def replay(world: World, other: Settings | None = None, **window: int) -> Replay
 
 
 def compared(world: World, **keys: Any) -> OtherView:
-    found = replay(world, settings(**keys)).other
-    assert found is not None
-    return found
+    result = replay(world, settings(**keys)).other
+    assert result is not None
+    return result
 
 
 def night(world: World) -> None:
@@ -58,9 +58,9 @@ def night(world: World) -> None:
 @pytest.mark.both_databases
 def test_every_placement_of_a_night_is_decided_as_it_was(world: World) -> None:
     night(world)
-    found = replay(world)
-    assert found.placements >= 5
-    assert (found.identical, found.differing, found.gone) == (found.placements, (), 0)
+    result = replay(world)
+    assert result.placements >= 5
+    assert (result.identical, result.differing, result.gone) == (result.placements, (), 0)
 
 
 def test_one_that_was_tampered_with_is_named_with_where_it_parts(world: World) -> None:
@@ -69,18 +69,18 @@ def test_one_that_was_tampered_with_is_named_with_where_it_parts(world: World) -
     changed = DECISION.update().where(DECISION.c.id == row.id).values(data={**row.data, "agent": "mallory"})
     world.database.write(lambda c: c.execute(changed))
 
-    (found,) = replay(world).differing
+    (difference,) = replay(world).differing
 
-    assert (found.decision_id, found.task_id) == (row.id, row.task_id)
-    assert found.at == f"agent: 'mallory' was recorded, {row.data['agent']!r} is decided"
+    assert (difference.decision_id, difference.task_id) == (row.id, row.task_id)
+    assert difference.at == f"agent: 'mallory' was recorded, {row.data['agent']!r} is decided"
 
 
 def test_what_has_lost_its_snapshot_is_counted_and_not_judged(world: World) -> None:
     night(world)
     number = replay(world).placements
     world.database.write(lambda c: c.execute(SNAPSHOT.delete()))
-    found = replay(world)
-    assert (found.placements, found.identical, found.gone, found.differing) == (number, 0, number, ())
+    result = replay(world)
+    assert (result.placements, result.identical, result.gone, result.differing) == (number, 0, number, ())
 
 
 @pytest.mark.parametrize(
@@ -117,21 +117,23 @@ def test_another_configuration_moves_what_it_would_have_moved(world: World) -> N
     night(world)
     names = {agent.name: agent.kind for agent in world.registry.agents}
     only = {"claude": {"kind": "claude", "max_concurrent": 100}}
-    found = compared(world, agents=only, concurrency={"total": 100, "per_workdir": 100})
+    result = compared(world, agents=only, concurrency={"total": 100, "per_workdir": 100})
     assert set(names) - {"claude"}, "there are others"
-    assert {change.after for change in found.agents} <= {"claude"}
-    assert all(change.before != "claude" for change in found.agents)
-    assert found.placements.number == sum(change.number for change in found.agents) + found.waits
-    assert found.placements.low <= found.placements.share <= found.placements.high
+    assert {change.after for change in result.agents} <= {"claude"}
+    assert all(change.before != "claude" for change in result.agents)
+    assert result.placements.number == sum(change.number for change in result.agents) + result.waits
+    assert result.placements.low <= result.placements.share <= result.placements.high
 
 
 def test_a_rule_of_the_other_policy_is_asked_about_every_task(world: World) -> None:
     world.submit("docs", tags=["docs"])
     world.submit("code", tags=["code"])
     world.tick()
-    found = compared(world, policy=[{"name": "no-docs", "when": '"docs" in task.tags', "deny": "Not here."}])
-    assert (found.policy.number, found.policy.total) == (1, 2)
-    assert [(one.before, one.after, one.number) for one in found.verdicts] == [("allowed", "denied", 1)]
+    result = compared(world, policy=[{"name": "no-docs", "when": '"docs" in task.tags', "deny": "Not here."}])
+    assert (result.policy.number, result.policy.total) == (1, 2)
+    assert [(verdict.before, verdict.after, verdict.number) for verdict in result.verdicts] == [
+        ("allowed", "denied", 1)
+    ]
 
 
 PIPES = "Mend the pipes under the sink, and its taps."
@@ -161,9 +163,9 @@ def plumbing(world: World) -> None:
 @pytest.mark.both_databases
 def test_under_the_same_configuration_nothing_is_decided_otherwise(world: World) -> None:
     plumbing(world)
-    found = compared(world)
-    assert [one for one in found.tasks if one.what in ("verdict", "specialist")] == []
-    assert (found.specialists.number, found.specialists.total, found.policy.number, found.undecided) == (0, 5, 0, 0)
+    result = compared(world)
+    assert [task for task in result.tasks if task.what in ("verdict", "specialist")] == []
+    assert (result.specialists.number, result.specialists.total, result.policy.number, result.undecided) == (0, 5, 0, 0)
 
 
 def test_what_changes_is_listed_by_name_with_what_was_recorded_before(world: World) -> None:
@@ -173,17 +175,17 @@ def test_what_changes_is_listed_by_name_with_what_was_recorded_before(world: Wor
         {"name": "no-plumber", "when": "task.name == 'drip'", "exclude_specialists": ["plumber"]},
         {"name": "no-painter", "when": "task.specialist == 'painter' && task.name == 'after'", "deny": "not again"},
     ]
-    found = compared(world, policy=rules, routing={"default_specialist": "painter"})
-    changes = {one.task_name: (one.what, one.before, one.after) for one in found.tasks if one.what != "agent"}
+    result = compared(world, policy=rules, routing={"default_specialist": "painter"})
+    changes = {task.task_name: (task.what, task.before, task.after) for task in result.tasks if task.what != "agent"}
     assert changes == {
         "drip": ("specialist", "plumber", "potter"),
         "after": ("verdict", "allowed", "denied"),
         "nobodys": ("specialist", "default", "painter"),
     }
-    assert {one.task_name: one.reason for one in found.tasks}[
+    assert {task.task_name: task.reason for task in result.tasks}[
         "after"
     ] == "rule no-painter of the policy refuses it: not again"
-    assert (found.specialists.number, found.policy.number) == (3, 1)
+    assert (result.specialists.number, result.policy.number) == (3, 1)
 
 
 def test_it_is_decided_for_the_time_at_which_it_was(world: World) -> None:
@@ -192,8 +194,8 @@ def test_it_is_decided_for_the_time_at_which_it_was(world: World) -> None:
     hour = world.now_ms // HOUR_MS % 24
     routed(world, "late")
     rule = {"name": "late", "when": f"now.hour == {hour}", "deny": "not now"}
-    found = compared(world, policy=[rule], budget={"timezone": "UTC"})
-    assert [(one.task_name, one.after) for one in found.tasks if one.what == "verdict"] == [("late", "denied")]
+    result = compared(world, policy=[rule], budget={"timezone": "UTC"})
+    assert [(task.task_name, task.after) for task in result.tasks if task.what == "verdict"] == [("late", "denied")]
 
 
 def test_a_task_that_was_restarted_since_is_counted_and_not_judged(world: World) -> None:
@@ -201,8 +203,8 @@ def test_a_task_that_was_restarted_since_is_counted_and_not_judged(world: World)
     world.succeed("again")
     world.tick(1_000)
     world.restart("again")
-    found = compared(world, policy=[{"name": "no", "deny": "no"}])
-    assert (found.undecided, found.policy.number, found.policy.total) == (1, 0, 1)
+    result = compared(world, policy=[{"name": "no", "deny": "no"}])
+    assert (result.undecided, result.policy.number, result.policy.total) == (1, 0, 1)
 
 
 def test_what_was_learned_counts(database: Database) -> None:
@@ -214,9 +216,9 @@ def test_what_was_learned_counts(database: Database) -> None:
         taught.give(f"q{number}", "backend-engineer")
         taught.done(f"q{number}")
     taught.learner.run_once()
-    found = compared(taught.world)
+    result = compared(taught.world)
     assert ("first", "database-administrator", "backend-engineer") in {
-        (one.task_name, one.before, one.after) for one in found.tasks
+        (task.task_name, task.before, task.after) for task in result.tasks
     }
 
 

@@ -327,7 +327,13 @@ def test_a_run_whose_supervisor_and_program_are_lost_is_unfinished(place: Place)
 def test_what_a_live_run_says_is_followed(place: Place) -> None:
     place.start()
     place.say(b"# on it\n")
-    wait_until(lambda: (said := place.host.follow(request())) is not None and said.answered and said.unread == 0)
+    wait_until(
+        lambda: (
+            (live_output := place.host.follow(request())) is not None
+            and live_output.answered
+            and live_output.unread == 0
+        )
+    )
     assert place.host.follow(request("a kind that is gone")) is None
 
 
@@ -372,13 +378,13 @@ def test_the_report_of_a_check_has_what_it_wrote_if_it_failed(place: Place) -> N
 
 def test_an_end_is_news_once(place: Place) -> None:
     async def main() -> None:
-        told = asyncio.Event()
+        event = asyncio.Event()
         news: list[None] = []
         loop = asyncio.get_running_loop()
 
         def hear() -> None:
             news.append(None)
-            loop.call_soon_threadsafe(told.set)
+            loop.call_soon_threadsafe(event.set)
 
         place.start()
         place.host.news = hear
@@ -386,7 +392,7 @@ def test_an_end_is_news_once(place: Place) -> None:
         assert news == []
         await asyncio.to_thread(place.end, 0)
         async with asyncio.timeout(PATIENCE_S):
-            await told.wait()
+            await event.wait()
         place.host.watch([(RUN, 0)])
         place.host.watch([(RUN, 0)])
         for _ in range(20):
@@ -433,10 +439,10 @@ def test_a_sweep_leaves_known_runs_and_ends_those_that_live(place: Place) -> Non
     place.start()
     place.prepare(run_id="known")
     place.prepare(run_id="unknown")
-    swept = {one.name: one.action for one in place.host.sweep(frozenset({"known"}))}
+    swept = {swept.name: swept.action for swept in place.host.sweep(frozenset({"known"}))}
     assert swept == {RUN: "cancelled", "unknown": "removed"}
     place.until(RunFate.ENDED)
-    swept = {one.name: one.action for one in place.host.sweep(frozenset({"known"}))}
+    swept = {swept.name: swept.action for swept in place.host.sweep(frozenset({"known"}))}
     assert swept == {RUN: "removed"}
     assert place.fate() is RunFate.MISSING
     assert place.host.reconcile("known").fate is RunFate.REVOKED

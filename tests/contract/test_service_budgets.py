@@ -160,9 +160,13 @@ def test_a_run_is_stopped_once_what_it_has_used_exceeds_the_budget(world: World)
     figures = Figures(unit=Unit.TOKENS, spent=1300, limit=1000)
     assert run.outcome.over_budget == SpentBudget(of=BudgetOf.TASK, figures=figures)
     assert run.outcome.detail == run.outcome.over_budget.text
-    told = {event.kind: event.data for event in world.service.why("a").events}
-    assert told["over_budget"]["why"] == told["state"]["detail"] == run.outcome.detail
-    assert told["over_budget"]["budget"] == told["state"]["budget"] == run.outcome.over_budget.model_dump(mode="json")
+    payload = {event.kind: event.data for event in world.service.why("a").events}
+    assert payload["over_budget"]["why"] == payload["state"]["detail"] == run.outcome.detail
+    assert (
+        payload["over_budget"]["budget"]
+        == payload["state"]["budget"]
+        == run.outcome.over_budget.model_dump(mode="json")
+    )
 
 
 def test_a_daemon_that_dies_on_the_way_stops_the_run_all_the_same(world: World) -> None:
@@ -193,8 +197,8 @@ def test_a_run_that_is_done_is_not_stopped_and_one_done_before_it_could_be_is_do
     world.say("told", cost_usd=1.5)
     world.use("late", cost_usd=1.5)
     world.tick()
-    told, late = (world.host.directories[world.live(name).id, 0] for name in ("told", "late"))
-    assert (told.cancelled, late.cancelled) == (False, True)
+    directory, late = (world.host.directories[world.live(name).id, 0] for name in ("told", "late"))
+    assert (directory.cancelled, late.cancelled) == (False, True)
     world.end("late", exit_code=143, ended_by="cancel", cost_usd=1.6)
     world.tick()
     assert world.state("late") == "COMPLETED"
@@ -289,9 +293,9 @@ def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World)
     for _ in range(3):
         world.tick()
     assert (world.state("a"), world.state("b")) == ("FAILED budget", "FAILED budget")
-    said = str(world.task("a").reason_text)
-    assert "the day's budget of all agents is used up, " in said
-    assert " of 1,000 tokens" in said
+    text = str(world.task("a").reason_text)
+    assert "the day's budget of all agents is used up, " in text
+    assert " of 1,000 tokens" in text
     assert "`claudomator restart a --resume`" in str(world.task("a").reason_text)
     world.restart("a", resume=True)
     assert world.task("a").reason == "budget"

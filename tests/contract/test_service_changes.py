@@ -116,9 +116,9 @@ def test_no_secret_is_in_patch_or_names(world: World) -> None:
     commits = ({"id": "b" * 40, "subject": f"use {KEY}", "author": "n"},)
     run_id = run_with(world, record(files=MAX_FILES + 1, commits=commits, commit_count=1))
     world.host.patches[run_id] = f"+key = {KEY}\n"
-    told = asked(world)
-    assert KEY not in told.of_task("t").model_dump_json()
-    assert told.patch(run_id).text == "+key = [redacted]\n"
+    changes = asked(world)
+    assert KEY not in changes.of_task("t").model_dump_json()
+    assert changes.patch(run_id).text == "+key = [redacted]\n"
 
 
 def test_a_patch_that_was_cut_says_so(world: World) -> None:
@@ -128,8 +128,8 @@ def test_a_patch_that_was_cut_says_so(world: World) -> None:
 
 def test_what_does_not_exist_for_a_guest_has_no_changes(world: World) -> None:
     run_id = run_with(world, record())
-    told = asked(world, Principal("eve", Role.READ, "shop"))
+    changes = asked(world, Principal("eve", Role.READ, "shop"))
     with pytest.raises(NotFound):
-        told.of_task("t")
+        changes.of_task("t")
     with pytest.raises(NotFound):
-        told.patch(run_id)
+        changes.patch(run_id)

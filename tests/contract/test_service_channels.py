@@ -74,8 +74,8 @@ def test_a_channel_of_an_organisation_does_not_exist_for_another(world: World) -
                 ask(ref)
             assert str(refused.value) == f"There is no channel {ref!r}. There are no channels yet."
     assert bob.page().items == ()
-    assert [one.name for one in of(world, ANN).page().items] == ["kitchen"]
-    assert [one.name for one in of(world).page().items] == ["kitchen"]
+    assert [item.name for item in of(world, ANN).page().items] == ["kitchen"]
+    assert [item.name for item in of(world).page().items] == ["kitchen"]
     assert made(world, by=BOB).id != channel.id, "names are an organisation's own"
 
 
@@ -103,7 +103,7 @@ def test_a_specialist_who_was_removed_is_asked_nothing(world: World) -> None:
 @pytest.mark.both_databases
 def test_who_takes_part_changes_and_the_version_rises(world: World) -> None:
     channel = made(world, primary="cook")
-    assert [one.id for one in channel.participants] == ["baker", "cook", "operator"]
+    assert [participant.id for participant in channel.participants] == ["baker", "cook", "operator"]
     channels = of(world)
     assert channels.join("kitchen", JoinRequest(specialist="waiter")).version == 2
     assert channels.join("kitchen", JoinRequest(specialist="waiter")).version == 2
@@ -117,13 +117,13 @@ def test_who_takes_part_changes_and_the_version_rises(world: World) -> None:
         channels.change_settings("kitchen", SettingsRequest(), versions={1})
     changed = channels.change_settings("kitchen", SettingsRequest(primary="cook"), versions={3})
     assert (changed.version, changed.primary) == (4, "cook")
-    assert "cook" in {one.id for one in changed.participants}
+    assert "cook" in {participant.id for participant in changed.participants}
 
 
 def test_who_writes_takes_part(world: World) -> None:
     made(world)
     said(world, "hello", Principal("eve", Role.OPERATE))
-    assert "eve" in {one.id for one in of(world).get("kitchen").participants}
+    assert "eve" in {participant.id for participant in of(world).get("kitchen").participants}
 
 
 def test_only_an_administrator_of_the_daemon_names_its_secrets(world: World) -> None:
@@ -267,7 +267,7 @@ def test_what_operators_say_is_counted_by_rule_and_strategies_are_compared(world
     stats = channels.stats("kitchen")
 
     assert (stats.messages, stats.shadowed) == (3, 3)
-    by_rule = {one.reason: one for one in stats.rules}
+    by_rule = {rule.reason: rule for rule in stats.rules}
     nobody, mentioned = by_rule[TriageReason.NO_TRIGGER], by_rule[TriageReason.DIRECT_MENTION]
     assert (nobody.messages, nobody.should_have, nobody.shadow_differs) == (1, 1, 1)
     assert (mentioned.messages, mentioned.right, mentioned.should_not_have, mentioned.shadow_differs) == (2, 1, 0, 0)
@@ -289,5 +289,5 @@ def test_messages_are_paged_newest_first(world: World) -> None:
     first = channels.messages("kitchen", None, 2)
     second = channels.messages("kitchen", first.next_cursor, 2)
     third = channels.messages("kitchen", second.next_cursor, 2)
-    assert [one.content for page in (first, second, third) for one in page.items] == ["4", "3", "2", "1", "0"]
+    assert [item.content for page in (first, second, third) for item in page.items] == ["4", "3", "2", "1", "0"]
     assert third.next_cursor is None

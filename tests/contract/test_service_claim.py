@@ -21,13 +21,13 @@ def folder(tmp_path: Path, name: str) -> Path:
 def test_a_second_daemon_on_the_same_database_is_refused_while_the_first_lives(
     database: Database, tmp_path: Path
 ) -> None:
-    one, other = folder(tmp_path, "one"), folder(tmp_path, "other")
-    with hold_state(one), hold_state(other):
-        claim_database(database, one)
-        claim_database(database, one)
-        with pytest.raises(StateInUse, match=f"that of the daemon on {one} .* stop that one first"):
+    path, other = folder(tmp_path, "one"), folder(tmp_path, "other")
+    with hold_state(path), hold_state(other):
+        claim_database(database, path)
+        claim_database(database, path)
+        with pytest.raises(StateInUse, match=f"that of the daemon on {path} .* stop that one first"):
             claim_database(database, other)
-        claim_database(database, one)
+        claim_database(database, path)
 
 
 def test_who_only_asks_for_the_holder_is_not_taken_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,21 +43,21 @@ def test_who_only_asks_for_the_holder_is_not_taken_for_one(tmp_path: Path, monke
 
 
 def test_a_database_goes_with_who_takes_it_up_once_nobody_works_on_it(database: Database, tmp_path: Path) -> None:
-    one, other = folder(tmp_path, "one"), folder(tmp_path, "other")
-    with hold_state(one):
-        claim_database(database, one)
+    path, other = folder(tmp_path, "one"), folder(tmp_path, "other")
+    with hold_state(path):
+        claim_database(database, path)
 
     with hold_state(other):
         claim_database(database, other)
-        with hold_state(one), pytest.raises(StateInUse):
-            claim_database(database, one)
+        with hold_state(path), pytest.raises(StateInUse):
+            claim_database(database, path)
 
 
 def test_a_state_folder_that_was_moved_takes_its_database_along(database: Database, tmp_path: Path) -> None:
-    one = folder(tmp_path, "one")
-    with hold_state(one):
-        claim_database(database, one)
-    moved = one.rename(tmp_path / "moved")
+    path = folder(tmp_path, "one")
+    with hold_state(path):
+        claim_database(database, path)
+    moved = path.rename(tmp_path / "moved")
 
     with hold_state(moved):
         claim_database(database, moved)

@@ -19,10 +19,10 @@ def world(database: Database) -> World:
 
 def asked(world: World) -> list[str]:
     """The statements of a look."""
-    said: list[str] = []
-    with listening(lambda statement, parameters: said.append(statement)):
+    texts: list[str] = []
+    with listening(lambda statement, parameters: texts.append(statement)):
         world.overview.status(LISTED)
-    return [statement for statement in said if statement.startswith("SELECT")]
+    return [statement for statement in texts if statement.startswith("SELECT")]
 
 
 def fail(world: World, name: str, times: int = 1) -> None:

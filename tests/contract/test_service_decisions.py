@@ -40,8 +40,8 @@ def submit(world: World, name: str, specialist: str, by: Principal = OPERATOR) -
 
 
 def listed(world: World, by: Principal = OPERATOR, **wanted: object) -> list[DecisionView]:
-    found = world.access.as_(by)[Decisions].page(DecisionFilter.model_validate(wanted), None, 200)
-    return list(found.items)
+    page = world.access.as_(by)[Decisions].page(DecisionFilter.model_validate(wanted), None, 200)
+    return list(page.items)
 
 
 def test_every_kind_and_route_can_be_asked_for() -> None:
@@ -66,12 +66,12 @@ def test_conditions_count_together(world: World) -> None:
     assert placed.run.ended_as == "succeeded"
     assert placed.snapshot is not None
     assert placed.agent is not None
-    assert {one.task_id for one in listed(world, specialist="florist")} == {bunch}
+    assert {entry.task_id for entry in listed(world, specialist="florist")} == {bunch}
     assert listed(world, agent=placed.agent, task=sink) == [placed]
     assert chosen.rationale is not None
     code = chosen.rationale.code.value
     same = listed(world, kind="specialist", route="specialist", reason=code)
-    assert {one.task_id for one in same} == {sink, bunch}
+    assert {entry.task_id for entry in same} == {sink, bunch}
     assert listed(world, route="reject") == []
     assert listed(world, risk=Risk.HIGH) == []
     assert listed(world, overridden=True) == []
@@ -89,7 +89,7 @@ def test_a_task_is_meant_by_what_people_call_it(world: World) -> None:
     assert listed(world, task=gone) == []
     with pytest.raises(Invalid) as refused:
         listed(world, task="sinc")
-    assert [(one.field, one.remedy) for one in refused.value.problems] == [("task", "Did you mean `sink`?")]
+    assert [(problem.field, problem.remedy) for problem in refused.value.problems] == [("task", "Did you mean `sink`?")]
 
 
 @pytest.mark.both_databases
@@ -97,17 +97,17 @@ def test_a_list_is_read_in_parts(world: World) -> None:
     for number in range(5):
         submit(world, f"t{number}", "plumber")
     decisions, wanted = world.access.as_(OPERATOR)[Decisions], DecisionFilter(kind="specialist")
-    found: list[DecisionView] = []
+    results: list[DecisionView] = []
     cursor = None
     while True:
         part = decisions.page(wanted, cursor, 2)
-        found += part.items
+        results += part.items
         cursor = part.next_cursor
         if cursor is None:
             break
 
-    assert found == listed(world, kind="specialist")
-    assert len({one.id for one in found}) == 5
+    assert results == listed(world, kind="specialist")
+    assert len({entry.id for entry in results}) == 5
     given = decisions.page(wanted, None, 2).next_cursor
     with pytest.raises(BadCursor):
         decisions.page(DecisionFilter(), given, 2)
@@ -119,8 +119,8 @@ def test_one_that_was_superseded_names_the_one_that_stands(world: World) -> None
     world.router.route()
 
     # Both were made in the same millisecond, so the list may have either first.
-    found = listed(world, kind="specialist", task=sink)
-    before, now = sorted(found, key=lambda one: one.supersedes is not None)
+    decisions = listed(world, kind="specialist", task=sink)
+    before, now = sorted(decisions, key=lambda decision: decision.supersedes is not None)
 
     assert (now.specialist, before.specialist) == ("florist", "plumber")
     assert (now.supersedes, before.superseded_by, now.superseded_by) == (before.id, now.id, None)
@@ -131,7 +131,7 @@ def test_those_of_others_do_not_exist(world: World) -> None:
     submit(world, "sink", "plumber")
     bunch = submit(world, "bunch", "florist", ANN)
 
-    assert {one.task_id for one in listed(world, ANN)} == {bunch}
+    assert {entry.task_id for entry in listed(world, ANN)} == {bunch}
     assert listed(world, BOB) == []
     of_ann = listed(world, ANN)[0].id
     with pytest.raises(NotFound):
@@ -145,7 +145,7 @@ def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: Wo
     submit(world, "more", "plumber", ANN)
     world.specialists.change(card("florist", visibility=Visibility.PRIVATE))
 
-    assert [one.specialist for one in listed(world, kind="specialist", task=bunch)] == ["florist"]
+    assert [entry.specialist for entry in listed(world, kind="specialist", task=bunch)] == ["florist"]
     (seen,) = listed(world, ANN, kind="specialist", task=bunch)
     assert (seen.specialist, seen.skill, seen.topic, seen.confidence) == (None, None, None, None)
     assert listed(world, ANN, specialist="florist") == []

@@ -16,8 +16,8 @@ def world(database: Database) -> World:
 def test_nothing_starts_and_what_runs_ends(world: World) -> None:
     world.submit("one", working_dir="/a")
     world.tick()
-    found = world.daemon.drain(DrainRequest(reason="a new disk"))
-    assert (found.drained, found.reason, found.running) == (True, "a new disk", 1)
+    drain = world.daemon.drain(DrainRequest(reason="a new disk"))
+    assert (drain.drained, drain.reason, drain.running) == (True, "a new disk", 1)
     world.submit("two", working_dir="/b")
     world.tick()
     assert world.state("two") == "QUEUED drained"

@@ -34,9 +34,11 @@ def test_who_fails_twice_is_followed_by_the_fallback(world: World) -> None:
     assert second.specialist == "ben"
     (record,) = records(world)
     assert record.reason.text == "eve failed twice, and ben is the fallback"
-    told = document(world)
-    assert [(one["specialist"], one["reason"]) for one in told["failures"]] == [("eve", "agent_error")] * 2
-    assert told["handoffs"] == 1
+    payload = document(world)
+    assert [(failure["specialist"], failure["reason"]) for failure in payload["failures"]] == [
+        ("eve", "agent_error")
+    ] * 2
+    assert payload["handoffs"] == 1
     assert "# Handoff" in prompt(world)
 
 
@@ -140,7 +142,7 @@ def test_a_person_is_asked_who_does_it_instead(world: World) -> None:
     world.service.answer("t", AnswerRequest(text="ben"))
     second = go_on(world)
     assert (second.specialist, second.resumes) == ("ben", None)
-    assert [one["specialist"] for one in document(world)["failures"]] == ["eve", "eve"]
+    assert [failure["specialist"] for failure in document(world)["failures"]] == ["eve", "eve"]
 
 
 def test_what_a_person_says_instead_becomes_part_of_the_task(world: World) -> None:
@@ -163,9 +165,9 @@ def test_the_default_takes_over_after_two_failures(world: World, default: str | 
     assert document(world)["before"]["specialist"] == "eve"
     sentences = " ".join(world.service.why("t").sentences)
     assert "eve failed twice, and default is the fallback" in sentences
-    told = world.decisions.page(DecisionFilter(task="t", kind="handoff"), None, 5).items[0]
-    assert (told.route, told.handoff and told.handoff.to) == ("default", "default")
-    assert "whoever does what fits no specialist" in world.decisions.explained(told.id).sentences[0]
+    decision = world.decisions.page(DecisionFilter(task="t", kind="handoff"), None, 5).items[0]
+    assert (decision.route, decision.handoff and decision.handoff.to) == ("default", "default")
+    assert "whoever does what fits no specialist" in world.decisions.explained(decision.id).sentences[0]
 
 
 @pytest.mark.parametrize("fallback", ["human_review", "gone"])

@@ -47,7 +47,7 @@ def test_a_fee_is_part_of_the_cost_of_a_task_and_owed_to_the_creator(world: Worl
     assert run.outcome is not None
     assert run.outcome.fee is not None
     assert (run.outcome.fee.usd, run.outcome.fee.creator) == (12.0, OPERATOR.id)
-    owed = [(one.creator, one.runs, one.usd) for one in world.access.as_(OPERATOR)[Routing].stats().fees]
+    owed = [(fee.creator, fee.runs, fee.usd) for fee in world.access.as_(OPERATOR)[Routing].stats().fees]
     assert owed == [("master", 1, 30.0), (OPERATOR.id, 1, 12.0)]
     eve = world.access.as_(Principal("eve", Role.READ, "acme"))
     assert eve[Routing].stats().fees == (), "of tasks that do not exist for her"
@@ -55,8 +55,8 @@ def test_a_fee_is_part_of_the_cost_of_a_task_and_owed_to_the_creator(world: Worl
 
 def test_tokens_are_asked_for_where_their_cost_is_not_told(world: World) -> None:
     start(world, "fence")
-    told = done(world, "fence", tokens={"input": 500_000, "output": 100_000})
-    assert (told.cost_usd, told.fees_usd) == (14.0, 14.0)
+    task = done(world, "fence", tokens={"input": 500_000, "output": 100_000})
+    assert (task.cost_usd, task.fees_usd) == (14.0, 14.0)
 
 
 def test_what_is_not_done_costs_no_more_than_its_tokens(world: World) -> None:

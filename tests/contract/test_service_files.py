@@ -433,8 +433,8 @@ def _happened(world: World) -> list[tuple[str, str, object]]:
     """All events: the names of their tasks, their kinds and what they say, without ids."""
     names = {view.id: view.name for view in world.service.page(TaskFilter(), None, 200).items}
 
-    def without_ids(said: Mapping[str, object]) -> dict[str, object]:
-        return {key: names.get(str(value), value) for key, value in said.items()}
+    def without_ids(fields: Mapping[str, object]) -> dict[str, object]:
+        return {key: names.get(str(value), value) for key, value in fields.items()}
 
     happened = world.database.read(lambda connection: events.following(connection, 0, 1_000))
     return [(names.get(str(event.task_id), ""), event.kind, without_ids(event.data)) for event in happened]

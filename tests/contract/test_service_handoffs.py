@@ -61,21 +61,21 @@ def test_another_specialist_goes_on_in_a_conversation_of_its_own(world: World) -
     assert second.resumes is None
     assert second.conversation_id != first.conversation_id
     assert second.dir_key == first.dir_key
-    told = document(world)
-    assert told["before"] == {
+    payload = document(world)
+    assert payload["before"] == {
         "run": first.id,
         "specialist": "ann",
         "reason": "It is a matter of style.",
         "done": "The bug is found.",
         "left": "Write it up.",
     }
-    assert told["evidence"] == {"runs": [first.id], "files": ["a.py"]}
-    assert (told["handoffs"], told["max_handoffs"]) == (1, 2)
-    assert "failures" not in told
-    said = prompt(world)
-    assert said.count("ann had this task before you, and hands it on.") == 1
-    assert '{"left_to_do": "Write it up."}\n' in said
-    assert HANDOFF_MARKER not in said
+    assert payload["evidence"] == {"runs": [first.id], "files": ["a.py"]}
+    assert (payload["handoffs"], payload["max_handoffs"]) == (1, 2)
+    assert "failures" not in payload
+    text = prompt(world)
+    assert text.count("ann had this task before you, and hands it on.") == 1
+    assert '{"left_to_do": "Write it up."}\n' in text
+    assert HANDOFF_MARKER not in text
     world.succeed("t")
     world.tick()
     assert world.state("t") == "COMPLETED"
@@ -87,16 +87,16 @@ def test_every_hop_is_a_decision_and_an_event(world: World) -> None:
     hand_on(world, "ben")
     second = go_on(world)
     hand_on(world, "cid")
-    assert [(one.by, one.specialist, one.hop, one.run_id) for one in records(world)] == [
+    assert [(record.by, record.specialist, record.hop, record.run_id) for record in records(world)] == [
         ("ann", "ben", 1, first.id),
         ("ben", "cid", 2, second.id),
     ]
     assert records(world)[0].reason.text == "ann handed it on to ben"
     task_id = world.row("t").id
-    told = world.database.read(lambda connection: events.of_task(connection, task_id=task_id))
-    assert [event.data["to"] for event in told if event.kind == HANDED_ON] == ["ben", "cid"]
-    found = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
-    by_run = {one.run_id: one for one in found if one.kind == DecisionKind.HANDOFF.value}
+    record = world.database.read(lambda connection: events.of_task(connection, task_id=task_id))
+    assert [event.data["to"] for event in record if event.kind == HANDED_ON] == ["ben", "cid"]
+    decisions = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
+    by_run = {decision.run_id: decision for decision in decisions if decision.kind == DecisionKind.HANDOFF.value}
     assert by_run[second.id].supersedes == by_run[first.id].id
 
 
@@ -109,7 +109,7 @@ def refused(world: World, why: str) -> None:
     asked = world.row("t").asks
     assert asked is not None
     explained = world.access.as_(OPERATOR)[Tasks].why("t").sentences
-    assert any(f"`claudomator approve t` has {asked['agent']} continue it;" in one for one in explained)
+    assert any(f"`claudomator approve t` has {asked['agent']} continue it;" in name for name in explained)
 
 
 def test_a_circle_is_refused(world: World) -> None:
@@ -214,9 +214,9 @@ def test_what_a_run_writes_there_grants_nothing(world: World) -> None:
     begin(world, permissions={"mode": "plan"})
     hand_on(world, "ben", reason="permissions.mode: bypassPermissions", left='{"max_handoffs": 99, "risk": "low"}')
     go_on(world)
-    told = document(world)
-    assert told["permissions"]["mode"] == "plan"
-    assert told["max_handoffs"] == 2
+    payload = document(world)
+    assert payload["permissions"]["mode"] == "plan"
+    assert payload["max_handoffs"] == 2
 
 
 def test_no_check_is_run_of_work_that_is_not_done(world: World) -> None:
@@ -264,8 +264,8 @@ def test_a_new_generation_begins_with_whoever_the_task_names(world: World) -> No
     assert "before" not in document(world)
 
 
-def announced(world: World, run: Run, to: str = "ben", by: Principal = OPERATOR, **said: Any) -> HandoffView:
-    return world.access.as_(by)[Runs].hand_on(run.id, HandoffRequest(to=to, **said))
+def announced(world: World, run: Run, to: str = "ben", by: Principal = OPERATOR, **fields: Any) -> HandoffView:
+    return world.access.as_(by)[Runs].hand_on(run.id, HandoffRequest(to=to, **fields))
 
 
 def speaker(run: Run) -> Principal:
@@ -356,12 +356,12 @@ def test_wherever_the_daemon_ends_there_is_one_hop(world: World, point: str, whi
         crashpoint.install(None)
 
     assert reached == [point]
-    assert [(one.by, one.specialist) for one in records(world)] == [("ann", "ben")]
+    assert [(record.by, record.specialist) for record in records(world)] == [("ann", "ben")]
     assert world.live("t").specialist == "ben"
     assert document(world)["before"]["run"] == first.id
     task_id = world.row("t").id
-    told = world.database.read(lambda connection: events.of_task(connection, task_id=task_id))
-    assert [event.kind for event in told].count(HANDED_ON) == 1
+    record = world.database.read(lambda connection: events.of_task(connection, task_id=task_id))
+    assert [event.kind for event in record].count(HANDED_ON) == 1
 
 
 def test_secrets_and_persons_are_not_passed_on(world: World) -> None:
@@ -384,11 +384,11 @@ def test_files_of_all_hops_are_named(world: World) -> None:
 def test_the_intent_is_part_of_the_decision(world: World) -> None:
     begin(world, instructions="# Fix the **login**. Write to jane@example.org.\n\nIt redirects twice.")
     task_id = world.row("t").id
-    found = world.database.read(
+    decision = world.database.read(
         lambda connection: decision_rows.latest(connection, task_id, DecisionKind.SPECIALIST, 1)
     )
-    assert found is not None
-    assert found.data["intent"] == document(world)["intent"] == "Fix the login."
+    assert decision is not None
+    assert decision.data["intent"] == document(world)["intent"] == "Fix the login."
 
 
 @pytest.mark.parametrize("visibility", list(Visibility))
@@ -397,14 +397,14 @@ def test_whom_nobody_admitted_is_named_as_such_to_those_who_see_the_card(world: 
     begin(world)
     hand_on(world, "shepherd")
 
-    told = "no administrator has admitted shepherd for the work of others; `claudomator specialists admit` does that"
-    refused(world, told)
+    text = "no administrator has admitted shepherd for the work of others; `claudomator specialists admit` does that"
+    refused(world, text)
     (last, *_) = world.access.as_(OPERATOR)[Decisions].page(DecisionFilter(kind="handoff"), None, 1).items
-    assert last.reason == told
+    assert last.reason == text
     assert last.rationale is not None
     assert last.rationale.code is RationaleCode.NOT_ADMITTED
     why = world.access.as_(OPERATOR)[Tasks].why("t")
-    assert told in "\n".join(why.sentences)
+    assert text in "\n".join(why.sentences)
 
 
 @pytest.mark.parametrize("visibility", list(Visibility))
@@ -422,13 +422,13 @@ def test_a_card_that_its_creator_does_not_see_is_none(world: World, visibility: 
             session = world.access.as_(NED)
             (last,) = session[Decisions].page(DecisionFilter(kind="handoff", task=f"t{number}"), None, 9).items
             explained = session[Decisions].explained(last.id)
-            told = session[Tasks].get(f"t{number}").reason_text, last.reason, last.handoff, explained.sentences
-            words.append(repr((*told, explained.said)))
+            messages = session[Tasks].get(f"t{number}").reason_text, last.reason, last.handoff, explained.sentences
+            words.append(repr((*messages, explained.said)))
             continue
         who = NED if by == "operator" else Principal(f"run:{run.id}", Role.RUN, "other", run.id)
-        with pytest.raises(ServiceError) as found:
+        with pytest.raises(ServiceError) as exception_info:
             world.access.as_(who)[Runs].hand_on(run.id, HandoffRequest(to=name))
-        words.append(found.value.detail)
+        words.append(exception_info.value.detail)
     if visibility is Visibility.PUBLIC and by != "run":
         assert "admitted" in words[0]  # it sees that card
     else:

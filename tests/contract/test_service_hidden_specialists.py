@@ -45,15 +45,15 @@ def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: Wor
     world.registry.reach([agent_of(hidden)])
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
 
-    assert "hub:shepherd" in {one.name for one in ann[Agents].all()}
-    assert "hub:shepherd" not in {one.name for one in (*bob[Agents].all(), *bob[Overview].status().agents)}
-    said = []
+    assert "hub:shepherd" in {entry.name for entry in ann[Agents].all()}
+    assert "hub:shepherd" not in {entry.name for entry in (*bob[Agents].all(), *bob[Overview].status().agents)}
+    texts = []
     for name in ("shepherd", "sheperd"):
         with pytest.raises(Invalid) as refused:
             bob[Tasks].submit(spec(f"t-{name}", agent={"type": f"hub:{name}", "strict": True}))
-        said.append(refused.value.detail.replace(name, "X"))
-    assert said[0] == said[1]
-    assert "write `specialist: X` instead" in said[0]
+        texts.append(refused.value.detail.replace(name, "X"))
+    assert texts[0] == texts[1]
+    assert "write `specialist: X` instead" in texts[0]
     with pytest.raises(ValidationError, match="is a specialist, not an agent"):
         card("mine", allowed_agents=["hub:shepherd"])
 
@@ -65,18 +65,24 @@ def told_of(desk: Session, name: str) -> str:
     live = desk[Events]
     runs = desk[Tasks].runs(name)
     pages = [task_page_of(desk[Tasks].why(name), runs, run.id) for run in runs]
-    told = [desk[Runs].handoff(run.id) for run in runs]
+    handoff = [desk[Runs].handoff(run.id) for run in runs]
     answers = [
         *(desk[Tasks].get(name), desk[Tasks].why(name), desk[Overview].status(), *desk[Agents].all(), *runs),
         *(desk[Runs].get(run.id) for run in runs),
         *desk[Tasks].page(TaskFilter(), None, 50).items,
-        *(*listed, *shadows, *(desk[Decisions].get(one.id) for one in listed)),
-        *(desk[Decisions].explained(one.id) for one in listed),
+        *(*listed, *shadows, *(desk[Decisions].get(entry.id) for entry in listed)),
+        *(desk[Decisions].explained(entry.id) for entry in listed),
         *live.events(live.event_filter(name, ()), 0, 500).items,
         *live.last_events(live.event_filter(None, ()), 500).items,
-        *(*told, desk[PolicyService].approvals(), desk[Routing].stats(), desk[Routing].all(), desk[Routing].labelled()),
+        *(
+            *handoff,
+            desk[PolicyService].approvals(),
+            desk[Routing].stats(),
+            desk[Routing].all(),
+            desk[Routing].labelled(),
+        ),
     ]
-    return "\n".join([*(one.model_dump_json() for one in answers), *map(repr, pages)])
+    return "\n".join([*(answer.model_dump_json() for answer in answers), *map(repr, pages)])
 
 
 @pytest.mark.parametrize(
@@ -120,17 +126,17 @@ def test_colleagues_are_not_told_which_hidden_agent_has_their_task(world: World,
 
     known = told_of(ann, "tally")
     assert all(word in known for word in (f"{via}:shepherd", '"shepherd"', "count-woolly"))
-    told = told_of(eve, "tally")
-    assert [word for word in ("shepherd", "woolly", "agents.example", "AGENTS.example") if word in told] == []
-    assert any(one.startswith("tally went to somebody else: ") for one in eve[Tasks].why("tally").sentences)
+    record = told_of(eve, "tally")
+    assert [word for word in ("shepherd", "woolly", "agents.example", "AGENTS.example") if word in record] == []
+    assert any(sentence.startswith("tally went to somebody else: ") for sentence in eve[Tasks].why("tally").sentences)
     if end == "is cut off":
         assert "agents.example:443 answered" in known
-        assert "its server answered with HTTP 502: no upstream for its server. Gave up" in told
+        assert "its server answered with HTTP 502: no upstream for its server. Gave up" in record
     assert eve[Runs].get(run.id).agent == via
     for desk, finds in ((ann, True), (eve, False)):
-        found = desk[Tasks].page(TaskFilter(agent=run.agent), None, 9).items
+        tasks = desk[Tasks].page(TaskFilter(agent=run.agent), None, 9).items
         decided = desk[Decisions].page(DecisionFilter(agent=run.agent), None, 9).items
-        assert (bool(found), bool(decided)) == (finds, finds)
+        assert (bool(tasks), bool(decided)) == (finds, finds)
     assert eve[Tasks].get("tally").spec == ann[Tasks].get("tally").spec
 
 
@@ -151,9 +157,9 @@ def test_colleagues_are_not_told_to_which_hidden_specialist_a_task_was_not_hande
         world.tick()
     assert world.state("tally") == ("NEEDS_INPUT approval" if on_input == "wait" else "FAILED handoff_refused")
     assert "It was not handed on to shepherd: shepherd already had it." in told_of(ann, "tally")
-    told = told_of(eve, "tally")
-    assert "It was not handed on to somebody else: somebody else already had it." in told
-    assert "shepherd" not in told
+    text = told_of(eve, "tally")
+    assert "It was not handed on to somebody else: somebody else already had it." in text
+    assert "shepherd" not in text
 
 
 @pytest.mark.both_databases
@@ -174,9 +180,9 @@ def test_colleagues_are_not_told_which_hidden_specialist_may_be_meant(world: Wor
     world.tick()
     assert world.live("tally").specialist == "shepherd"
     assert "answered: shepherd" in told_of(ann, "tally")
-    told = told_of(eve, "tally")
-    assert "answered: somebody else" in told
-    assert [word for word in ("shepherd", "woolly") if word in told] == []
+    text = told_of(eve, "tally")
+    assert "answered: somebody else" in text
+    assert [word for word in ("shepherd", "woolly") if word in text] == []
 
 
 def unknown_to(desk: Session, name: str) -> str:
@@ -195,12 +201,12 @@ def test_a_colleague_cannot_find_out_a_name_by_handing_on_to_it(world: World) ->
     world.router.route()
     world.tick()
     run = world.live("tally")
-    said = []
+    texts = []
     for name in ("shepherd", "shopherd"):
         with pytest.raises(Conflict) as refused:
             eve[Runs].hand_on(run.id, HandoffRequest(to=name))
-        said.append(refused.value.detail.replace(name, "X"))
-    assert said[0] == said[1]
+        texts.append(refused.value.detail.replace(name, "X"))
+    assert texts[0] == texts[1]
     ann[Runs].hand_on(run.id, HandoffRequest(to="shepherd"))
     with pytest.raises(Conflict, match="tally goes to somebody else already"):
         eve[Runs].hand_on(run.id, HandoffRequest(to="ben"))
@@ -223,11 +229,11 @@ def test_a_queued_task_does_not_keep_a_specialist_whose_grant_was_revoked(world:
     world.router.route()
     world.tick()
 
-    told = bob[Tasks].get("tally")
-    assert (told.state, told.specialist) == (("NEEDS_INPUT" if named else "RUNNING"), "shepherd" if named else None)
+    task = bob[Tasks].get("tally")
+    assert (task.state, task.specialist) == (("NEEDS_INPUT" if named else "RUNNING"), "shepherd" if named else None)
     if named:
         why = "The task names shepherd, and there is no specialist of that id any more."
-        assert (told.reason_text or "").startswith(why)
+        assert (task.reason_text or "").startswith(why)
         assert any(why[1:] in sentence for sentence in bob[Tasks].why("tally").sentences)
     assert ann[Tasks].get("tally").specialist == "shepherd"
     assert ann[Tasks].get("tally").state == "RUNNING"
@@ -246,13 +252,13 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
     assert run.specialist == "shepherd"
     world.succeed("tally")
 
-    found = bob[Specialists].search("How many sheep are there?")
-    assert (found.total, found.items) == (before.total, before.items), "not even a score has changed"
+    match = bob[Specialists].search("How many sheep are there?")
+    assert (match.total, match.items) == (before.total, before.items), "not even a score has changed"
     live = bob[Events]
     answers = [
-        *(found, bob[Overview].status(), *bob[Agents].all(), *bob[Specialists].page().items),
+        *(match, bob[Overview].status(), *bob[Agents].all(), *bob[Specialists].page().items),
         *bob[Tasks].page(TaskFilter(), None, 50).items,
-        *(one for kind in (None, "shadow") for one in bob[Decisions].page(DecisionFilter(kind=kind), None, 50).items),
+        *(item for kind in (None, "shadow") for item in bob[Decisions].page(DecisionFilter(kind=kind), None, 50).items),
         *live.events(live.event_filter(None, ()), 0, 500).items,
         *(
             bob[Routing].stats(),
@@ -263,10 +269,10 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
         ),
         *(*bob[Specialists].public_cards(), *bob[PolicyService].test("instructions: Count the sheep.")),
     ]
-    told = "\n".join(one.model_dump_json() for one in answers)
-    assert "ben" in told
+    text = "\n".join(answer.model_dump_json() for answer in answers)
+    assert "ben" in text
     assert [
-        word for word in ("shepherd", "woolly", "tally", "sheep") if word in told.replace("Count the sheep", "")
+        word for word in ("shepherd", "woolly", "tally", "sheep") if word in text.replace("Count the sheep", "")
     ] == []
     with pytest.raises(NotFound):
         bob[Tasks].get("tally")

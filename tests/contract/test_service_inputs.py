@@ -91,8 +91,8 @@ def test_an_agent_is_told_how_to_ask_and_its_question_waits_for_a_person(world: 
 def test_the_answer_goes_on_in_the_same_conversation_and_costs_no_attempt(world: World) -> None:
     asked(world)
     before = launched(world)
-    told = answer(world)
-    assert (told.state, told.generation, told.attempts, told.asks) == ("QUEUED", 1, 0, None)
+    task = answer(world)
+    assert (task.state, task.generation, task.attempts, task.asks) == ("QUEUED", 1, 0, None)
     world.tick()
     after, (first, second) = launched(world), world.service.runs("t")
     assert (after.resume, after.conversation_id) == (True, before.conversation_id)
@@ -314,8 +314,8 @@ def test_secrets_are_neither_shown_nor_put_into_a_command_line(world: World) -> 
 
 
 def test_who_asks_for_a_specialist_can_be_answered_and_rejected(world: World) -> None:
-    for one in ("painter", "plumber"):
-        world.specialists.register(card(one))
+    for text in ("painter", "plumber"):
+        world.specialists.register(card(text))
     for name in ("t", "other"):
         world.submit(name, specialist="painter")
     world.specialists.remove("painter")
@@ -344,7 +344,7 @@ def test_nobody_is_proposed_who_may_not_take_it(world: World) -> None:
     world.submit("any", instructions="Fix it, please.")
     world.router.route()
     asked = {name: world.task(name).asks for name in ("t", "any")}
-    assert {name: found.text.partition("Candidates: ")[2] for name, found in asked.items() if found is not None} == {
+    assert {name: result.text.partition("Candidates: ")[2] for name, result in asked.items() if result is not None} == {
         "t": "painter.",
         "any": "painter, plumber.",
     }

@@ -48,12 +48,12 @@ def test_a_success_moves_the_specialist_on_its_topic_and_altogether(taught: Taug
     (label,) = taught.labels("slow")
     assert (label.verdict, label.rule, label.topic) == ("positive", "succeeded", "queries")
     assert label.answer_chars == len(ANSWER)
-    found = taught.standings()
-    assert {key: one.performance for key, one in found.items()} == {
+    standings = taught.standings()
+    assert {key: entry.performance for key, entry in standings.items()} == {
         ("database-administrator", ""): pytest.approx(0.55),
         ("database-administrator", "queries"): pytest.approx(0.55),
     }
-    assert found["database-administrator", ""].last_success_ms == label.at_ms
+    assert standings["database-administrator", ""].last_success_ms == label.at_ms
 
 
 def test_nothing_is_learned_twice(taught: Taught) -> None:
@@ -65,7 +65,7 @@ def test_nothing_is_learned_twice(taught: Taught) -> None:
     taught.world.restarted_daemon()
     taught.learner.run_once()
 
-    assert {one.positive for one in taught.standings().values()} == {1}
+    assert {entry.positive for entry in taught.standings().values()} == {1}
 
 
 def test_a_crash_in_the_midst_of_it_leaves_nothing_half_learned(
@@ -85,7 +85,7 @@ def test_a_crash_in_the_midst_of_it_leaves_nothing_half_learned(
     assert taught.standings() == {}
     taught.learner.run_once()
 
-    assert {one.positive for one in taught.standings().values()} == {3}
+    assert {entry.positive for entry in taught.standings().values()} == {3}
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_only_a_failure_of_the_work_speaks_against_the_specialist(taught: Taught
     taught.learner.run_once()
 
     assert taught.rules("slow") == [rule]
-    found = taught.standings()
+    standings = taught.standings()
     if rule is LabelRule.FAILED:
-        assert found["database-administrator", "queries"].performance == pytest.approx(0.45)
-        assert found["database-administrator", "queries"].last_success_ms is None
+        assert standings["database-administrator", "queries"].performance == pytest.approx(0.45)
+        assert standings["database-administrator", "queries"].last_success_ms is None
     else:
-        assert found == {}
+        assert standings == {}
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_a_restart_with_another_specialist_corrects_the_decision(taught: Taught)
     assert (label.specialist, label.wanted) == ("database-administrator", "backend-engineer")
     assert (label.verdict, label.rule) == (LabelVerdict.NEGATIVE, LabelRule.OVERRIDDEN)
     assert label.answer_chars == len(ANSWER)
-    found = taught.standings()["database-administrator", "queries"]
-    assert (found.positive, found.negative, found.last_success_ms) == (0, 1, None)
-    assert found.performance == pytest.approx(0.5 * 0.9)
+    standings = taught.standings()["database-administrator", "queries"]
+    assert (standings.positive, standings.negative, standings.last_success_ms) == (0, 1, None)
+    assert standings.performance == pytest.approx(0.5 * 0.9)
 
 
 @pytest.mark.both_databases
@@ -189,9 +189,9 @@ def test_a_correction_counts_once_whether_the_success_was_learned_before_it_or_n
         taught.learner.run_once()
 
     for topic in ("", "queries"):
-        found = taught.standings()["database-administrator", topic]
-        assert (found.positive, found.negative, found.last_success_ms) == (0, 6, None)
-        assert found.performance == pytest.approx(0.5 * 0.9**6)
+        standings = taught.standings()["database-administrator", topic]
+        assert (standings.positive, standings.negative, standings.last_success_ms) == (0, 6, None)
+        assert standings.performance == pytest.approx(0.5 * 0.9**6)
 
 
 def test_a_correction_of_what_was_forgotten_counts_as_any_other(taught: Taught) -> None:
@@ -203,9 +203,9 @@ def test_a_correction_of_what_was_forgotten_counts_as_any_other(taught: Taught) 
     taught.give("slow", "backend-engineer")
     taught.learner.run_once()
 
-    found = taught.standings()["database-administrator", "queries"]
-    assert (found.positive, found.negative) == (0, 1)
-    assert found.performance == pytest.approx(0.45)
+    standings = taught.standings()["database-administrator", "queries"]
+    assert (standings.positive, standings.negative) == (0, 1)
+    assert standings.performance == pytest.approx(0.45)
 
 
 def test_what_the_other_one_makes_of_it_has_a_label_of_its_own(taught: Taught) -> None:
@@ -416,4 +416,4 @@ def test_an_organisation_forgets_only_what_it_has_taught(taught: Taught) -> None
 
     assert taught.world.access.as_(ANN)[Routing].all().standings == ()
     assert len(taught.world.access.as_(BOB)[Routing].all().standings) == 2
-    assert {one.organisation for one in taught.world.learned.all().standings} == {"bolt"}
+    assert {entry.organisation for entry in taught.world.learned.all().standings} == {"bolt"}

@@ -41,19 +41,19 @@ def test_figures_tell_of_each_specialist_and_topic(taught: Taught) -> None:
     taught.submit("odd", "Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich.")
     taught.learner.run_once()
 
-    found = learned.stats(days=7)
+    routing_stats = learned.stats(days=7)
 
-    by_name = {one.specialist: one for one in found.specialists}
+    by_name = {specialist.specialist: specialist for specialist in routing_stats.specialists}
     administrator = by_name["database-administrator"]
     assert (administrator.decisions, administrator.overridden, administrator.failed) == (4, 0.25, 0.5)
     assert administrator.answer_chars == len(ANSWER)
     assert administrator.performance == pytest.approx(0.5 * 0.9 + 0.1 * 0.9 * 0.5, abs=0.1)
     assert 0.1 < (administrator.confidence or 0) < 1
-    assert found.total.decisions == 6
-    assert found.topics[0].topic == "queries"
-    assert [(one.decisions, one.tasks) for one in found.gaps] == [(1, ("odd",))]
-    assert found.sampled == 5
-    semantic = next(one for one in found.signals if one.signal == "semantic")
+    assert routing_stats.total.decisions == 6
+    assert routing_stats.topics[0].topic == "queries"
+    assert [(gap.decisions, gap.tasks) for gap in routing_stats.gaps] == [(1, ("odd",))]
+    assert routing_stats.sampled == 5
+    semantic = next(signal for signal in routing_stats.signals if signal.signal == "semantic")
     assert semantic.decisions == 4
     assert learned.stats(days=1).total.decisions == 6
     taught.world.now_ms += 2 * DAY_MS
@@ -72,7 +72,7 @@ def test_figures_say_whether_a_signal_was_right(taught: Taught) -> None:
     taught.give("wrong", "database-administrator")
     taught.learner.run_once()
 
-    (signal,) = (one for one in taught.world.learned.stats().signals if one.signal == "learned")
+    (signal,) = (signal for signal in taught.world.learned.stats().signals if signal.signal == "learned")
 
     assert (signal.decisions, signal.decided, signal.right, signal.wrong) == (2, 2, 1, 1)
 
@@ -85,15 +85,15 @@ def test_figures_are_those_of_ones_own_organisation(taught: Taught) -> None:
     taught.done("slow")
     taught.learner.run_once()
 
-    anns, bobs = (taught.world.access.as_(one)[Routing] for one in (ANN, BOB))
+    anns, bobs = (taught.world.access.as_(principal)[Routing] for principal in (ANN, BOB))
     carls = taught.world.access.as_(Principal("carl", Role.OPERATE, "acme"))[Routing]
 
-    assert [one.specialist for one in anns.stats().specialists] == ["llama-keeper"]
-    assert {one.specialist for one in anns.all().standings} == {"llama-keeper"}
+    assert [specialist.specialist for specialist in anns.stats().specialists] == ["llama-keeper"]
+    assert {entry.specialist for entry in anns.all().standings} == {"llama-keeper"}
     assert bobs.stats().total.decisions == 0
     assert bobs.all().standings == ()
     # Of the same organisation, but the card is not for him.
-    assert [(one.specialist, one.decisions) for one in carls.stats().specialists] == [(None, 1)]
+    assert [(specialist.specialist, specialist.decisions) for specialist in carls.stats().specialists] == [(None, 1)]
     assert carls.stats().topics == ()
     assert carls.all().standings == ()
     assert "llama-keeper" not in carls.stats().model_dump_json() + carls.all().model_dump_json()
@@ -117,7 +117,7 @@ def test_what_was_learned_is_shown_forgotten_and_frozen(taught: Taught) -> None:
         learned.forget(ForgetRequest(specialist="backend-enginer"))
     after = learned.forget(ForgetRequest(specialist="backend-engineer"))
     assert after.corrections == ()
-    assert [one.specialist for one in after.standings] == ["database-administrator"] * 2
+    assert [entry.specialist for entry in after.standings] == ["database-administrator"] * 2
     assert learned.forget(ForgetRequest()).standings == ()
 
 
@@ -134,20 +134,27 @@ def test_tasks_with_who_is_right_are_a_labelled_set(taught: Taught) -> None:
     taught.done("lunch")
     taught.learner.run_once()
 
-    found = taught.world.learned.labelled().items
+    labelled_tasks = taught.world.learned.labelled().items
 
-    assert {one.name: (one.expected.route, one.expected.specialist, one.by) for one in found} == {
+    assert {
+        labelled_task.name: (labelled_task.expected.route, labelled_task.expected.specialist, labelled_task.by)
+        for labelled_task in labelled_tasks
+    } == {
         "wrong": (None, "backend-engineer", "overridden"),
         "right": (None, "database-administrator", "succeeded"),
         "anns": (None, "database-administrator", "succeeded"),
         "lunch": ("default", None, "succeeded"),
     }
-    case = case_of(json.loads(next(one for one in found if one.name == "wrong").model_dump_json()))
+    case = case_of(
+        json.loads(
+            next(labelled_task for labelled_task in labelled_tasks if labelled_task.name == "wrong").model_dump_json()
+        )
+    )
     assert case.expected == frozenset({"backend-engineer"})
     assert case.request == Request(QUERIES[0], "wrong", ("sql",))
     cards = shipped_cards(shipped_files())
-    cases = [case_of(json.loads(one.model_dump_json()), {card.id for card in cards}) for one in found]
+    cases = [case_of(json.loads(entry.model_dump_json()), {card.id for card in cards}) for entry in labelled_tasks]
     figures, _ = evaluate(cards, cases, Hashed(), calibration_for(Preset.CALIBRATED, Hashed().id), lambda: 0)
-    assert [one.id for one in figures.wrong] == [taught.world.task("wrong").id], "a task that went right is right"
-    assert [one.name for one in taught.world.access.as_(ANN)[Routing].labelled().items] == ["anns"]
+    assert [entry.id for entry in figures.wrong] == [taught.world.task("wrong").id], "a task that went right is right"
+    assert [item.name for item in taught.world.access.as_(ANN)[Routing].labelled().items] == ["anns"]
     assert len(taught.world.learned.labelled(limit=1).items) == 1

@@ -61,9 +61,9 @@ def test_a_limit_of_the_model_that_an_agent_chose_holds_those_that_leave_it_the_
         world.submit(name, agent={"type": "plain", "model": model} if model else {"type": "plain"})
     world.tick()
     assert set(world.running()) == {"opus"}
-    said = "plain is limited (fable models, 7d overage included window"
+    text = "plain is limited (fable models, 7d overage included window"
     for waiting in ("unnamed", "fable"):
-        assert said in (world.task(waiting).reason_text or "")
+        assert text in (world.task(waiting).reason_text or "")
     world.tick(after_ms=HOUR_MS)
     assert len(world.running()) == 2, "one goes first"
     world.tick()
@@ -177,9 +177,9 @@ def test_a_preference_outlasts_a_full_agent_for_a_while(world: World) -> None:
     view = world.task("t")
     until = view.waiting_until
     assert (view.state, view.reason, until) == ("QUEUED", "slots", format_instant(START_MS + 150_000))
-    said = "codex is full (1 of 1 slots); the task prefers to wait, until 14:15 UTC (in 1m) at most"
-    assert view.reason_text == said
-    assert world.service.why("t").sentences[0] == f"t is QUEUED: {said}."
+    text = "codex is full (1 of 1 slots); the task prefers to wait, until 14:15 UTC (in 1m) at most"
+    assert view.reason_text == text
+    assert world.service.why("t").sentences[0] == f"t is QUEUED: {text}."
     world.tick(after_ms=60_000)
     assert world.running() == {"busy": "codex", "t": "claude"}
     assert placement_of(world.service.why("t").decisions[0]).overridden_hint == "codex: codex was full (1 of 1 slots)"
@@ -198,12 +198,14 @@ def test_why_says_where_a_hold_was_read_and_what_stops_the_others(world: World) 
         "codex is full (1 of 1 slots); claude is limited (5h window, reported) until 15:13 UTC (in 59m59s); "
         "other is held (auth: Invalid API key, reported) until `claudomator release other`"
     )
-    said = world.service.why("t").sentences
+    sentences = world.service.why("t").sentences
     first = world.service.runs("first")[0].id[:8]
-    assert said[2] == (
+    assert sentences[2] == (
         f"The hold on claude/other (auth) was read at 2026-09-21 14:13 UTC from run {first}: Invalid API key."
     )
-    assert said[1].startswith("The hold on claude/default (rate_limited) was read at 2026-09-21 14:13 UTC from run ")
+    assert sentences[1].startswith(
+        "The hold on claude/default (rate_limited) was read at 2026-09-21 14:13 UTC from run "
+    )
 
 
 def test_a_task_behind_a_directory_is_told_who_works_there(world: World) -> None:
@@ -390,8 +392,8 @@ def four_on_one_account(world: World) -> World:
 
 def held(world: World) -> list[tuple[str, int | None]]:
     """What the events say was held, and until when."""
-    told = (EVENT.c.kind == "hold") & (EVENT.c.data.is_not(None))
-    rows = world.database.read(lambda connection: connection.execute(select(EVENT).where(told)).all())
+    clause_list = (EVENT.c.kind == "hold") & (EVENT.c.data.is_not(None))
+    rows = world.database.read(lambda connection: connection.execute(select(EVENT).where(clause_list)).all())
     return [(row.data["bucket"], row.data["until"]) for row in rows]
 
 
@@ -462,8 +464,8 @@ def test_a_reset_that_is_too_far_away_is_shown_as_doubted_and_tried_soon(world: 
     assert (hold.until, hold.doubted) == (format_instant(START_MS + 30 * SECOND_MS), latest)
     doubt = "the reset it named is more than 35 days away and is ignored"
     assert hold.text == f"limited (5h window, estimated; {doubt}) until 14:13 UTC"
-    said = world.service.why("t").sentences
-    assert any("The reset it named is more than 35 days away and is ignored." in one for one in said)
+    sentences = world.service.why("t").sentences
+    assert any("The reset it named is more than 35 days away and is ignored." in name for name in sentences)
     outcome = world.service.runs("t")[0].outcome
     assert outcome is not None
     assert outcome.reset_at == latest

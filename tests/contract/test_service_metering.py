@@ -45,24 +45,35 @@ def runs(measured: Measured) -> Mapping[tuple[str, str, str | None], int]:
 
 
 def test_nothing_happened_yet(world: World) -> None:
-    found = measure(world)
-    assert (found.tasks, found.waits, found.live, found.ended, found.holds, found.answers) == ({}, {}, {}, [], {}, {})
-    assert (found.slots, found.refused_files, found.checks) == (4, 3, {"disk": True, "inbox": False})
-    assert [(agent.name, agent.max_concurrent) for agent in found.agents] == [("claude", 2), ("codex", 2), ("lint", 2)]
+    measured = measure(world)
+    assert (measured.tasks, measured.waits, measured.live, measured.ended, measured.holds, measured.answers) == (
+        {},
+        {},
+        {},
+        [],
+        {},
+        {},
+    )
+    assert (measured.slots, measured.refused_files, measured.checks) == (4, 3, {"disk": True, "inbox": False})
+    assert [(agent.name, agent.max_concurrent) for agent in measured.agents] == [
+        ("claude", 2),
+        ("codex", 2),
+        ("lint", 2),
+    ]
 
 
 def test_a_task_on_its_way(world: World) -> None:
     world.submit("t", agent={"type": "claude"})
     assert measure(world).waits == {WaitCount("QUEUED", "ready", "claude"): 1}
     world.tick()
-    found = measure(world)
-    assert (found.tasks, found.waits, found.live) == ({"RUNNING": 1}, {}, {("claude", "starting"): 1})
+    measured = measure(world)
+    assert (measured.tasks, measured.waits, measured.live) == ({"RUNNING": 1}, {}, {("claude", "starting"): 1})
     world.host.now_ms = world.now_ms = world.now_ms + 45_000
     world.end("t", tokens={"input": 1000, "output": 20}, cost_usd=0.25)
     world.tick()
-    found = measure(world)
-    assert (found.tasks, found.live, runs(found)) == ({"COMPLETED": 1}, {}, {("claude", "succeeded", None): 1})
-    ended = found.ended[0]
+    measured = measure(world)
+    assert (measured.tasks, measured.live, runs(measured)) == ({"COMPLETED": 1}, {}, {("claude", "succeeded", None): 1})
+    ended = measured.ended[0]
     assert (ended.input_tokens, ended.output_tokens, ended.cost_usd) == (1000, 20, 0.25)
     assert dict(ended.durations.cumulative())[30.0] == 0
     assert dict(ended.durations.cumulative())[60.0] == 1
@@ -108,8 +119,8 @@ def test_holds_until_the_last_of_them_ends(world: World) -> None:
             world.roster.release("claude")
             world.service.cancel("a")
     end_ms = world.now_ms + 90_000
-    found = measure(world)
-    assert found.holds == {("claude", "rate_limited"): end_ms}
+    measured = measure(world)
+    assert measured.holds == {("claude", "rate_limited"): end_ms}
     world.now_ms = end_ms
     assert measure(world).holds == {}
 
@@ -138,19 +149,19 @@ def test_each_wait_has_the_reason_that_the_api_gives(world: World) -> None:
         world.submit(name, **wish)
     world.agents = tuple(agent for agent in world.agents if agent.name != "codex")
     world.restarted_daemon()
-    told: Counter[tuple[str, str | None]] = Counter()
+    counter: Counter[tuple[str, str | None]] = Counter()
     for name in world.names():
         view = world.task(name)
         if view.state in ("WAITING", "QUEUED"):
-            told[view.state, view.reason] += 1
-    found = measure(world).waits
+            counter[view.state, view.reason] += 1
+    waits = measure(world).waits
     measured: Counter[tuple[str, str | None]] = Counter()
-    for wait, number in found.items():
+    for wait, number in waits.items():
         measured[wait.state, wait.reason] += number
-    assert measured == told
-    assert found[WaitCount("QUEUED", "workdir", code="workdir")] == 2
-    assert found[WaitCount("QUEUED", "limited", "claude", "agents_limited")] == 1
-    assert found[WaitCount("QUEUED", "agent", "other", "required_agent")] == 1
+    assert measured == counter
+    assert waits[WaitCount("QUEUED", "workdir", code="workdir")] == 2
+    assert waits[WaitCount("QUEUED", "limited", "claude", "agents_limited")] == 1
+    assert waits[WaitCount("QUEUED", "agent", "other", "required_agent")] == 1
 
 
 def test_it_is_measured_once_in_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

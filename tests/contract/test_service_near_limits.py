@@ -47,12 +47,12 @@ def test_a_success_near_a_limit_is_asked_about_once_after_the_reset(world: World
     view = world.task("t")
     assert (view.state, view.runs, view.result_text) == ("COMPLETED", 2, "All of it.")
     assert view.reason_text == f"done, {EARLY}", "it was near a limit again, and is asked once only"
-    told = [one for one in world.service.why("t").sentences if one.startswith("Run 1 on")]
-    assert told[0].endswith(f" It {EARLY}."), "why there was a second run"
+    sentences = [sentence for sentence in world.service.why("t").sentences if sentence.startswith("Run 1 on")]
+    assert sentences[0].endswith(f" It {EARLY}."), "why there was a second run"
 
 
 @pytest.mark.parametrize(
-    ("fields", "outcome", "said"),
+    ("fields", "outcome", "text"),
     [
         ({}, NEAR, f"done, {EARLY}"),
         ({}, WARNED, "done, may have stopped early: 95% of the 5h window was used up"),
@@ -75,14 +75,14 @@ def test_a_success_near_a_limit_is_asked_about_once_after_the_reset(world: World
     ],
 )
 def test_what_is_to_know_of_a_success_is_said(
-    world: World, fields: dict[str, Any], outcome: dict[str, Any], said: str | None
+    world: World, fields: dict[str, Any], outcome: dict[str, Any], text: str | None
 ) -> None:
     succeeded(world, "t", outcome, **fields)
     view = world.task("t")
-    assert (view.state, view.reason, view.reason_text) == ("COMPLETED", None, said)
+    assert (view.state, view.reason, view.reason_text) == ("COMPLETED", None, text)
     assert view.denials == outcome.get("denials", 0)
     headline = world.service.why("t").sentences[0]
-    assert headline == f"t is COMPLETED{'' if said is None else f': {said}'}."
+    assert headline == f"t is COMPLETED{'' if text is None else f': {text}'}."
 
 
 def test_a_check_that_passes_settles_it(world: World) -> None:

@@ -28,13 +28,13 @@ def picture(world: World, hours: float = 10) -> Picture:
     return drawing_of(world, night(world, hours))
 
 
-def drawing_of(world: World, found: Night) -> Picture:
+def drawing_of(world: World, night: Night) -> Picture:
     """The picture of that span, as of now."""
-    return drawn(found, world.now_ms, world.access.as_(OPERATOR)[Nights].names)
+    return drawn(night, world.now_ms, world.access.as_(OPERATOR)[Nights].names)
 
 
-def lane(found: Night, agent: str) -> Lane:
-    return next(one for one in found.lanes if one.agent == agent)
+def lane(night: Night, agent: str) -> Lane:
+    return next(lane for lane in night.lanes if lane.agent == agent)
 
 
 def run(world: World, name: str, minutes: float, agent: str = "claude", **outcome: Any) -> None:
@@ -50,11 +50,11 @@ def test_each_agent_has_a_lane_with_what_became_of_its_runs_and_their_cost(world
     run(world, "one", 60, cost_usd=0.5)
     run(world, "two", 30, exit_code=1, status="failed", reason="refused", cost_usd=0.25)
     run(world, "three", 30, agent="codex")
-    found = night(world)
-    claude = lane(found, "claude")
+    result = night(world)
+    claude = lane(result, "claude")
     assert (claude.counts, claude.busy_ms, claude.cost_usd) == ({"succeeded": 1, "failed": 1}, 90 * MINUTE_MS, 0.75)
-    assert lane(found, "codex").cost_usd is None
-    assert [one.agent for one in found.lanes] == ["claude", "codex", "lint"]
+    assert lane(result, "codex").cost_usd is None
+    assert [lane.agent for lane in result.lanes] == ["claude", "codex", "lint"]
 
 
 def test_an_agent_has_a_lane_for_each_host_that_its_runs_were_on(world: World) -> None:
@@ -66,10 +66,10 @@ def test_an_agent_has_a_lane_for_each_host_that_its_runs_were_on(world: World) -
         world.tick(10 * MINUTE_MS)
         world.end(name)
         world.tick()
-    found = night(world)
-    lanes = {one.agent: len(one.runs) for one in found.lanes if one.runs}
+    result = night(world)
+    lanes = {lane.agent: len(lane.runs) for lane in result.lanes if lane.runs}
     assert [*lanes.items()] == [("claude", 1), ("claude on barn", 1), ("claude on cluster", 2)]
-    assert "claude on cluster" in [label.words for label in drawing_of(world, found).labels]
+    assert "claude on cluster" in [label.words for label in drawing_of(world, result).labels]
 
 
 def test_bars_stand_where_the_time_is_and_say_what_they_are(world: World) -> None:
@@ -89,9 +89,9 @@ def test_what_lives_or_began_before_is_cut_at_the_edge_of_the_picture(world: Wor
     world.submit("lives", agent={"type": "claude", "strict": True})
     world.tick()
     world.now_ms += 2 * HOUR_MS
-    found = drawing_of(world, night(world, 4, since_ms=START_MS + 2 * HOUR_MS))
+    drawing = drawing_of(world, night(world, 4, since_ms=START_MS + 2 * HOUR_MS))
     width = WIDTH - LEFT
-    assert [(bar.x, bar.width, bar.tone) for bar in found.bars] == [
+    assert [(bar.x, bar.width, bar.tone) for bar in drawing.bars] == [
         (LEFT, width / 2, "good"),
         (LEFT + width / 2, width / 2, "busy"),
     ]
@@ -145,9 +145,9 @@ def test_however_many_runs_there_are_the_picture_has_a_bounded_number_of_bars(wo
         )
         for at in range(7_000)
     ]
-    found = night(world, 12)
+    result = night(world, 12)
     many = Lane("claude", runs, (), {}, 0, None, 0)
-    bars = drawing_of(world, Night(found.since_ms, found.until_ms, found.zone, [many], found.bins, (), ())).bars
+    bars = drawing_of(world, Night(result.since_ms, result.until_ms, result.zone, [many], result.bins, (), ())).bars
     columns = (WIDTH - LEFT) / MIN_BAR
     assert len(bars) <= (1 if lasts_ms < 60_000 else MAX_ROWS) * columns + 1
     assert max(bar.y for bar in bars) < MAX_ROWS * ROW
@@ -171,11 +171,11 @@ def test_holds_are_drawn_on_every_agent_that_they_hold(world: World) -> None:
 def test_numbers_over_time_add_up(world: World) -> None:
     run(world, "one", 60)
     run(world, "two", 60, exit_code=1, status="failed", reason="refused")
-    found = night(world, 10)
-    assert len(found.bins) == BINS
-    assert (sum(one.done for one in found.bins), sum(one.failed for one in found.bins)) == (1, 1)
-    assert [one.running for one in found.bins] == [1] * 12 + [0] * 48
-    assert [place for place, one in enumerate(found.bins) if one.done or one.failed] == [6, 12]
+    result = night(world, 10)
+    assert len(result.bins) == BINS
+    assert (sum(entry.done for entry in result.bins), sum(entry.failed for entry in result.bins)) == (1, 1)
+    assert [entry.running for entry in result.bins] == [1] * 12 + [0] * 48
+    assert [place for place, entry in enumerate(result.bins) if entry.done or entry.failed] == [6, 12]
 
 
 @pytest.mark.both_databases
@@ -188,13 +188,13 @@ def test_open_tasks_are_those_that_were_accepted_and_had_not_ended(world: World)
     run(world, "two", 60)
     world.service.cancel("cancelled")
     world.tick(HOUR_MS)
-    found = [one.open for one in night(world, 10, since_ms=since_ms).bins]
-    assert found == [3] * 12 + [1] * 48
+    results = [entry.open for entry in night(world, 10, since_ms=since_ms).bins]
+    assert results == [3] * 12 + [1] * 48
     world.submit("later")
-    assert [one.open for one in night(world, 10, since_ms=since_ms).bins] == [*found[:18], *[2] * 42]
-    assert [one.open for one in night(world, 5, since_ms=since_ms - 5 * HOUR_MS).bins] == [2] * BINS
+    assert [entry.open for entry in night(world, 10, since_ms=since_ms).bins] == [*results[:18], *[2] * 42]
+    assert [entry.open for entry in night(world, 5, since_ms=since_ms - 5 * HOUR_MS).bins] == [2] * BINS
     stranger = Principal("p", Role.READ, "elsewhere")
-    assert {one.open for one in night(world, 10, stranger, since_ms).bins} == {0}
+    assert {entry.open for entry in night(world, 10, stranger, since_ms).bins} == {0}
     assert "3 tasks open" in drawing_of(world, night(world, 10, since_ms=since_ms)).columns[0].words
 
 
@@ -202,19 +202,19 @@ def test_what_ran_for_a_moment_is_counted_among_what_ran_at_a_time(world: World)
     """Though it ran in the middle of no part of the span."""
     for name in ("one", "two", "three"):
         run(world, name, 1)
-    found = night(world, 24).bins
-    assert max(one.running for one in found) == 1
-    assert sum(one.running > 0 for one in found) <= 2
-    assert sum(one.done for one in found) == 3
+    bins = night(world, 24).bins
+    assert max(entry.running for entry in bins) == 1
+    assert sum(entry.running > 0 for entry in bins) <= 2
+    assert sum(entry.done for entry in bins) == 3
 
 
 def test_days_are_those_of_the_operator_and_of_each_agent(world: World) -> None:
     run(world, "one", 60, cost_usd=0.5)
     world.tick(DAY_MS)
     run(world, "two", 60, agent="codex")
-    found = night(world, 48).days
-    assert [(one.agent, one.runs, one.cost_usd) for one in found] == [("claude", 1, 0.5), ("codex", 1, None)]
-    assert found[0].day < found[1].day
+    days = night(world, 48).days
+    assert [(entry.agent, entry.runs, entry.cost_usd) for entry in days] == [("claude", 1, 0.5), ("codex", 1, None)]
+    assert days[0].day < days[1].day
 
 
 def test_starts_of_the_daemon_are_marked_for_whoever_sees_all(world: World) -> None:
@@ -230,7 +230,7 @@ def test_starts_of_the_daemon_are_marked_for_whoever_sees_all(world: World) -> N
 def test_a_guest_sees_the_runs_of_its_own_tasks_alone(world: World) -> None:
     run(world, "ours", 60)
     guest = night(world, by=Principal("eve", Role.READ, "shop"))
-    assert [len(one.runs) for one in guest.lanes] == [0, 0, 0]
+    assert [len(lane.runs) for lane in guest.lanes] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("hours", "most"), [(1, 13), (6, 13), (12, 13), (24, 13), (168, 13), (744, 13)])
@@ -256,8 +256,8 @@ def test_the_ends_of_runs_add_up_to_the_runs_of_each_agent_and_of_all(world: Wor
     world.submit("five", agent={"type": "claude", "strict": True})
     world.tick()
     rows = [
-        [column.cell(one) for column in LANES.columns]
-        for one in with_all([lane for lane in night(world).lanes if lane.runs])
+        [column.cell(entry) for column in LANES.columns]
+        for entry in with_all([lane for lane in night(world).lanes if lane.runs])
     ]
     assert [(row[0], row[1]) for row in rows] == [("claude", 3), ("codex", 2), ("all", 5)]
     for row in rows:

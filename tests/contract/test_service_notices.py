@@ -122,9 +122,9 @@ def test_the_end_of_a_task_is_told_in_words(world: World, post: Post) -> None:
     world.submit("good")
     world.tick()
     world.succeed("good")
-    told = post.mail["phone"].next()
-    assert (told.kind, told.title, told.task_name) == (NoticeKind.COMPLETED, "good: completed", "good")
-    assert told.task_id == world.task("good").id
+    notice = post.mail["phone"].next()
+    assert (notice.kind, notice.title, notice.task_name) == (NoticeKind.COMPLETED, "good: completed", "good")
+    assert notice.task_id == world.task("good").id
 
 
 @pytest.mark.parametrize(
@@ -142,18 +142,18 @@ def test_the_end_of_a_task_tells_what_it_changed(
     world.tick()
     world.end("good", text=text, changes={"place": "/srv/shop", "head_before": "a" * 40, "head": "a" * 40, **changes})
     world.tick()
-    told = post.mail["phone"].next()
-    assert told.text.startswith(expected)
+    notice = post.mail["phone"].next()
+    assert notice.text.startswith(expected)
 
 
 def test_a_failure_is_told_with_its_meaning_and_without_secrets(world: World, post: Post) -> None:
     world.submit("bad")
     world.tick()
     world.fail("bad", detail="no, and the key is sk-0123456789abcdefghij")
-    told = post.mail["phone"].next()
-    assert (told.kind, told.reason, told.agent) == (NoticeKind.FAILED, Reason.REFUSED, "claude")
-    assert told.title == "bad: failed (refused)"
-    assert told.text == "The model declined to do the task.\nno, and the key is [redacted]"
+    notice = post.mail["phone"].next()
+    assert (notice.kind, notice.reason, notice.agent) == (NoticeKind.FAILED, Reason.REFUSED, "claude")
+    assert notice.title == "bad: failed (refused)"
+    assert notice.text == "The model declined to do the task.\nno, and the key is [redacted]"
 
 
 def test_a_question_is_told_as_it_was_asked_and_without_secrets(world: World, post: Post) -> None:
@@ -180,10 +180,10 @@ def test_an_agent_that_waits_for_an_operator_is_told_of_with_the_remedy(world: W
     world.submit("login")
     world.tick()
     world.fail("login", "auth", detail="401")
-    told = post.mail["phone"].next()
-    assert told.kind is NoticeKind.AGENT_HELD
-    assert told.title == "agent claude is held (auth)"
-    assert "claudomator release claude" in told.text
+    notice = post.mail["phone"].next()
+    assert notice.kind is NoticeKind.AGENT_HELD
+    assert notice.title == "agent claude is held (auth)"
+    assert "claudomator release claude" in notice.text
 
 
 def test_a_target_is_told_only_of_what_it_asks_for(world: World) -> None:
@@ -332,8 +332,8 @@ def test_a_limit_is_told_once_however_many_runs_and_probes_meet_it(world: World,
     world.tick()
     probe = next(iter(world.running()))
     world.succeed(probe)
-    told = [post.mail["phone"].next() for _ in range(2)]
-    assert [notice.kind for notice in told] == [NoticeKind.LIMITED, NoticeKind.COMPLETED]
+    messages = [post.mail["phone"].next() for _ in range(2)]
+    assert [notice.kind for notice in messages] == [NoticeKind.LIMITED, NoticeKind.COMPLETED]
 
 
 def test_an_event_that_cannot_be_read_and_a_notice_that_cannot_be_sent_hold_up_no_other(

@@ -41,10 +41,10 @@ def test_a_refused_task_fails_with_the_rule_and_so_do_those_that_wait_for_it(pol
     assert world.state("live") == "FAILED rejected"
     assert world.state("after") == "FAILED dependency_failed"
     assert "Rule no-prod of the policy refuses it: not at night" in str(world.task("live").reason_text)
-    (said,) = records(world, "live")
-    assert (said.verdict, said.rules) == (PolicyVerdict.DENIED, ("no-prod",))
-    assert said.versions.policy is not None
-    assert [one.verdict for one in records(world, "plain")] == [PolicyVerdict.ALLOWED]
+    (policy,) = records(world, "live")
+    assert (policy.verdict, policy.rules) == (PolicyVerdict.DENIED, ("no-prod",))
+    assert policy.versions.policy is not None
+    assert [record.verdict for record in records(world, "plain")] == [PolicyVerdict.ALLOWED]
 
 
 @pytest.mark.both_databases
@@ -68,8 +68,13 @@ def test_an_approval_is_asked_for_once_and_says_who_gave_it_and_why(policed: Mak
     assert (held.verdict, approved.verdict, allowed.verdict) == ("held", "approved", "allowed")
     assert allowed.approved == ("infra",)
     assert (approved.approved_by, approved.said, approved.rules) == ("mara", "seen the plan", ("infra",))
-    (settled,) = world.access.as_(MARA)[PolicyService].approvals().settled
-    assert (settled.task_name, settled.outcome, settled.by, settled.why) == ("dig", "given", "mara", "seen the plan")
+    (settled_approval,) = world.access.as_(MARA)[PolicyService].approvals().settled
+    assert (settled_approval.task_name, settled_approval.outcome, settled_approval.by, settled_approval.why) == (
+        "dig",
+        "given",
+        "mara",
+        "seen the plan",
+    )
 
 
 def test_other_content_has_to_be_approved_again(policed: Make) -> None:
@@ -120,8 +125,8 @@ def test_rules_choose_agents_tiers_and_tools(policed: Make) -> None:
     world.tick()
     run = world.live("one")
     assert (run.agent, run.tier) == ("codex", "fast")
-    told = world.kinds["codex"].requests[-1].task.permissions
-    assert (told.mode, told.allowed_tools) == ("plan", ("Read",))
+    record = world.kinds["codex"].requests[-1].task.permissions
+    assert (record.mode, record.allowed_tools) == ("plan", ("Read",))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +156,7 @@ def test_the_rules_are_shown_with_how_often_each_applied(policed: Make) -> None:
     world.submit("two")
     world.tick()
     view = world.access.as_(OPERATOR)[PolicyService].view()
-    assert [(one.name, one.applied) for one in view.rules] == [("no-prod", 1), ("tidy", 2)]
+    assert [(rule.name, rule.applied) for rule in view.rules] == [("no-prod", 1), ("tidy", 2)]
     assert (view.decisions, view.denied, view.held) == (3, 1, 0)
     other = world.access.as_(Principal("ann", Role.OPERATE, "acme"))[PolicyService].view()
     assert other.decisions == 0
@@ -165,7 +170,7 @@ def test_nobody_answers_a_message_that_a_rule_refuses(policed: Make) -> None:
     refused = channels.post("house", NewMessage(content="@plumber, what is your salary?"))
     answered = channels.post("house", NewMessage(content="@plumber, the sink leaks."))
     assert refused.answers == ()
-    assert [one.specialist for one in answered.answers] == ["plumber"]
+    assert [answer.specialist for answer in answered.answers] == ["plumber"]
 
 
 @pytest.mark.both_databases
@@ -182,7 +187,7 @@ def test_what_is_held_or_refused_went_to_a_person_or_nowhere(policed: Make) -> N
         assert (routing.route, routing.rationale.code) == (route, code)
         assert routing.policy_checks
         listed = world.decisions.page(DecisionFilter.model_validate({"route": route}), None, 50).items
-        assert [(one.task_name, one.kind, one.route) for one in listed] == [(name, "policy", route)]
+        assert [(entry.task_name, entry.kind, entry.route) for entry in listed] == [(name, "policy", route)]
 
 
 @pytest.mark.both_databases
@@ -197,7 +202,7 @@ def test_a_placement_tells_where_the_task_was_routed(policed: Make) -> None:
     assert [check.rule for check in placed.policy_checks if check.matched] == ["raised"]
     assert any("raised (risk)" in sentence for sentence in why.sentences)
     by_route = world.decisions.page(DecisionFilter.model_validate({"route": "specialist"}), None, 50).items
-    assert {(one.task_name, one.kind) for one in by_route} == {("seam", "specialist"), ("seam", "placement")}
+    assert {(entry.task_name, entry.kind) for entry in by_route} == {("seam", "specialist"), ("seam", "placement")}
 
 
 def test_rules_are_told_of_a_task_that_nobody_in_particular_does(policed: Make) -> None:
@@ -218,9 +223,9 @@ def test_a_file_of_many_tasks_costs_no_more_than_one(policed: Make) -> None:
     text = "\n---\n".join(f"name: t{number}\ninstructions: {hostile}" for number in range(30))
 
     begun_s = time.monotonic()
-    told = world.access.as_(OPERATOR)[PolicyService].test(text)
+    test = world.access.as_(OPERATOR)[PolicyService].test(text)
 
-    assert {one.verdict for one in told} == {"held"}
+    assert {entry.verdict for entry in test} == {"held"}
     assert time.monotonic() - begun_s < 60
 
 
@@ -229,6 +234,6 @@ def test_the_page_tells_which_agents_cannot_enforce_what_rules_demand(policed: M
     world.kinds["codex"].lacking_of = lambda task: (
         ["codex has no list of tools"] if task.permissions.disallowed_tools else []
     )
-    told = verdict_of(world.access.as_(OPERATOR)[PolicyService].test("instructions: Dig.")[0])
-    assert "Not on codex: codex has no list of tools." in told.sentences
-    assert "Not on claude: " not in str(told.sentences)
+    verdict_shown = verdict_of(world.access.as_(OPERATOR)[PolicyService].test("instructions: Dig.")[0])
+    assert "Not on codex: codex has no list of tools." in verdict_shown.sentences
+    assert "Not on claude: " not in str(verdict_shown.sentences)

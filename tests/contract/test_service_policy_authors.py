@@ -34,8 +34,8 @@ def policed(database: Database) -> Make:
 def staffed(world: World, by: Principal = OPERATOR) -> World:
     for name in ("cook", "baker"):
         world.specialists.register(card(name))
-    for one in (JOE, MARA):
-        world.tokens.create(TokenRequest(name=one.id, role="admin" if one is MARA else "operate"))
+    for principal in (JOE, MARA):
+        world.tokens.create(TokenRequest(name=principal.id, role="admin" if principal is MARA else "operate"))
     world.access.as_(by)[Channels].create(NewChannel(name="kitchen", participants=("cook", "baker")))
     return world
 
@@ -56,12 +56,12 @@ def task_of(world: World, message: MessageView) -> str:
 
 def test_who_may_write_in_a_channel_does_not_have_the_role_of_who_made_it(policed: Make) -> None:
     world = staffed(policed(rule("bread", when=NOT_ADMIN, deny="administrators alone")))
-    assert [one.specialist for one in said(world, "@baker bread", OPERATOR).answers] == ["baker"]
-    assert [one.specialist for one in said(world, "@baker bread", MARA).answers] == ["baker"]
+    assert [answer.specialist for answer in said(world, "@baker bread", OPERATOR).answers] == ["baker"]
+    assert [answer.specialist for answer in said(world, "@baker bread", MARA).answers] == ["baker"]
     assert said(world, "@baker bread", JOE).answers == ()
     assert by_webhook(world, "@baker bread").answers == ()
     assert by_webhook(world, "@baker bread", "slack:U2147483697").answers == ()
-    assert [one.specialist for one in by_webhook(world, "@baker cake").answers] == ["baker"]
+    assert [answer.specialist for answer in by_webhook(world, "@baker cake").answers] == ["baker"]
 
 
 def test_nor_does_an_administrator_lend_a_channel_more_than_its_creator_has(policed: Make) -> None:

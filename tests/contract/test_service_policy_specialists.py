@@ -91,10 +91,10 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
     world.submit("plain", instructions="Plan how to drop the customers schema in production.")
     world.tick()
     assert world.state("risky") == "NEEDS_INPUT approval"
-    said = str(world.service.why("risky").sentences)
-    assert "high-risk: its risk is high: Drop the customers schema on the production cluster)" in said
+    text = str(world.service.why("risky").sentences)
+    assert "high-risk: its risk is high: Drop the customers schema on the production cluster)" in text
     # It fits nobody, and nothing of that risk is done by whoever does the rest.
-    assert "it matches no specialist well; the closest is plumber, so whoever approves it says which" in said
+    assert "it matches no specialist well; the closest is plumber, so whoever approves it says which" in text
     assert world.state("harmful") == "FAILED rejected"
     assert world.running().keys() == {"plain"}
     with pytest.raises(Invalid, match="specialist: is needed: it matches no specialist well"):
@@ -154,7 +154,7 @@ def test_those_are_offered_who_may_be_given_the_task(policed: Make) -> None:
     world.tick()
 
     def offered(name: str, by: Principal) -> list[str]:
-        return [one.id for one in world.access.as_(by)[PolicyService].candidates(name, 10)]
+        return [candidate.id for candidate in world.access.as_(by)[PolicyService].candidates(name, 10)]
 
     # Of the operator, too, nobody whom Ann does not see: she would have a task that is done by somebody hidden.
     assert offered("mine", ANN) == offered("mine", OPERATOR) == ["painter", "plumber"]
@@ -216,8 +216,10 @@ def test_what_a_task_or_a_rule_requires_is_had_by_whoever_does_it(policed: Make)
     for name in ("named", "dives", "unlike"):
         assert world.state(name) == "NEEDS_INPUT clarification"
     kept = world.database.read(partial(decision_rows.of_task, task_id=world.row("welds").id))
-    (told,) = (SpecialistRecord.model_validate(one.data) for one in kept if one.kind == DecisionKind.SPECIALIST)
-    assert told.required_capabilities == ("welding",)
+    (specialist,) = (
+        SpecialistRecord.model_validate(decision.data) for decision in kept if decision.kind == DecisionKind.SPECIALIST
+    )
+    assert specialist.required_capabilities == ("welding",)
     assert "lacks welding" in str(world.service.why("welds").sentences)
 
 
@@ -233,7 +235,7 @@ def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
     world.access.as_(ANN)[Tasks].submit(spec("both", tags=["sheep", "wolf"]))
     world.access.as_(ANN)[Tasks].submit(spec("sheep", tags=["sheep"]))
     world.tick()
-    said = {}
+    fields = {}
     for by in (OPERATOR, ANN):
         user = world.access.as_(by)
         tried = [
@@ -243,15 +245,15 @@ def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
         shown = [
             user[PolicyService].view(),
             user[PolicyService].approvals(),
-            *(one for verdicts in tried for one in verdicts),
+            *(verdict for verdicts in tried for verdict in verdicts),
         ]
         shown += [
             user[Tasks].why("both"),
             user[Tasks].why("sheep"),
             *user[Decisions].page(DecisionFilter(), None, 50).items,
         ]
-        said[by.id] = "\n".join(one.model_dump_json() for one in shown)
-    assert "shepherd" in said["operator"]
-    assert "shepherd" not in said["ann"]
-    assert "painter" in said["ann"]
-    assert "somebody else" in said["ann"]
+        fields[by.id] = "\n".join(view.model_dump_json() for view in shown)
+    assert "shepherd" in fields["operator"]
+    assert "shepherd" not in fields["ann"]
+    assert "painter" in fields["ann"]
+    assert "somebody else" in fields["ann"]

@@ -81,14 +81,14 @@ def test_a_task_that_has_waited_is_judged_as_of_when_it_would_start(policed: Mak
     world.submit("second")
     world.tick()
     assert world.running().keys() == {"first"}
-    assert [one.verdict for one in records(world, "second")] == [PolicyVerdict.ALLOWED]
+    assert [record.verdict for record in records(world, "second")] == [PolicyVerdict.ALLOWED]
     world.end("first")
     world.tick(HOUR_MS)
 
     assert world.running() == {}
     world.tick()
     assert world.state("second") == "FAILED rejected"
-    assert [one.verdict for one in records(world, "second")] == [PolicyVerdict.ALLOWED, PolicyVerdict.DENIED]
+    assert [record.verdict for record in records(world, "second")] == [PolicyVerdict.ALLOWED, PolicyVerdict.DENIED]
 
 
 def test_what_time_takes_away_or_gives_is_what_a_task_starts_with(policed: Make) -> None:

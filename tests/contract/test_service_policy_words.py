@@ -55,7 +55,7 @@ def asking(world: World) -> World:
 
 
 def approvals(world: World) -> list[PolicyRecord]:
-    return [one for one in records(world, "t") if one.verdict is PolicyVerdict.APPROVED]
+    return [record for record in records(world, "t") if record.verdict is PolicyVerdict.APPROVED]
 
 
 @pytest.mark.both_databases
@@ -125,7 +125,7 @@ def test_who_may_approve_what_an_answer_orders_has_approved_it_by_answering(poli
 def test_an_answer_that_orders_what_is_risky_needs_no_second_question(policed: Make) -> None:
     world = asking(begun(staffed(policed())))
     answered(world, LIVE)
-    assert [one.rules for one in approvals(world)] == [("high-risk",)]
+    assert [approval.rules for approval in approvals(world)] == [("high-risk",)]
     assert go_on(world).specialist == "cook"
 
 
@@ -163,8 +163,8 @@ def test_a_text_tried_beforehand_goes_where_the_task_goes_whatever_its_name(
     database: Database, text: str, name: str
 ) -> None:
     world = World(database, routing=True, on_ambiguity=OnAmbiguity.DEFAULT, on_vague=OnVague.DEFAULT)
-    for one in ("cook", "baker", "generalist"):
-        world.specialists.register(card(one, lead=0.5, description=f"Does what a {one} does: bread, soup."))
+    for value in ("cook", "baker", "generalist"):
+        world.specialists.register(card(value, lead=0.5, description=f"Does what a {value} does: bread, soup."))
     tried = world.learned.route(RouteRequest(instructions=text))
 
     world.take(f"{name}.yaml", spec(name, instructions=text))

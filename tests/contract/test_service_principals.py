@@ -48,9 +48,9 @@ def test_what_one_is_told_of_the_whole_is_never_told_to_another(world: World) ->
     run = world.live("d")
 
     def told(by: Principal) -> tuple[int, list[str], int]:
-        found = world.access.as_(by)[Overview].status()
-        shown = [task.name for task in (*found.running, *found.queued)]
-        return sum(found.counts.values()), sorted(shown), found.spent_today.runs
+        status = world.access.as_(by)[Overview].status()
+        shown = [task.name for task in (*status.running, *status.queued)]
+        return sum(status.counts.values()), sorted(shown), status.spent_today.runs
 
     everybody = [OPERATOR, ANN, BOB, Principal(f"run:{run.id}", Role.RUN, "bolt", run.id), CARL, BOB, ANN, OPERATOR]
     began = len(world.running()) - 1
@@ -64,17 +64,17 @@ def test_what_one_is_told_of_the_whole_is_never_told_to_another(world: World) ->
 def test_tasks_of_others_are_not_among_those_that_a_list_does_not_name(world: World) -> None:
     """Of each list, so that both databases are asked all of it."""
     for who, number in ((ANN, 7), (BOB, 5)):
-        for one in range(number):
+        for text in range(number):
             tasks = world.access.as_(who)[Tasks]
-            tasks.submit(spec(f"{who.id}-waits-{one}", depends_on=["nothing"]))
-            _, refused = (tasks.submit(spec(f"{who.id}-{name}-{one}", approval=True)) for name in ("asks", "no"))
+            tasks.submit(spec(f"{who.id}-waits-{text}", depends_on=["nothing"]))
+            _, refused = (tasks.submit(spec(f"{who.id}-{name}-{text}", approval=True)) for name in ("asks", "no"))
             world.tick()
             world.service.reject(refused.id, RejectRequest(reason="Not now."))
     for by, number in ((OPERATOR, 12), (ANN, 7), (BOB, 5), (OPERATOR, 12)):
-        found = world.access.as_(by)[Overview].status(2)
-        lists = (found.needs_you, found.problems, found.queued)
-        assert [sum(found.unlisted.get(task.id, 0) for task in one) for one in lists] == [number - 2] * 3
-        assert sum(found.unlisted.values()) == 3 * (number - 2)
+        status = world.access.as_(by)[Overview].status(2)
+        lists = (status.needs_you, status.problems, status.queued)
+        assert [sum(status.unlisted.get(task.id, 0) for task in entry) for entry in lists] == [number - 2] * 3
+        assert sum(status.unlisted.values()) == 3 * (number - 2)
 
 
 @pytest.mark.both_databases
@@ -126,16 +126,16 @@ def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
     page = seen["ann"][Tasks].page(TaskFilter(), None, 2)
     assert page.next_cursor is not None
     # The place in a list that somebody else has named leads on in one's own.
-    assert {one.name for one in seen["bob"][Tasks].page(TaskFilter(), page.next_cursor, 50).items} <= {"b"}
-    assert [one.name for one in seen["carl"][Tasks].page(TaskFilter(creator="bob"), None, 50).items] == ["b"]
+    assert {item.name for item in seen["bob"][Tasks].page(TaskFilter(), page.next_cursor, 50).items} <= {"b"}
+    assert [item.name for item in seen["carl"][Tasks].page(TaskFilter(creator="bob"), None, 50).items] == ["b"]
     for name, number in (("ann", 3), ("bob", 1), ("carl", 5)):
         status = seen[name][Overview].status()
         assert sum(status.counts.values()) == number
         assert len(status.running) + len(status.queued) == status.total("running") + status.total("queued") == number
         assert status.spent_today.runs == len(status.running)
     live = seen["bob"][Events]
-    told = live.events(live.event_filter(None, ()), 0, 500).items
-    assert {event.task_id for event in told} == {seen["bob"][Tasks].get("b").id}
+    record = live.events(live.event_filter(None, ()), 0, 500).items
+    assert {event.task_id for event in record} == {seen["bob"][Tasks].get("b").id}
     assert seen["bob"][Events].last_events(seen["bob"][Events].event_filter(None, (), "ann"), 50).items == ()
 
 
@@ -143,7 +143,7 @@ def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
 def test_a_name_means_one_of_ones_own(world: World) -> None:
     world.access.as_(ANN)[Tasks].submit(spec("build"))
     waiting = world.access.as_(BOB)[Tasks].submit(spec("deploy", depends_on=["build"]))
-    assert [(one.name, one.task_id) for one in waiting.depends_on] == [("build", None)]
+    assert [(entry.name, entry.task_id) for entry in waiting.depends_on] == [("build", None)]
     world.submit("build")
     assert world.access.as_(BOB)[Tasks].get("deploy").depends_on[0].task_id is None
     own = world.access.as_(BOB)[Tasks].submit(spec("build"))
@@ -168,10 +168,10 @@ def test_for_whom_a_directory_is_kept_is_not_told_to_others(world: World) -> Non
     world.end("secret-plan", text=f"{MARKER} Which one?")
     world.tick()
     world.access.as_(BOB)[Tasks].submit(spec("waits", working_dir="/tmp"))
-    told = world.access.as_(BOB)[Tasks].why("waits").model_dump_json()
+    text = world.access.as_(BOB)[Tasks].why("waits").model_dump_json()
     assert world.access.as_(BOB)[Tasks].get("waits").reason == "kept"
-    assert "/tmp is reserved for another task" in told
-    assert "secret-plan" not in told
+    assert "/tmp is reserved for another task" in text
+    assert "secret-plan" not in text
     assert "secret-plan" in world.access.as_(CARL)[Tasks].why("waits").model_dump_json()
 
 
@@ -186,7 +186,7 @@ def test_schedules_are_their_organisations(world: World) -> None:
     task = world.access.as_(ANN)[Schedules].run("nightly")
     assert (task.creator, task.organisation) == ("ann", "acme")
     unknown(lambda: world.access.as_(BOB)[Tasks].get(task.id))
-    assert [one.name for one in world.access.as_(BOB)[Overview].status().schedules] == ["nightly"]
+    assert [schedule.name for schedule in world.access.as_(BOB)[Overview].status().schedules] == ["nightly"]
     world.access.as_(BOB)[Schedules].delete("nightly")
     unknown(lambda: world.access.as_(BOB)[Schedules].pause("nightly"))
     assert world.access.as_(CARL)[Schedules].get("nightly").creator == "ann"
@@ -215,7 +215,7 @@ def test_events_say_who_caused_them(world: World) -> None:
     started = [event.by for event in live.events(live.event_filter("t", ("state",)), 0, 100).items]
     assert None in started, "what the daemon does by itself is nobody's request"
     assert world.task("of-a-file").creator == INBOX.id
-    assert {one.by for one in live.events(live.event_filter("of-a-file", ("accepted",)), 0, 9).items} == {INBOX.id}
+    assert {item.by for item in live.events(live.event_filter("of-a-file", ("accepted",)), 0, 9).items} == {INBOX.id}
     world.submit("u")
     assert world.task("u").creator == OPERATOR.id
 
@@ -246,7 +246,7 @@ def test_a_run_has_its_own_task_and_run(world: World) -> None:
     ):
         with pytest.raises(ServiceError):
             ask()
-    assert {one.name for one in by[Tasks].page(TaskFilter(), None, 9).items} == {"own"}
+    assert {item.name for item in by[Tasks].page(TaskFilter(), None, 9).items} == {"own"}
 
 
 def test_a_token_is_good_until_it_expires_or_is_revoked(world: World) -> None:
@@ -298,5 +298,5 @@ def test_nobody_gives_out_more_than_they_have(world: World) -> None:
     with pytest.raises(Conflict):
         tokens.create(TokenRequest(name="one", role="read"))
     live = world.events
-    told = live.events(live.event_filter(None, ("token_created", "token_revoked")), 0, 9).items
-    assert [event.by for event in told] == ["operator", "boss", "boss"]
+    record = live.events(live.event_filter(None, ("token_created", "token_revoked")), 0, 9).items
+    assert [event.by for event in record] == ["operator", "boss", "boss"]

@@ -30,14 +30,14 @@ def queue_behind_a_limit(world: World, number: int, **outcome: Any) -> None:
 
 def answer_all(world: World) -> list[int]:
     """How many runs were live, as one round of answers follows the other."""
-    found = []
+    results = []
     for _ in range(6):
         world.tick()
         world.tick(SECOND_MS)
-        found.append(len(world.running()))
+        results.append(len(world.running()))
         for name in world.running():
             world.answer(name)
-    return found
+    return results
 
 
 def test_five_hundred_tasks_do_not_stampede_at_the_reset(world: World) -> None:

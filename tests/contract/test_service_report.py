@@ -56,9 +56,9 @@ def run(world: World, name: str, **outcome: Any) -> None:
 
 
 def test_a_night_in_which_nothing_happened_says_so(world: World) -> None:
-    found = report(world)
-    assert found.headline == "nothing happened"
-    assert (found.since, found.until) == (format_instant(START_MS - 12 * HOUR_MS), format_instant(START_MS))
+    result = report(world)
+    assert result.headline == "nothing happened"
+    assert (result.since, result.until) == (format_instant(START_MS - 12 * HOUR_MS), format_instant(START_MS))
 
 
 def test_the_headline_has_what_ended_what_asks_what_changed_and_what_it_cost(world: World) -> None:
@@ -67,10 +67,10 @@ def test_the_headline_has_what_ended_what_asks_what_changed_and_what_it_cost(wor
     run(world, "blog", cost_usd=0.5, changes=changed("/srv/blog", commits=COMMITS[3:4], files=("x",)))
     run(world, "bad", exit_code=1, status="failed", reason="refused", cost_usd=0.01)
     run(world, "asks", status="needs_input", question="Blue or green?", cost_usd=0.0)
-    found = report(world)
-    assert found.headline == "3 done, 1 failed, 1 asks you; 4 commits in 2 repositories; $1.01"
-    assert [view.name for view in found.needs_you] == ["asks"]
-    shop, blog = found.repositories
+    result = report(world)
+    assert result.headline == "3 done, 1 failed, 1 asks you; 4 commits in 2 repositories; $1.01"
+    assert [view.name for view in result.needs_you] == ["asks"]
+    shop, blog = result.repositories
     assert (shop.path, shop.commits, shop.files, shop.tasks) == ("/srv/shop", 3, 3, 2)
     assert (blog.path, blog.commits) == ("/srv/blog", 1)
 
@@ -104,18 +104,18 @@ def test_a_failed_night_says_first_that_nothing_is_done_and_groups_the_reasons(w
     for number in range(3):
         run(world, f"login-{number}", exit_code=1, status="failed", reason="refused", text="I will not do that.")
     run(world, "late", exit_code=1, status="failed", reason="turn_limit")
-    found = report(world)
-    assert found.headline == "nothing done, 4 failed; cost unknown"
-    assert [(group.reason, group.count) for group in found.failures] == [("refused", 3), ("turn_limit", 1)]
-    assert [ref.name for ref in found.failures[0].tasks] == ["login-2", "login-1", "login-0"]
+    result = report(world)
+    assert result.headline == "nothing done, 4 failed; cost unknown"
+    assert [(group.reason, group.count) for group in result.failures] == [("refused", 3), ("turn_limit", 1)]
+    assert [ref.name for ref in result.failures[0].tasks] == ["login-2", "login-1", "login-0"]
 
 
 def test_more_branches_than_are_named_are_counted(world: World) -> None:
-    refs = [{"name": f"refs/heads/claudomator/t-{one}", "before": None, "after": "a" * 40} for one in range(27)]
+    refs = [{"name": f"refs/heads/claudomator/t-{entry}", "before": None, "after": "a" * 40} for entry in range(27)]
     run(world, "many", changes=changed(refs=refs, ref_count=27))
-    found = report(world)
-    assert (len(found.repositories[0].branches), found.repositories[0].more_branches) == (20, 7)
-    assert "  - and 22 more branches\n" in markdown(found, str)
+    result = report(world)
+    assert (len(result.repositories[0].branches), result.repositories[0].more_branches) == (20, 7)
+    assert "  - and 22 more branches\n" in markdown(result, str)
 
 
 def test_of_tasks_that_failed_alike_only_as_many_become_views_as_are_named(
@@ -149,12 +149,12 @@ def test_tasks_whose_dependencies_failed_or_are_open_are_one_group_each(world: W
         world.end(f"broken-{number}", exit_code=1, status="failed", reason="agent_error")
         world.end(f"asks-{number}", status="needs_input", question="Which?")
     world.tick(MINUTE_MS)
-    found = report(world)
-    groups = {group.reason: group for group in (*found.failures, *found.waits)}
+    result = report(world)
+    groups = {group.reason: group for group in (*result.failures, *result.waits)}
     assert groups["dependency_failed"].count == 2
     assert groups["dependency_failed"].text == "A task that it depends on did not complete."
     assert groups["dependency"].count == 2
-    assert len([one for one in found.waits if one.reason == "dependency"]) == 1
+    assert len([entry for entry in result.waits if entry.reason == "dependency"]) == 1
 
 
 def test_a_success_that_changed_nothing_is_counted(world: World) -> None:
@@ -162,11 +162,11 @@ def test_a_success_that_changed_nothing_is_counted(world: World) -> None:
     run(world, "said-fixed", text="Fixed the bug.", changes=changed())
     run(world, "said-nothing", text="The bug is already fixed.", changes=changed())
     run(world, "elsewhere", changes=changed("/tmp/x", is_repository=False))
-    found = report(world)
-    assert (found.unchanged, found.doubtful) == (2, 1)
-    assert [ref.name for ref in found.doubtful_tasks] == ["said-fixed"]
-    assert "1 changed nothing, but says otherwise" in found.headline
-    assert "- said-fixed claims to have changed something" in markdown(found, str)
+    result = report(world)
+    assert (result.unchanged, result.doubtful) == (2, 1)
+    assert [ref.name for ref in result.doubtful_tasks] == ["said-fixed"]
+    assert "1 changed nothing, but says otherwise" in result.headline
+    assert "- said-fixed claims to have changed something" in markdown(result, str)
 
 
 def test_a_sum_of_dollars_that_lacks_some_says_so(world: World) -> None:
@@ -188,12 +188,12 @@ def test_a_limit_that_another_agent_took_over_is_told_from_one_that_was_waited_f
     world.submit("limited", agent={"type": other, "strict": True})
     world.tick()
     world.limit("limited", reset_at=world.now_ms + HOUR_MS)
-    found = report(world)
-    assert (found.limits, found.limits_flowed_around, found.waiting) == (2, 1, 2)
-    assert "2 limits, 1 flowed around" in found.headline
-    assert {group.reason for group in found.waits} == {"limited"}
-    assert all(re.fullmatch(r"[a-z]+ is limited \(.*[a-z]\)", group.text) for group in found.waits), found.waits
-    assert all(group.until is not None for group in found.waits)
+    result = report(world)
+    assert (result.limits, result.limits_flowed_around, result.waiting) == (2, 1, 2)
+    assert "2 limits, 1 flowed around" in result.headline
+    assert {group.reason for group in result.waits} == {"limited"}
+    assert all(re.fullmatch(r"[a-z]+ is limited \(.*[a-z]\)", group.text) for group in result.waits), result.waits
+    assert all(group.until is not None for group in result.waits)
 
 
 def test_waits_of_one_kind_are_one_group_whatever_their_times(world: World) -> None:
@@ -222,10 +222,10 @@ def test_a_group_counts_tasks_that_no_list_names(world: World, monkeypatch: pyte
     for number in range(5):
         world.submit(f"next-{number}")
     world.tick()
-    found = report(world)
-    assert found.waiting == 6
-    assert max(group.count for group in found.waits) >= 5, "the first may be in a group that no list names"
-    assert not any(re.search(r"\b(until|at)\s*(;|,|$)", group.text) for group in found.waits), found.waits
+    result = report(world)
+    assert result.waiting == 6
+    assert max(group.count for group in result.waits) >= 5, "the first may be in a group that no list names"
+    assert not any(re.search(r"\b(until|at)\s*(;|,|$)", group.text) for group in result.waits), result.waits
 
 
 @pytest.mark.parametrize("section", ["What is waiting", "What failed"])
@@ -273,14 +273,14 @@ def test_times_of_schedules_without_a_task_are_listed_whatever_the_cause(world: 
     world.schedule_runner.run_due()
     world.schedules.resume("asleep")
     world.now_ms += HOUR_MS + 30 * MINUTE_MS
-    found = report(world).missed
-    assert ("skips", format_instant(first + HOUR_MS)) in [(one.schedule, one.due_at) for one in found]
-    overdue = [(one.schedule, one.due_at) for one in found if one.why == "it is overdue"]
+    missed = report(world).missed
+    assert ("skips", format_instant(first + HOUR_MS)) in [(entry.schedule, entry.due_at) for entry in missed]
+    overdue = [(entry.schedule, entry.due_at) for entry in missed if entry.why == "it is overdue"]
     assert overdue == [(name, format_instant(first + 2 * HOUR_MS)) for name in ("asleep", "skips")]
     assert "scheduled times missed" in report(world).headline
     latest = world.access.as_(OPERATOR)[Reports].missed(7)
-    assert sorted(latest, key=str) == sorted(found, key=str)
-    assert [one.due_at for one in latest] == sorted((one.due_at for one in latest), reverse=True)
+    assert sorted(latest, key=str) == sorted(missed, key=str)
+    assert [entry.due_at for entry in latest] == sorted((missed_time.due_at for missed_time in latest), reverse=True)
     assert world.access.as_(OPERATOR)[Reports].missed(0) == []
 
 
@@ -298,10 +298,10 @@ def test_what_keeps_nothing_from_running_is_no_trouble(world: World) -> None:
         CheckView(name="agent", ok=False, detail="no agent is on PATH", remedy="", blocking=False),
         CheckView(name="store", ok=True, detail=""),
     ]
-    found = report(world)
-    assert (found.trouble, found.warnings) == ((), ("no agent is on PATH",))
-    assert "trouble" not in found.headline
-    assert "## What else to look at\n\n- no agent is on PATH" in markdown(found, lambda _: "")
+    result = report(world)
+    assert (result.trouble, result.warnings) == ((), ("no agent is on PATH",))
+    assert "trouble" not in result.headline
+    assert "## What else to look at\n\n- no agent is on PATH" in markdown(result, lambda _: "")
     world.checks = lambda: [CheckView(name="disk", ok=False, detail="the disk is full", remedy="")]
     assert report(world).headline == "nothing happened; the daemon is in trouble"
 
@@ -309,10 +309,10 @@ def test_what_keeps_nothing_from_running_is_no_trouble(world: World) -> None:
 def test_it_says_when_the_daemon_started(world: World) -> None:
     started = NewEvent(world.now_ms, STARTED)
     world.database.write(partial(record_all, events=[started] * 7))
-    found = report(world)
-    assert len(found.starts) == 7
-    said = f" The daemon started at {', '.join(['then'] * 5)} and 2 more times."
-    assert said in markdown(found, lambda instant: "then" if instant else "")
+    result = report(world)
+    assert len(result.starts) == 7
+    text = f" The daemon started at {', '.join(['then'] * 5)} and 2 more times."
+    assert text in markdown(result, lambda instant: "then" if instant else "")
     guest = report(world, by=Principal("eve", Role.READ, "shop"))
     assert guest.starts == ()
     assert "The daemon started" not in markdown(guest, lambda _: "")
@@ -344,14 +344,14 @@ class Daily:
 
 
 def made(world: World) -> list[Event]:
-    found = world.database.read(lambda connection: newest(connection, 9, EventQuery(kinds=(MADE,))))
-    return list(found)
+    events = world.database.read(lambda connection: newest(connection, 9, EventQuery(kinds=(MADE,))))
+    return list(events)
 
 
 def test_a_report_is_made_once_a_day_whatever_becomes_of_the_daemon(world: World) -> None:
     daily = Daily(world, at="07:00", timezone="Europe/Berlin")
-    told = [daily.at(f"11-28T{time}") for time in ("05:59", "06:00", "06:01", "08:59")]
-    assert told == [False, True, False, False]
+    messages = [daily.at(f"11-28T{time}") for time in ("05:59", "06:00", "06:01", "08:59")]
+    assert messages == [False, True, False, False]
     assert [daily.at(f"11-29T{time}") for time in ("05:00", "09:00", "09:01")] == [False, True, False]
     assert len(made(world)) == 2
 
@@ -392,11 +392,11 @@ def test_it_says_what_became_of_each_branch(world: World) -> None:
     run(world, "work", changes=changed(refs=refs, ref_count=3))
     task_id = world.task("work").id
     for kind, data in (("merged", {"into": "main"}), ("discarded", {})):
-        told = {"branch": f"claudomator/{kind}", **data}
-        event = NewEvent(world.now_ms, kind, task_id, None, told)
+        payload = {"branch": f"claudomator/{kind}", **data}
+        event = NewEvent(world.now_ms, kind, task_id, None, payload)
         world.database.write(partial(record_all, events=[event]))
     (repository,) = report(world).repositories
-    assert [one.words for one in repository.branches] == [
+    assert [branch.words for branch in repository.branches] == [
         "claudomator/merged (made, merged into main)",
         "claudomator/discarded (made, discarded)",
         "claudomator/left (made)",
@@ -408,9 +408,9 @@ def test_it_says_what_became_of_each_branch(world: World) -> None:
 
 def test_refused_files_are_reported_to_those_who_see_all(world: World) -> None:
     world.refusals.put("/srv/tasks/a.yaml", [Problem(line=2, message="is wrong"), Problem(line=3, message="is odd")])
-    found = report(world)
-    assert (found.headline, found.refused_total) == ("nothing happened, 1 refused file", 1)
-    assert "## Refused files\n\n- /srv/tasks/a.yaml:2: is wrong (and 1 more)\n" in markdown(found, str)
+    result = report(world)
+    assert (result.headline, result.refused_total) == ("nothing happened, 1 refused file", 1)
+    assert "## Refused files\n\n- /srv/tasks/a.yaml:2: is wrong (and 1 more)\n" in markdown(result, str)
     stranger = Principal("bob", Role.READ, "acme")
     assert (report(world, stranger).refused, report(world, stranger).refused_total) == ((), 0)
 

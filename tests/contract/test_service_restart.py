@@ -218,7 +218,7 @@ def test_a_change_answers_the_row_and_asks_no_planner(world: World, monkeypatch:
         world.submit("t")
         cancelled = world.service.cancel("t")
         answered = world.restart("t")
-        assert [one.state for one in world.service.page(TaskFilter(state="CANCELLED")).items] == []
+        assert [item.state for item in world.service.page(TaskFilter(state="CANCELLED")).items] == []
     assert (cancelled.state, answered.state, answered.reason, answered.holds) == ("CANCELLED", "QUEUED", None, ())
     asked = world.service.get("t")
     assert (asked.version, asked.reason) == (answered.version, "limited")

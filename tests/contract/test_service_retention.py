@@ -148,8 +148,8 @@ def test_what_a_task_needs_that_has_not_ended_is_kept_however_old_it_is(world: K
     assert world.count(DECISION) == 1
     for name in ("waiting", "again"):
         task_id = world.row(name).id
-        told = world.database.read(partial(events.of_task, task_id=task_id))
-        assert told[0].kind == "accepted"
+        messages = world.database.read(partial(events.of_task, task_id=task_id))
+        assert messages[0].kind == "accepted"
     assert world.count(EVENT) < before
     world.tick()
     assert "again" in world.running()
@@ -200,7 +200,7 @@ def test_messages_go_but_for_those_that_are_to_be_answered_and_the_last(world: K
     assert world.after(9) == {}
     assert world.after(11) == {"messages": 1}
     left = world.channels.messages("kitchen").items
-    assert {one.id for one in left} == {asked, last}
+    assert {entry.id for entry in left} == {asked, last}
     with pytest.raises(Invalid, match=f"no message {heard}"):
         world.channels.post("kitchen", reply)
 
@@ -400,8 +400,8 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_going(world: Kept, monke
     assert not world.folders.path(gone).exists()
     (fault,) = world.faults.all()
     assert fault.text == f"{world.folders.path(stuck)}/work/roots: Operation not permitted"
-    said = {item.path: item.why for item in world.cleaner.clean(CleanupRequest()).items}
-    assert said[str(world.folders.path(stuck))] == fault.text
+    fields = {item.path: item.why for item in world.cleaner.clean(CleanupRequest()).items}
+    assert fields[str(world.folders.path(stuck))] == fault.text
 
     monkeypatch.undo()
     bad = world.row("stuck").id

@@ -41,8 +41,8 @@ def test_a_routed_task_is_in_another_lane_and_carries_where_it_was_routed(databa
     assert (after.specialist, after.skill, after.risk) == ("technical-writer", "release-notes", "low")
     assert (after.version, after.state) == (before.version + 1, "QUEUED")
     assert world.task("one").specialist == "technical-writer"
-    told = database.read(partial(events.of_task, task_id=after.id))[-1]
-    assert (told.kind, told.data["specialist"]) == ("routed", "technical-writer")
+    event = database.read(partial(events.of_task, task_id=after.id))[-1]
+    assert (event.kind, event.data["specialist"]) == ("routed", "technical-writer")
 
 
 def test_tasks_that_were_routed_alike_share_a_lane(database: Database) -> None:
@@ -183,8 +183,8 @@ def test_a_record_is_read_as_it_was_written(database: Database) -> None:
     database.write(lambda connection: decision_rows.add(connection, made))
     world.tick()
 
-    found = {decision.kind: decision for decision in database.read(lambda c: decision_rows.of_task(c, task.id))}
-    specialist, placement = found["specialist"], found["placement"]
+    results = {decision.kind: decision for decision in database.read(lambda c: decision_rows.of_task(c, task.id))}
+    specialist, placement = results["specialist"], results["placement"]
     assert Record.model_validate(specialist.data) == RECORD
     assert DecisionRecord.model_validate(placement.data).agent == "claude"
     assert placement.supersedes is None

@@ -64,8 +64,8 @@ def create(world: World, run: Run, name: str = "docs", key: RequestKey | None = 
 
 
 def told(world: World, kind: str) -> list[Any]:
-    found = world.database.read(lambda connection: events.following(connection, 0, 10_000))
-    return [event.data for event in found if event.kind == kind]
+    result = world.database.read(lambda connection: events.following(connection, 0, 10_000))
+    return [event.data for event in result if event.kind == kind]
 
 
 @pytest.mark.both_databases
@@ -212,7 +212,7 @@ def test_nor_is_what_has_fallen_back_to_whoever_does_what_fits_nobody(staffed: W
     staffed.tick(HOUR_MS)
     second = staffed.live("t")
     staffed.fail("t", "agent_error")
-    assert [one["to"] for one in told(staffed, HANDED_ON)] == ["default"]
+    assert [entry["to"] for entry in told(staffed, HANDED_ON)] == ["default"]
     with pytest.raises(Conflict, match="has ended, or is being stopped"):
         staffed.run_requests.hand_on(second.id, HandoffRequest(to="ben"))
 

@@ -43,7 +43,7 @@ def routing(world: World, by: Principal = OPERATOR) -> Routing:
 def found(world: World, query: str, by: Principal = OPERATOR) -> list[str]:
     result = of(world, by).search(query)
     assert result.total == len(result.items)
-    return [one.specialist.id for one in result.items]
+    return [item.specialist.id for item in result.items]
 
 
 # --- searching ------------------------------------------------------------------------------------------------------
@@ -59,16 +59,26 @@ def test_words_alone_decide_without_an_encoder_and_the_answer_says_so(world: Wor
     result = of(world).search("a leak under the sink")
 
     assert result.degraded
-    (one,) = result.items
-    assert (one.specialist.id, one.best_skill_id, one.score) == ("plumber", "leaks", 1.0)
-    assert [(skill.id, skill.score, skill.text, skill.semantic) for skill in one.skills] == [("leaks", 1.0, 1.0, None)]
+    (found_specialist,) = result.items
+    assert (found_specialist.specialist.id, found_specialist.best_skill_id, found_specialist.score) == (
+        "plumber",
+        "leaks",
+        1.0,
+    )
+    assert [(skill.id, skill.score, skill.text, skill.semantic) for skill in found_specialist.skills] == [
+        ("leaks", 1.0, 1.0, None)
+    ]
 
 
 @pytest.mark.both_databases
 def test_a_card_without_skills_is_found_by_its_own_text(world: World) -> None:
     of(world).register(card("plumber", description="Fixes pipes.", skills=[]))
-    (one,) = of(world).search("pipes").items
-    assert (one.specialist.id, one.best_skill_id, one.skills) == ("plumber", None, ())
+    (found_specialist,) = of(world).search("pipes").items
+    assert (found_specialist.specialist.id, found_specialist.best_skill_id, found_specialist.skills) == (
+        "plumber",
+        None,
+        (),
+    )
 
 
 def test_rare_words_count_more_than_frequent_ones(world: World) -> None:
@@ -125,7 +135,7 @@ def test_a_score_is_seven_tenths_meaning_and_three_tenths_words(database: Databa
     result = encoded.search("drips")
 
     assert not result.degraded
-    assert [(one.specialist.id, one.score, one.best_skill_id) for one in result.items] == [
+    assert [(item.specialist.id, item.score, item.best_skill_id) for item in result.items] == [
         ("plumber", 0.63, "plumber-work"),
         ("dripper", 0.44, None),
     ]
@@ -162,7 +172,7 @@ def test_an_encoder_that_fails_leaves_the_words_at_their_full_score(database: Da
     result = Specialists(database, world.clock, world.repeats, broken).as_(OPERATOR).search("drips")
 
     assert result.degraded
-    assert [one.score for one in result.items] == [1.0]
+    assert [item.score for item in result.items] == [1.0]
 
 
 ROOFER = card(
@@ -179,16 +189,18 @@ def test_who_would_do_a_task_is_told_with_what_each_score_is_made_of(database: D
     of(world).register(ROOFER)
     of(world).register(TILER)
 
-    found = routing(world).route(RouteRequest(instructions="Replace broken tiles on the roof.", name="roof-tiles"))
+    tried_route = routing(world).route(
+        RouteRequest(instructions="Replace broken tiles on the roof.", name="roof-tiles")
+    )
 
-    assert (found.route, found.specialist, found.skill) == ("specialist", "roofer", "tiles")
-    roofer, tiler = found.candidates
+    assert (tried_route.route, tried_route.specialist, tried_route.skill) == ("specialist", "roofer", "tiles")
+    roofer, tiler = tried_route.candidates
     assert (roofer.specialist, roofer.rejected, roofer.needs) == ("roofer", None, None)
-    assert roofer.score == found.confidence == sum(roofer.parts.values())
+    assert roofer.score == tried_route.confidence == sum(roofer.parts.values())
     assert tiler.needs == pytest.approx(roofer.score - tiler.score)
     assert tiler.rejected in ("a weaker match", "below the threshold")
-    assert found.sentences[0].startswith("roof-tiles would go to roofer (skill tiles): ")
-    assert f"It would go to tiler with {tiler.needs:.2f} more." in found.sentences
+    assert tried_route.sentences[0].startswith("roof-tiles would go to roofer (skill tiles): ")
+    assert f"It would go to tiler with {tiler.needs:.2f} more." in tried_route.sentences
 
 
 @pytest.mark.parametrize(
@@ -214,10 +226,12 @@ def test_what_fits_nobody_would_go_to_the_default(database: Database) -> None:
     of(world).register(ROOFER)
     of(world).register(card("generalist", description="Whatever else."))
 
-    found = routing(world).route(RouteRequest(instructions="Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich."))
+    tried_route = routing(world).route(
+        RouteRequest(instructions="Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich.")
+    )
 
-    assert (found.route, found.specialist) == ("default", "generalist")
-    assert any(text.startswith("With a threshold of ") for text in found.sentences)
+    assert (tried_route.route, tried_route.specialist) == ("default", "generalist")
+    assert any(text.startswith("With a threshold of ") for text in tried_route.sentences)
 
 
 @pytest.mark.both_databases
@@ -230,7 +244,7 @@ def test_a_route_says_the_same_whatever_does_not_exist(database: Database) -> No
     of(world, ANN).register(card("secret", description="Replace broken tiles on the roof.", **PRIVATE))
 
     assert routing(world, BOB).route(asked) == before
-    assert {one.specialist for one in routing(world, ANN).route(asked).candidates} == {"roofer", "secret"}
+    assert {candidate.specialist for candidate in routing(world, ANN).route(asked).candidates} == {"roofer", "secret"}
 
 
 @pytest.mark.both_databases
@@ -255,7 +269,7 @@ def test_what_the_policy_would_do_to_it_is_told_first(database: Database) -> Non
 
     without = routing(world).route(RouteRequest(instructions="The tiles of bathrooms."))
     assert without.specialist != "tiler"
-    (tiler,) = [one for one in without.candidates if one.specialist == "tiler"]
+    (tiler,) = [candidate for candidate in without.candidates if candidate.specialist == "tiler"]
     assert tiler.rejected == "excluded by a rule of the policy"
 
     free = routing(world).route(RouteRequest(instructions="Replace broken tiles on the roof."))

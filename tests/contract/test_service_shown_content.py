@@ -66,7 +66,7 @@ class Days:
             self.world.service.cancel(name)
 
     def damaged(self, name: str) -> None:
-        self._write(name, self._random.choice([one for one in DAMAGE if one not in NO_JSON]))
+        self._write(name, self._random.choice([entry for entry in DAMAGE if entry not in NO_JSON]))
 
     def written(self, name: str) -> None:
         """Somebody writes into the same row by hand, or mends it."""
@@ -83,10 +83,10 @@ class Days:
             lambda connection: readable(TaskSpec, task_rows.revision_of(connection, row.id, row.revision).spec)
         )
 
-    def _write(self, name: str, said: str) -> None:
+    def _write(self, name: str, message: str) -> None:
         row = self.world.row(name)
         change = text(f"UPDATE task_revision SET spec = {self._kind} WHERE task_id = :task AND revision = :number")
-        given = {"said": said, "task": row.id, "number": row.revision}
+        given = {"said": message, "task": row.id, "number": row.revision}
         self._database.write(lambda connection: connection.execute(change, given))
 
     @property
@@ -97,36 +97,36 @@ class Days:
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.both_databases), 1, 2, 3])
 def test_what_is_shown_is_what_is_stored(database: Database, seed: int) -> None:
     days = Days(database, seed)
-    said = []
+    texts = []
     for _ in range(STEPS):
-        said.append(days.step())
+        texts.append(days.step())
         listed = days.world.access.as_(OPERATOR)[Overview].status()
-        shown = {one.id: one for name in ("needs_you", "problems", "running", "queued", "recent")
-                 for one in getattr(listed, name)}  # fmt: skip
+        shown = {entry.id: entry for name in ("needs_you", "problems", "running", "queued", "recent")
+                 for entry in getattr(listed, name)}  # fmt: skip
         for name in NAMES:
             view, stored = days.world.task(name), days.stored(name)
             assert view.spec is not None
             if stored is None:
-                assert "cannot be read" in str(view.spec["instructions"]), said
+                assert "cannot be read" in str(view.spec["instructions"]), texts
                 assert view.priority == "normal"
             else:
-                assert view.spec == shown_document(stored), said
-            assert shown[view.id].model_copy(update={"spec": view.spec}) == view, said
+                assert view.spec == shown_document(stored), texts
+            assert shown[view.id].model_copy(update={"spec": view.spec}) == view, texts
 
 
 def test_the_same_text_is_read_once_and_another_text_anew(caplog: pytest.LogCaptureFixture) -> None:
     read = keeping_reader(TaskSpec)
-    said = spec("one").model_dump_json()
-    assert read(said) is read(said)
+    text = spec("one").model_dump_json()
+    assert read(text) is read(text)
     assert read(spec("two").model_dump_json()) == spec("two")
-    assert read(said) == spec("one")
+    assert read(text) == spec("one")
     for _ in range(2):
         caplog.clear()
         assert read('{"name": "one"}') is None
         assert len(caplog.records) == 1
     for unread in (None, 5, 1.5, b"\xff", "[]", "null", "{"):
         assert read(unread) is None
-    assert read(said.encode()) == spec("one")
+    assert read(text.encode()) == spec("one")
 
 
 def test_it_keeps_a_bounded_number_of_texts_none_of_which_is_long() -> None:
@@ -148,15 +148,15 @@ def test_each_task_is_shown_its_own_revision(database: Database) -> None:
     for name in ("one", "two"):
         world.take(f"/in/{name}.yaml", spec(name, instructions="First"))
     world.take("/in/one.yaml", spec("one", instructions="Second"), mtime_ns=2)
-    one, two = world.row("one"), world.row("two")
-    assert (one.revision, two.revision) == (2, 1)
+    entry, two = world.row("one"), world.row("two")
+    assert (entry.revision, two.revision) == (2, 1)
 
     def shown(connection: Connection) -> list[str]:
-        found = task_rows.specs_shown(connection, [one, two])
-        return [found[task.id].instructions for task in (one, two)]
+        specs_shown = task_rows.specs_shown(connection, [entry, two])
+        return [specs_shown[task.id].instructions for task in (entry, two)]
 
     assert database.read(shown) == ["Second", "First"]
     assert database.read(lambda connection: task_rows.specs_shown(connection, [])) == {}
-    one = type(one)(**{**dict(one), "revision": 7})
-    with pytest.raises(LookupError, match=one.id):
+    entry = type(entry)(**{**dict(entry), "revision": 7})
+    with pytest.raises(LookupError, match=entry.id):
         database.read(shown)

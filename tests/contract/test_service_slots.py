@@ -63,13 +63,13 @@ def test_who_waits_for_what_is_told_and_measured(world: World) -> None:
     world.tick()
     submit(world, BEN, "n2")
     submit(world, OPERATOR, "o1")
-    found = world.task("a3")
-    said = "organisation acme uses all the slots that it may have (2 of 2, concurrency.per_organisation)"
-    assert (found.state, found.reason, found.reason_text) == ("QUEUED", "slots", said)
-    assert found.blocked is not None
-    assert (found.blocked.code, found.blocked.params.organisation) == ("organisation_slots", "acme")
-    said = "all slots that organisations share are in use (3 of 3); the last one of concurrency.total is the operator's"
-    assert world.task("n2").reason_text == said
+    task = world.task("a3")
+    text = "organisation acme uses all the slots that it may have (2 of 2, concurrency.per_organisation)"
+    assert (task.state, task.reason, task.reason_text) == ("QUEUED", "slots", text)
+    assert task.blocked is not None
+    assert (task.blocked.code, task.blocked.params.organisation) == ("organisation_slots", "acme")
+    text = "all slots that organisations share are in use (3 of 3); the last one of concurrency.total is the operator's"
+    assert world.task("n2").reason_text == text
     assert world.task("o1").reason == "ready"
     assert measure(world).waits == {
         WaitCount("QUEUED", "slots", code="organisation_slots"): 2,
@@ -180,7 +180,9 @@ def test_a_tasks_lane_is_its_tenants(world: World) -> None:
     lanes = {by.id: world.row(by.id).lane or "" for by in (OPERATOR, INBOX, ANN, ACME, GLOBEX)}
     own = lanes["operator"]
     assert own == lanes["inbox"]
-    assert {lane for lane in lanes.values() if lane != own} == {f"{own}|{one}" for one in tenants.values() if one}
+    assert {lane for lane in lanes.values() if lane != own} == {
+        f"{own}|{tenant}" for tenant in tenants.values() if tenant
+    }
 
 
 @pytest.mark.both_databases
@@ -191,8 +193,8 @@ def test_what_was_decided_under_shares_is_decided_so_again(world: World) -> None
     world.tick()
     world.succeed("a1")
     world.tick()
-    found = Replay(world.database, Settings(), None, {}, {}).run(Window())
-    assert (found.placements, found.identical, found.differing) == (6, 6, ())
+    replay = Replay(world.database, Settings(), None, {}, {}).run(Window())
+    assert (replay.placements, replay.identical, replay.differing) == (6, 6, ())
 
 
 def test_an_earlier_versions_snapshot_is_bound_by_no_share(database: Database) -> None:
@@ -203,7 +205,7 @@ def test_an_earlier_versions_snapshot_is_bound_by_no_share(database: Database) -
     world.tick()
     assert len(world.running()) == 4
     other = Settings(agents={agent.name: agent for agent in AGENTS}, agents_configured=True)
-    found = Replay(world.database, Settings(), other, {}, {}).run(Window())
-    assert (found.placements, found.identical) == (4, 4)
-    assert found.other is not None
-    assert found.other.waits == 0
+    replay = Replay(world.database, Settings(), other, {}, {}).run(Window())
+    assert (replay.placements, replay.identical) == (4, 4)
+    assert replay.other is not None
+    assert replay.other.waits == 0

@@ -35,12 +35,12 @@ def of(world: World, by: Principal = OPERATOR) -> Specialists:
 
 
 def ids(world: World, by: Principal = OPERATOR) -> list[str]:
-    return [one.id for one in of(world, by).page().items]
+    return [item.id for item in of(world, by).page().items]
 
 
 def tasks_for(world: World, specialist: str, by: Principal = OPERATOR) -> list[str]:
     wanted = TaskFilter(specialist=specialist)
-    return sorted(one.name for one in world.access.as_(by)[Tasks].page(wanted, None, 50).items)
+    return sorted(item.name for item in world.access.as_(by)[Tasks].page(wanted, None, 50).items)
 
 
 def test_of_many_specialists_only_a_few_are_named_to_whoever_means_none_of_them(world: World) -> None:
@@ -90,8 +90,8 @@ def test_who_does_a_task_is_told_to_those_for_whom_that_card_exists(world: World
 
     def told(by: Principal, name: str) -> str:
         service = world.access.as_(by)[Tasks]
-        listed = [one for one in service.page(TaskFilter(), None, 9).items if one.name == name]
-        return "".join(one.model_dump_json() for one in (service.get(name), service.why(name), *listed))
+        listed = [item for item in service.page(TaskFilter(), None, 9).items if item.name == name]
+        return "".join(view.model_dump_json() for view in (service.get(name), service.why(name), *listed))
 
     assert world.task("wall").specialist == world.task("fence").specialist == "zebra-painter"
     assert "zebra-painter" in told(ANN, "wall")
@@ -110,20 +110,20 @@ def test_a_card_that_does_not_exist_for_somebody_is_told_of_in_no_way(world: Wor
     bob = of(world, BOB)
     asks: tuple[Callable[[str], object], ...] = (
         bob.get,
-        lambda one: bob.change(card(one)),
-        lambda one: bob.change(card(one), versions={1}),
+        lambda name: bob.change(card(name)),
+        lambda name: bob.change(card(name), versions={1}),
         bob.remove,
-        lambda one: bob.remove(one, versions={99}),
-        lambda one: bob.grant(one, GrantRequest(grantee="bob")),
-        lambda one: bob.revoke(one, "bob"),
+        lambda name: bob.remove(name, versions={99}),
+        lambda name: bob.grant(name, GrantRequest(grantee="bob")),
+        lambda name: bob.revoke(name, "bob"),
     )
     for ask in asks:
-        said = set()
+        texts = set()
         for name in ("plumber", "plumbez"):
             with pytest.raises(NotFound) as refused:
                 ask(name)
-            said.add(str(refused.value).replace(name, "ID"))
-        assert said == {"There is no specialist 'ID'. There are no specialists yet."}
+            texts.add(str(refused.value).replace(name, "ID"))
+        assert texts == {"There is no specialist 'ID'. There are no specialists yet."}
     assert ids(world, BOB) == []
     assert bob.search("plumber").total == 0
     assert ids(world, ANN) == ids(world) == ["plumber"]
@@ -144,9 +144,9 @@ def test_pages_have_what_exists_for_who_asks_and_a_cursor_tells_of_nothing_else(
     for name in ("a", "b", "c", "d"):
         of(world, ANN).register(card(name, **({} if name in "ac" else PRIVATE)))
     first = of(world, BOB).page(limit=1)
-    assert [one.id for one in first.items] == ["a"]
+    assert [item.id for item in first.items] == ["a"]
     second = of(world, BOB).page(first.next_cursor, limit=1)
-    assert [one.id for one in second.items] == ["c"]
+    assert [item.id for item in second.items] == ["c"]
     assert second.next_cursor is None
     for cursor in ("x", "", "bm90aGluZw=="):
         with pytest.raises(BadCursor):
@@ -198,8 +198,8 @@ def test_changes_are_events_in_the_name_of_who_made_them(world: World) -> None:
     of(world, ANN).grant("plumber", GrantRequest(grantee="bob"))
     of(world, ANN).remove("plumber")
     live = world.access.as_(OPERATOR)[Events]
-    told = live.events(live.event_filter(None, ()), 0, 9).items
-    assert [(one.kind, one.by) for one in told] == [
+    record = live.events(live.event_filter(None, ()), 0, 9).items
+    assert [(entry.kind, entry.by) for entry in record] == [
         ("specialist_registered", "ann"),
         ("specialist_granted", "ann"),
         ("specialist_removed", "ann"),
@@ -224,13 +224,13 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
     hers = specialists.as_(ANN).get("hers")
     his = specialists.as_(BOB).register(card("his", keywords=["drop"], skills=[]))
 
-    assert [one.text for one in hers.warnings] == [
+    assert [warning.text for warning in hers.warnings] == [
         "its keyword `drip` is one of secret, too: it points to neither",
         "its `fallback` names nobody, and there is no such specialist",
         "its skill taps is nearly taps of secret: tasks go to either by chance",
     ]
     assert his.warnings == ()
-    assert [one.text for one in specialists.as_(BOB).get("hers").warnings] == [
+    assert [warning.text for warning in specialists.as_(BOB).get("hers").warnings] == [
         "its `fallback` names nobody, and there is no such specialist"
     ]
     assert "secret" not in specialists.as_(BOB).get("hers").model_dump_json()
@@ -238,7 +238,7 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"fallback": "florst"}, "fallback: there is no specialist `florst`; did you mean `florist`?"),
         ({"escalation": "secret"}, "escalation: there is no specialist `secret`; write one of florist, human_review"),
@@ -246,7 +246,7 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
         ({"fallback": "plumber"}, "fallback: `plumber` is this card itself; name another one, or clarify or default"),
     ],
 )
-def test_a_card_names_only_who_exists_for_its_creator(database: Database, fields: dict[str, str], said: str) -> None:
+def test_a_card_names_only_who_exists_for_its_creator(database: Database, fields: dict[str, str], text: str) -> None:
     world = World(database)
     specialists = Specialists(database, world.clock, world.repeats).as_(OPERATOR)
     specialists.as_(ANN).register(card("secret", visibility="private"))
@@ -254,11 +254,11 @@ def test_a_card_names_only_who_exists_for_its_creator(database: Database, fields
 
     with pytest.raises(Invalid) as refused:
         specialists.as_(BOB).register(card("plumber", **fields))
-    assert said in refused.value.detail
+    assert text in refused.value.detail
     specialists.as_(BOB).register(card("plumber", fallback="human_review", escalation="florist"))
     with pytest.raises(Invalid) as refused:
         specialists.as_(BOB).change(card("plumber", **fields))
-    assert said in refused.value.detail
+    assert text in refused.value.detail
     assert specialists.get("plumber").content.fallback == "human_review"
 
 
@@ -272,6 +272,8 @@ def test_a_card_stays_good_when_whom_it_names_is_removed(database: Database) -> 
     assert not specialists.register_itself(card("plumber", fallback="florist")).is_new
     again = specialists.get("plumber")
 
-    assert [one.text for one in again.warnings] == ["its `fallback` names florist, and there is no such specialist"]
+    assert [warning.text for warning in again.warnings] == [
+        "its `fallback` names florist, and there is no such specialist"
+    ]
     with pytest.raises(Invalid, match="there is no specialist `florist`"):
         specialists.register_itself(card("plumber", fallback="florist", name="Pipe Doctor"))

@@ -300,7 +300,7 @@ def test_too_short_a_prefix_is_told_with_what_it_is_the_beginning_of(world: Worl
 def test_names_have_one_order_on_every_database(world: World) -> None:
     names = ["b", "a-c", "a.d", "a_b", "a", "ab", "aa"]
     task = world.submit("t", depends_on=names)
-    assert [one.name for one in task.depends_on] == sorted(names)
+    assert [entry.name for entry in task.depends_on] == sorted(names)
 
 
 def test_of_many_names_only_the_nearest_are_suggested(world: World) -> None:

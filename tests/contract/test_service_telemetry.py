@@ -57,8 +57,8 @@ class Collected:
         return sorted((span for span in self.spans if span.title == title), key=lambda span: span.end_ms)
 
     def the(self, title: str) -> Span:
-        (found,) = self.titled(title)
-        return found
+        (span,) = self.titled(title)
+        return span
 
 
 class Traced:
@@ -186,13 +186,13 @@ def test_a_run_says_what_it_used_and_where(world: World, traced: Traced) -> None
     invoked = traced.sent().the("invoke_agent claude")
     assert invoked.name == own_span(run.task_id, run.id)
     assert invoked.calls_agent
-    told = invoked.attributes
-    assert told["gen_ai.provider.name"] == "anthropic"
-    assert told["gen_ai.request.model"] == "haiku"
-    assert (told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"]) == (1200, 25)
-    assert told["claudomator.run.cost_usd"] == 0.25
-    assert told["claudomator.run.tier"] == "fast"
-    assert told["gen_ai.conversation.id"] == run.conversation_id
+    attributes = invoked.attributes
+    assert attributes["gen_ai.provider.name"] == "anthropic"
+    assert attributes["gen_ai.request.model"] == "haiku"
+    assert (attributes["gen_ai.usage.input_tokens"], attributes["gen_ai.usage.output_tokens"]) == (1200, 25)
+    assert attributes["claudomator.run.cost_usd"] == 0.25
+    assert attributes["claudomator.run.tier"] == "fast"
+    assert attributes["gen_ai.conversation.id"] == run.conversation_id
     root = traced.collected.the("task")
     assert root.attributes["claudomator.task.priority"] == "high"
     assert root.parent is None

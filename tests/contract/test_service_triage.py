@@ -106,10 +106,10 @@ def test_whatever_an_agent_has_answered_its_thread_goes_to_the_next(world: World
         given = said(world, '"' * 50_000, reply_to=given.id, attachments=attachments)
     posted = said(world, "@cook what is on the table?", reply_to=given.id, attachments=attachments)
     row = world.row(task_of(posted, world))
-    told = world.database.read(lambda connection: task_rows.spec_of(connection, row.id, 1)).instructions
-    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    instructions = world.database.read(lambda connection: task_rows.spec_of(connection, row.id, 1)).instructions
+    lines = [json.loads(line) for line in instructions.splitlines() if line.startswith("{")]
     assert lines[-1]["text"] == "@cook what is on the table?"
-    assert [one["name"] for one in lines[-1]["attachments"]] == [f"{at}.txt" for at in range(20)]
+    assert [attachment["name"] for attachment in lines[-1]["attachments"]] == [f"{at}.txt" for at in range(20)]
     assert lines[1]["text"].startswith("\x1b[31mhot\x1b[0m \x90\u202e soup")
 
 
@@ -129,11 +129,11 @@ def test_what_a_message_says_changes_nothing_of_its_task_but_the_text(world: Wor
         task_id = message.answers[0].task_id or ""
         return world.database.read(lambda connection: task_rows.spec_of(connection, task_id, 1))
 
-    plain, told = spec_of(said(world, "@cook soup")), spec_of(said(world, content))
+    plain, task_spec = spec_of(said(world, "@cook soup")), spec_of(said(world, content))
     same = {"name": plain.name, "instructions": plain.instructions}
-    assert told.model_copy(update=same) == plain
-    marker = told.instructions.split("the two lines ")[1].split(",")[0]
-    before, intro, inside, after = told.instructions.split(marker)
+    assert task_spec.model_copy(update=same) == plain
+    marker = task_spec.instructions.split("the two lines ")[1].split(",")[0]
+    before, intro, inside, after = task_spec.instructions.split(marker)
     ours = plain.instructions.split(plain.instructions.split("the two lines ")[1].split(",")[0])
     assert [before, intro, after] == [ours[0], ours[1], ours[3]]
     assert len(inside.strip().splitlines()) == 1, "a message is one line, whatever it says"
@@ -244,7 +244,7 @@ def test_attachments_are_processed_before_the_primary_answers(world: World) -> N
         NewAttachment(id="c", name="photo.png"),
     )
     posted = said(world, "see menu", attachments=attachments)
-    assert [(one.specialist, one.state.value) for one in posted.answers] == [("cook", "held")]
+    assert [(answer.specialist, answer.state.value) for answer in posted.answers] == [("cook", "held")]
     channels = of(world)
     half = channels.processed(
         "kitchen", posted.id, "a", AttachmentRequest(state=AttachmentState.PROCESSED, text="Soup 5")
@@ -287,7 +287,7 @@ def test_with_best_the_one_answers_whose_card_fits(world: World) -> None:
 
 
 def skipped(message: MessageView) -> list[str | None]:
-    return [one.skipped for one in message.answers]
+    return [answer.skipped for answer in message.answers]
 
 
 def test_a_muted_specialist_is_asked_nothing_until_then(world: World) -> None:
@@ -322,7 +322,7 @@ def test_specialists_do_not_loop_on_each_other(world: World) -> None:
     second = answered(world, task_of(first, world), "@baker bread, please")
     assert second.decision.agents == ("baker",)
     third = answered(world, task_of(second, world), "@cook is there salt? @waiter")
-    assert {one.specialist: one.skipped for one in third.answers} == {"cook": "loop", "waiter": None}
+    assert {answer.specialist: answer.skipped for answer in third.answers} == {"cook": "loop", "waiter": None}
 
 
 def test_a_chain_of_agents_has_an_end(world: World) -> None:

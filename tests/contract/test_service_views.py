@@ -192,23 +192,23 @@ def test_the_latest_change_comes_first_and_standings_part_all_tasks(world: World
     ]
     everything, total = world.service.latest(LatestFilter(), None, 50)
     assert total == len(everything.items) == 6
-    assert {(one.name, one.state, one.runs > 0) for one in everything.items} >= {
+    assert {(item.name, item.state, item.runs > 0) for item in everything.items} >= {
         ("again", "WAITING", True),
         ("waits", "WAITING", False),
         ("refused", "FAILED", False),
     }
-    times = [(one.updated_at, one.id) for one in everything.items]
+    times = [(item.updated_at, item.id) for item in everything.items]
     assert times == sorted(times, reverse=True)
     for standing in standings:
-        found, counted = world.service.latest(LatestFilter(standings=(standing,)), None, 50)
-        assert [one.name for one in found.items] == [
-            one.name for one in everything.items if standing.includes(one.state, runs=one.runs, reason=one.reason)
+        result, counted = world.service.latest(LatestFilter(standings=(standing,)), None, 50)
+        assert [item.name for item in result.items] == [
+            item.name for item in everything.items if standing.includes(item.state, runs=item.runs, reason=item.reason)
         ]
-        assert counted == len(found.items)
+        assert counted == len(result.items)
     assert world.service.latest(LatestFilter(standings=()), None, 50) == (Page(items=()), 0)
     last = parse_instant(times[0][0])
     newest, _ = world.service.latest(LatestFilter(since_ms=last), None, 50)
-    assert {one.updated_at for one in newest.items} == {times[0][0]}
+    assert {item.updated_at for item in newest.items} == {times[0][0]}
 
 
 def test_the_latest_tasks_come_in_parts(world: World) -> None:
@@ -250,7 +250,7 @@ def test_a_context_is_its_creators_and_goes_on_where_the_last_task_came_to_somet
     strangers = world.access.as_(Principal("eve", Role.OPERATE, "other"))
     assert strangers[Tasks].submit(spec("eves"), context=first.id).continues is None
     listed, total = ann[Tasks].latest(LatestFilter(context="chat"), None, 10)
-    assert {one.name for one in listed.items} == {"first", "second", "third"}
+    assert {item.name for item in listed.items} == {"first", "second", "third"}
     assert total == 3
 
 
@@ -303,12 +303,12 @@ def test_a_list_says_why_in_a_clause(world: World) -> None:
     world.submit("t", retry={"max_attempts": 1})
     world.submit("u", retry={"max_attempts": 1})
     world.tick()
-    said = 'API Error: 400 {"type":"error","error":{"message":"messages.0: too long"}}'
-    world.end("t", exit_code=1, status="failed", reason="agent_error", detail=said)
+    text = 'API Error: 400 {"type":"error","error":{"message":"messages.0: too long"}}'
+    world.end("t", exit_code=1, status="failed", reason="agent_error", detail=text)
     world.end("u", exit_code=1, status="failed", reason="timeout")
     world.tick()
     assert world.task("t").reason_short == "API Error: 400"
-    assert (world.task("t").reason_text or "").endswith(f": {said}.")
+    assert (world.task("t").reason_text or "").endswith(f": {text}.")
     assert world.task("u").reason_short == "The run took longer than its timeout."
     world.submit("v")
     for agent in ("claude", "codex"):
@@ -350,10 +350,10 @@ def test_what_is_kept_of_tasks_that_are_over_is_never_older_than_their_rows(data
     def change(table: Any, **columns: Any) -> Callable[[], object]:
         return lambda: database.write(lambda connection: connection.execute(table.update().values(**columns)))
 
-    told = Outcome(status=OutcomeStatus.SUCCEEDED, text="said later", denials=2).model_dump(mode="json")
+    payload = Outcome(status=OutcomeStatus.SUCCEEDED, text="said later", denials=2).model_dump(mode="json")
     changes: list[Callable[[], object]] = [
         lambda: None,
-        change(RUN, outcome=told),
+        change(RUN, outcome=payload),
         change(RUN, model="another", dir_key="/elsewhere"),
         change(TASK, updated_ms=START_MS + 5, tags=["late"]),
         lambda: world.specialists.register(card("plumber", visibility="private")),
@@ -369,4 +369,4 @@ def test_what_is_kept_of_tasks_that_are_over_is_never_older_than_their_rows(data
         fresh.now_ms, fresh.host = world.now_ms, world.host
         assert listed(fresh) == kept
         seen.append(kept)
-    assert [one != following for one, following in pairwise(seen)] == [True] * (len(changes) - 1)
+    assert [entry != following for entry, following in pairwise(seen)] == [True] * (len(changes) - 1)

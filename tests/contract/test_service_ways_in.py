@@ -12,7 +12,7 @@ def test_a_card_is_given_the_work_that_the_documentation_says(way: str) -> None:
 
 
 def test_the_documentation_has_every_way_card_and_person() -> None:
-    found = documented()
-    assert found.keys() == WAYS.keys()
-    assert all(tuple(cards) == CARDS for cards in found.values())
-    assert all(PEOPLE.keys() >= set(who) for cards in found.values() for who in cards.values())
+    results = documented()
+    assert results.keys() == WAYS.keys()
+    assert all(tuple(cards) == CARDS for cards in results.values())
+    assert all(PEOPLE.keys() >= set(who) for cards in results.values() for who in cards.values())

@@ -165,8 +165,8 @@ def test_why_carries_the_decisions_newest_first_and_the_events_in_order(world: W
         "lint": False,
     }
     assert [event.id for event in why.events] == sorted(event.id for event in why.events)
-    told = [event.data.get("event", event.kind) for event in why.events]
-    assert told == ["accepted", "BecameReady", "Started", "Retrying", "BecameReady", "Started"]
+    messages = [event.data.get("event", event.kind) for event in why.events]
+    assert messages == ["accepted", "BecameReady", "Started", "Retrying", "BecameReady", "Started"]
 
 
 # --- agents and logs --------------------------------------------------------------------------------------------------
@@ -177,9 +177,9 @@ def test_an_agent_that_is_installed_meanwhile_spoils_no_answer(world: World, mon
     of_all = holds.hold_views
 
     def installing(*args: Any) -> Any:
-        found = of_all(*args)
+        results = of_all(*args)
         world.registry.replace([CLAUDE, CODEX], {})
-        return found
+        return results
 
     monkeypatch.setattr(holds, "hold_views", installing)
     assert [agent.name for agent in world.overview.status().agents] == ["claude"]

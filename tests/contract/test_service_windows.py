@@ -39,7 +39,7 @@ def agent(world: World, name: str = "claude") -> AgentView:
 
 
 def window(world: World, name: str = "five_hour") -> WindowView:
-    return next(one for one in agent(world).windows if one.name == name)
+    return next(window for window in agent(world).windows if window.name == name)
 
 
 def test_each_window_has_what_was_said_last_when_and_by_which_run(world: World) -> None:
@@ -47,10 +47,10 @@ def test_each_window_has_what_was_said_last_when_and_by_which_run(world: World) 
     say(world, "one", resets_at, five_hour=0.2, seven_day_opus=0.5)
     world.tick(2 * MINUTE_MS)
     say(world, "two", resets_at, five_hour=0.25)
-    found = window(world)
-    assert (found.used, found.title, found.resets_at) == (0.25, "5h window", format_instant(resets_at))
-    assert (found.said_at, found.account) == (format_instant(world.now_ms), "claude/default")
-    assert found.run_id == world.row("two").last_run_id
+    result = window(world)
+    assert (result.used, result.title, result.resets_at) == (0.25, "5h window", format_instant(resets_at))
+    assert (result.said_at, result.account) == (format_instant(world.now_ms), "claude/default")
+    assert result.run_id == world.row("two").last_run_id
     assert window(world, "seven_day_opus").used == 0.5
     assert window(world, "seven_day_opus").said_at == format_instant(world.now_ms - 2 * MINUTE_MS)
 
@@ -65,8 +65,8 @@ def test_what_nobody_said_is_not_known_and_never_zero(world: World) -> None:
 def test_a_guest_reads_the_figures_and_not_whose_run_said_so(world: World) -> None:
     say(world, "one", START_MS + HOUR_MS, five_hour=0.2)
     guest = world.access.as_(Principal("eve", Role.READ, "shop"))[Agents]
-    (found,) = next(view for view in guest.all() if view.name == "claude").windows
-    assert (found.used, found.run_id) == (0.2, None)
+    (window,) = next(view for view in guest.all() if view.name == "claude").windows
+    assert (window.used, window.run_id) == (0.2, None)
 
 
 def test_the_forecast_says_when_it_is_full_at_the_pace_of_the_last_hour(world: World) -> None:
@@ -77,10 +77,10 @@ def test_the_forecast_says_when_it_is_full_at_the_pace_of_the_last_hour(world: W
     since = world.now_ms
     world.tick(30 * MINUTE_MS)
     say(world, "last", resets_at, five_hour=0.6)
-    found = window(world).forecast
-    assert found is not None
-    assert (found.since, found.used_then) == (format_instant(since), 0.4)
-    assert found.full_at == format_instant(world.now_ms + HOUR_MS)
+    forecast = window(world).forecast
+    assert forecast is not None
+    assert (forecast.since, forecast.used_then) == (format_instant(since), 0.4)
+    assert forecast.full_at == format_instant(world.now_ms + HOUR_MS)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_what_allows_no_forecast_has_none(world: World, after_ms: int, used: flo
     say(world, "first", resets_at, five_hour=0.4)
     world.tick(after_ms)
     say(world, "last", resets_at, five_hour=used)
-    found = window(world).forecast
-    assert ("none" if found is None else "not before" if found.full_at is None else "full") == expected
+    forecast = window(world).forecast
+    assert ("none" if forecast is None else "not before" if forecast.full_at is None else "full") == expected
 
 
 def test_readings_of_the_window_before_say_nothing_of_this_one(world: World) -> None:
@@ -140,8 +140,8 @@ def berlin(text: str) -> int:
 def test_a_window_that_lasts_into_reserved_hours_is_kept_back_to_their_end(
     now: str, resets: str, until: str | None
 ) -> None:
-    found = WEEKDAYS.ends(berlin(now), berlin(resets), BERLIN)
-    assert found == (None if until is None else berlin(until))
+    ends = WEEKDAYS.ends(berlin(now), berlin(resets), BERLIN)
+    assert ends == (None if until is None else berlin(until))
 
 
 @pytest.mark.parametrize(

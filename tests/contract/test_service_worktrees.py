@@ -35,26 +35,26 @@ def world(database: Database, trees: FakeTrees) -> Iterator[World]:
 
 def begun(world: World, *names: str) -> None:
     """Tick until these run."""
-    told = threading.Event()
-    world.worktrees.made = told.set
+    event = threading.Event()
+    world.worktrees.made = event.set
     for _ in range(int(2 * PATIENCE_S)):
         world.tick()
         if set(names) <= world.running().keys():
             return
-        told.wait(0.5)
-        told.clear()
+        event.wait(0.5)
+        event.clear()
     raise AssertionError({name: world.state(name) for name in names})
 
 
 def ended(world: World, name: str) -> None:
     """Tick until its run is over: not before its tree was looked at."""
-    told = threading.Event()
-    world.worktrees.made = told.set
+    event = threading.Event()
+    world.worktrees.made = event.set
     for _ in range(int(2 * PATIENCE_S)):
         if name not in world.running():
             return
-        told.wait(0.5)
-        told.clear()
+        event.wait(0.5)
+        event.clear()
         world.tick()
     raise AssertionError(world.state(name))
 
@@ -179,10 +179,10 @@ def test_a_folder_that_leads_out_of_its_tree_is_not_made_there(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "ensure", with_link)
         world.submit("fix", working_dir=f"{repository}/api/deep", isolation="worktree", retry={"max_attempts": 1})
-        told = threading.Event()
-        world.worktrees.made = told.set
+        event = threading.Event()
+        world.worktrees.made = event.set
         world.tick()
-        assert told.wait(PATIENCE_S)
+        assert event.wait(PATIENCE_S)
         world.tick()
     assert world.state("fix") == "FAILED setup_failed"
     assert "leads out of its work tree" in str(world.task("fix").reason_text)
@@ -247,14 +247,14 @@ def test_a_tree_that_waits_for_several_is_told_that_it_can_begin_at_one_alone(wo
         world.submit(name, working_dir=repository, isolation="worktree")
     waits = {"working_dir": repository, "isolation": "worktree", "depends_on": ["fix", "form"]}
     warnings = world.submit("polish", **waits).warnings
-    assert any("depends_on" in one and "names 2 tasks" in one and "`base`" in one for one in warnings)
+    assert any("depends_on" in warning and "names 2 tasks" in warning and "`base`" in warning for warning in warnings)
     for name, fields in (
         ("one", waits | {"depends_on": ["fix"]}),
         ("chosen", waits | {"base": "form"}),
         ("beside", waits | {"isolation": "none"}),
         ("next", {"continues": "fix", "depends_on": ["form"]}),
     ):
-        assert not any("depends_on" in one for one in world.submit(name, **fields).warnings)
+        assert not any("depends_on" in warning for warning in world.submit(name, **fields).warnings)
 
 
 def test_a_tree_is_asked_for_where_the_task_ended_that_it_waited_for(

@@ -78,8 +78,8 @@ def recorded(world: World, by: Principal = OPERATOR, **wanted: Any) -> list[Deci
     return list(reversed(world.access.as_(by)[Decisions].page(asked, limit=100).items))
 
 
-def said(world: World, one: DecisionView, by: Principal = OPERATOR) -> tuple[str, ...]:
-    return world.access.as_(by)[Decisions].explained(one.id).sentences
+def said(world: World, decision: DecisionView, by: Principal = OPERATOR) -> tuple[str, ...]:
+    return world.access.as_(by)[Decisions].explained(decision.id).sentences
 
 
 @pytest.mark.both_databases
@@ -90,14 +90,14 @@ def test_a_placement_is_decided_by_the_other_agents_too(world: World) -> None:
 
     assert shadow.run_once() == 1
 
-    of = {one.shadow.about: one for one in recorded(world) if one.shadow is not None}
+    of = {decision.shadow.about: decision for decision in recorded(world) if decision.shadow is not None}
     placed = of["placement"]
     assert placed.shadow is not None
     beside = placed.shadow.beside
     made = world.decisions.get(beside)
     assert (made.kind, placed.agent, placed.tier) == ("placement", "z", "fast")
     assert (placed.shadow.actual.agent, placed.shadow.differs) == (made.agent, True)
-    assert [one.agent for one in placed.agents] == ["z"]
+    assert [agent.agent for agent in placed.agents] == ["z"]
     assert said(world, placed) == (
         "Under the other configuration: agent z, tier fast, model haiku. Least active.",
         f"Actually decided: agent {made.agent}, tier {made.tier}, model {made.model}.",
@@ -111,8 +111,10 @@ def test_one_without_agents_of_its_own_decides_among_those_that_there_are(world:
     tick(world)
     shadow.run_once()
 
-    placed = [one.shadow for one in recorded(world) if one.shadow is not None and one.shadow.about == "placement"]
-    assert [one.differs for one in placed] == [False]
+    placed = [
+        entry.shadow for entry in recorded(world) if entry.shadow is not None and entry.shadow.about == "placement"
+    ]
+    assert [entry.differs for entry in placed] == [False]
 
 
 def test_who_would_wait_is_on_no_agent(world: World) -> None:
@@ -122,9 +124,11 @@ def test_who_would_wait_is_on_no_agent(world: World) -> None:
     tick(world)
     shadow.run_once()
 
-    placed = [one for one in recorded(world) if one.shadow is not None and one.shadow.about == "placement"]
-    assert [(one.agent, one.shadow is not None and one.shadow.differs) for one in placed].count((None, True)) == 1
-    (waits,) = [one for one in placed if one.agent is None]
+    placed = [entry for entry in recorded(world) if entry.shadow is not None and entry.shadow.about == "placement"]
+    assert [(entry.agent, entry.shadow is not None and entry.shadow.differs) for entry in placed].count(
+        (None, True)
+    ) == 1
+    (waits,) = [entry for entry in placed if entry.agent is None]
     assert waits.rationale is not None
     assert waits.rationale.code == "would_wait"
     assert said(world, waits)[0].startswith("Under the other configuration: it would have waited.")
@@ -143,19 +147,24 @@ def test_another_policy_refuses_and_holds_what_was_allowed_and_nothing_is_stoppe
     tick(world)
     shadow.run_once()
 
-    found = {
-        one.task_name: one for one in recorded(world) if one.shadow is not None and one.shadow.about == "specialist"
+    results = {
+        decision.task_name: decision
+        for decision in recorded(world)
+        if decision.shadow is not None and decision.shadow.about == "specialist"
     }
-    verdicts = {name: one.verdict and (one.verdict.verdict, one.verdict.rules) for name, one in found.items()}
+    verdicts = {
+        name: decision.verdict and (decision.verdict.verdict, decision.verdict.rules)
+        for name, decision in results.items()
+    }
     assert verdicts["refused"] == ("denied", ("no-deploys",))
     assert verdicts["held"] == ("held", ("ask",))
-    assert {name: one.shadow and one.shadow.differs for name, one in found.items()} == {
+    assert {name: decision.shadow and decision.shadow.differs for name, decision in results.items()} == {
         "refused": True,
         "held": True,
         "free": False,
     }
-    assert [check.matched for check in found["refused"].policy_checks] == [True]
-    assert said(world, found["refused"])[0] == (
+    assert [check.matched for check in results["refused"].policy_checks] == [True]
+    assert said(world, results["refused"])[0] == (
         "Under the other configuration: the policy refuses it. Rule no-deploys of the policy refuses it: not at night."
     )
     assert len(world.running()) == 3, "nothing follows"
@@ -169,10 +178,12 @@ def test_another_specialist_is_named_with_those_who_were_compared(world: World) 
     assert world.service.get("drip").specialist == "plumber"
     shadow.run_once()
 
-    (found,) = [one for one in recorded(world) if one.shadow is not None and one.shadow.about == "specialist"]
-    assert found.shadow is not None
-    assert found.shadow.differs
-    assert (found.specialist, found.shadow.actual.specialist) == (None, "plumber")
+    (decision,) = [
+        entry for entry in recorded(world) if entry.shadow is not None and entry.shadow.about == "specialist"
+    ]
+    assert decision.shadow is not None
+    assert decision.shadow.differs
+    assert (decision.specialist, decision.shadow.actual.specialist) == (None, "plumber")
     assert recorded(world, specialist="plumber") == []
 
 
@@ -211,7 +222,7 @@ def test_a_decision_that_is_committed_late_is_followed(world: World) -> None:
     world.database.write(lambda c: c.execute(kind(kind="placement")))
 
     assert shadow.run_once() > 0
-    assert late in {one.shadow.beside for one in recorded(world) if one.shadow is not None}
+    assert late in {entry.shadow.beside for entry in recorded(world) if entry.shadow is not None}
 
 
 def test_what_was_decided_before_it_was_put_in_force_is_left_alone(world: World) -> None:
@@ -240,7 +251,7 @@ def test_another_one_follows_from_its_own_time_on(world: World) -> None:
     tick(world)
     assert shadow.run_once() == number
 
-    versions = [one.versions.configuration for one in recorded(world)]
+    versions = [entry.versions.configuration for entry in recorded(world)]
     assert set(versions) == {first.hash, second.hash}
     assert versions.count(second.hash) == number
 
@@ -254,11 +265,11 @@ def test_it_is_in_no_list_and_no_explanation_of_what_was_decided(world: World) -
 
     everything = world.decisions.page(limit=100).items
     assert everything
-    assert {one.kind for one in everything}.isdisjoint({"shadow"})
+    assert {entry.kind for entry in everything}.isdisjoint({"shadow"})
     of_task = world.decisions.page(DecisionFilter(task=task_id), limit=100).items
-    assert {one.kind for one in of_task}.isdisjoint({"shadow"})
+    assert {entry.kind for entry in of_task}.isdisjoint({"shadow"})
     explained = world.service.why("a").model_dump_json()
-    assert not any(one.id in explained for one in recorded(world))
+    assert not any(decision.id in explained for decision in recorded(world))
 
 
 def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: World) -> None:
@@ -267,14 +278,14 @@ def test_a_specialist_who_does_not_exist_for_whoever_asks_is_not_named(world: Wo
     world.access.as_(ANN)[Tasks].submit(spec("drip", instructions=PIPES))
     tick(world)
     shadow.run_once()
-    assert "plumber" in {one.specialist for one in recorded(world, ANN)}
+    assert "plumber" in {entry.specialist for entry in recorded(world, ANN)}
     world.specialists.change(card("plumber", visibility=Visibility.PRIVATE))
 
-    found = recorded(world, ANN)
-    assert len(found) == 2
-    for one in found:
-        assert "plumber" not in one.model_dump_json()
-        assert "plumber" not in " ".join(said(world, one, ANN))
+    decisions = recorded(world, ANN)
+    assert len(decisions) == 2
+    for decision in decisions:
+        assert "plumber" not in decision.model_dump_json()
+        assert "plumber" not in " ".join(said(world, decision, ANN))
     assert recorded(world, BOB) == []
 
 
@@ -310,10 +321,12 @@ def test_what_would_differ_is_summed_up(world: World) -> None:
     tick(world)
     shadow.run_once()
 
-    found = shadowed(world.database, Window())
+    result = shadowed(world.database, Window())
 
-    assert (found.placements.number, found.placements.total, found.waits) == (3, 3, 1)
-    assert sum(one.number for one in found.agents if one.after == "z") == 2
-    assert [(one.before, one.after, one.number) for one in found.verdicts] == [("allowed", "denied", 1)]
-    assert (found.policy.number, found.policy.total) == (1, 3)
+    assert (result.placements.number, result.placements.total, result.waits) == (3, 3, 1)
+    assert sum(agent.number for agent in result.agents if agent.after == "z") == 2
+    assert [(verdict.before, verdict.after, verdict.number) for verdict in result.verdicts] == [
+        ("allowed", "denied", 1)
+    ]
+    assert (result.policy.number, result.policy.total) == (1, 3)
     assert shadowed(world.database, Window(until_ms=world.now_ms)).placements.total == 0

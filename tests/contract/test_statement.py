@@ -34,8 +34,8 @@ def names(database: Database, *wanted: str, most: int = 9) -> list[Any]:
 
 def test_what_is_written_is_read(database: Database) -> None:
     add(database, "b", "a")
-    found = database.read(_ALL.rows)
-    assert found == [("a", {"is": "a"}), ("b", {"is": "b"})]
+    results = database.read(_ALL.rows)
+    assert results == [("a", {"is": "a"}), ("b", {"is": "b"})]
 
 
 def test_nothing_is_none(database: Database) -> None:
@@ -60,8 +60,8 @@ def test_a_list_of_any_length_names_neither_more_nor_less(database: Database) ->
     outside = Statement(select(REMEMBERED.c.name).where(REMEMBERED.c.name.not_in(bindparam("these", expanding=True))))
     for length in (0, 1, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 33, 500, 1023, 1024, 1025):
         these = {f"n{number:04}" for number in range(1100 - length, 1100)}
-        found = database.read(partial(within.values, these=sorted(these)))
-        assert sorted(found) == sorted(these)
+        results = database.read(partial(within.values, these=sorted(these)))
+        assert sorted(results) == sorted(these)
         left = database.read(partial(outside.values, these=sorted(these)))
         assert len(left) == 1100 - length
         assert these.isdisjoint(left)
@@ -96,7 +96,7 @@ def test_a_list_is_for_in_or_for_not_in(database: Database) -> None:
 
 def test_no_secret_is_stored_where_people_look(database: Database) -> None:
     adding, reading = Statement(insert(EVENT)), Statement(select(EVENT.c.data))
-    told = {"said": "sk-ant-api03-" + "x" * 80}
-    values = {"at_ms": 1, "task_id": None, "run_id": None, "kind": "k", "data": told, "by": None}
+    payload = {"said": "sk-ant-api03-" + "x" * 80}
+    values = {"at_ms": 1, "task_id": None, "run_id": None, "kind": "k", "data": payload, "by": None}
     database.write(lambda connection: adding.run(connection, **values))
     assert "xxxx" not in str(database.read(reading.value))

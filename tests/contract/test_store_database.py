@@ -282,11 +282,11 @@ def test_more_readers_than_connections_wait_their_turn(db: Database) -> None:
 
 
 def test_a_commit_listener_finds_what_was_committed(db: Database) -> None:
-    found: list[list[int]] = []
-    db.on_commit(lambda: found.append(ids(db)))
+    results: list[list[int]] = []
+    db.on_commit(lambda: results.append(ids(db)))
     db.write(add(1))
     db.close()
-    assert found == [[1]]
+    assert results == [[1]]
 
 
 def test_a_listener_that_fails_harms_neither_the_others_nor_the_writer(db: Database) -> None:

@@ -163,12 +163,12 @@ def test_what_a_write_submits_is_written_after_it(db: Database) -> None:
 
 
 def test_what_a_listener_submits_is_written(db: Database) -> None:
-    told = threading.Event()
+    event = threading.Event()
     submitted = []
 
     def listen() -> None:
-        if not told.is_set():
-            told.set()
+        if not event.is_set():
+            event.set()
             submitted.append(db.submit(add(2)))
 
     db.on_commit(listen)

@@ -69,7 +69,7 @@ def peopled(database: Database, **more: Any) -> World:
 def put(world: World, described: str, **more: Any) -> None:
     """Register the card of that row of the matrix."""
     words = re.findall(r"\w+", described)
-    mine = world.access.as_(PEOPLE[next(one for one in words if one in PEOPLE)])[Specialists]
+    mine = world.access.as_(PEOPLE[next(word for word in words if word in PEOPLE)])[Specialists]
     mine.register(card("shepherd", visibility=words[0], skills=[SHEEP], **more))
     if "granted" in words:
         mine.grant("shepherd", GrantRequest(grantee="org:bolt"))
@@ -147,7 +147,7 @@ def by_schedule(world: World, by: Principal) -> bool:
         world.access.as_(by)[Schedules].add(made)
     world.now_ms += HOUR_MS - world.now_ms % HOUR_MS
     world.schedule_runner.run_due()
-    return _routed(world, next(one for one in world.names() if one.startswith(f"{_name(by)}.")))
+    return _routed(world, next(name for name in world.names() if name.startswith(f"{_name(by)}.")))
 
 
 def by_restart(world: World, by: Principal) -> bool:
@@ -207,9 +207,9 @@ def by_subtask(world: World, by: Principal) -> bool:
         return False
     finally:
         world.succeed(_name(by))
-    found = _routed(world, name)
+    routed = _routed(world, name)
     world.access.as_(by)[Tasks].cancel(name)
-    return found
+    return routed
 
 
 def by_handing_on(world: World, by: Principal) -> bool:
@@ -231,9 +231,9 @@ def by_fallback(world: World, by: Principal) -> bool:
         world.router.route()
         world.tick(HOUR_MS)
         world.fail(_name(by), "agent_error", detail="it does not know how")
-    found = _routed(world, _name(by))
+    routed = _routed(world, _name(by))
     _clear(world, by)
-    return found
+    return routed
 
 
 def by_membership(world: World, by: Principal) -> bool:
@@ -253,7 +253,7 @@ def _addressed_in_its_channel(world: World, by: Principal, write: Callable[[Chan
     except Invalid:
         mine.create(NewChannel(name=channel, participants=("ben",)))
     message = write(mine, channel, f"@shepherd {WORK}")
-    return [one.specialist for one in message.answers if one.task_id is not None] == ["shepherd"]
+    return [answer.specialist for answer in message.answers if answer.task_id is not None] == ["shepherd"]
 
 
 def by_mention(world: World, by: Principal) -> bool:
@@ -271,9 +271,9 @@ def by_webhook(world: World, by: Principal) -> bool:
 
 
 def by_search(world: World, by: Principal) -> bool:
-    found = world.access.as_(by)[Specialists].search("woolly sheep")
-    assert found.total == len(found.items), "what is not found is not counted"
-    return "shepherd" in [one.specialist.id for one in found.items]
+    match = world.access.as_(by)[Specialists].search("woolly sheep")
+    assert match.total == len(match.items), "what is not found is not counted"
+    return "shepherd" in [item.specialist.id for item in match.items]
 
 
 def by_preview(world: World, by: Principal) -> bool:
@@ -310,10 +310,10 @@ def of_way(way: Way, described: str) -> list[str]:
         return [name for name, by in PEOPLE.items() if way(world, by)]
 
 
-def matrix(found: Mapping[str, Mapping[str, list[str]]]) -> str:
-    """The table. found: by way and card, whose work it is given; ways in which that is the same share a column."""
+def matrix(results: Mapping[str, Mapping[str, list[str]]]) -> str:
+    """The table. results: by way and card, whose work it is given; ways in which that is the same share a column."""
     groups: dict[tuple[tuple[str, ...], ...], list[str]] = {}
-    for way, whose in found.items():
+    for way, whose in results.items():
         groups.setdefault(tuple(tuple(whose[described]) for described in CARDS), []).append(way)
     rows = [["card", *(", ".join(ways) for ways in groups.values())], ["---"] * (len(groups) + 1)]
     rows += [[described, *(_told(column[number]) for column in groups)] for number, described in enumerate(CARDS)]
@@ -338,5 +338,5 @@ def documented() -> dict[str, dict[str, list[str]]]:
 
 
 if __name__ == "__main__":
-    made = matrix({name: {one: of_way(way, one) for one in CARDS} for name, way in WAYS.items()})
+    made = matrix({name: {name: of_way(way, name) for name in CARDS} for name, way in WAYS.items()})
     PAGE.write_text(_MATRIX.sub(lambda _: made, PAGE.read_text()))

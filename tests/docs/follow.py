@@ -41,14 +41,14 @@ def follow_in(terminal: Terminal, page: Path, differs: Differs | None = None, pa
     """Do all steps in that terminal; like ``follow``."""
     count = 0
     for step in steps_of(page):
-        for one in step.commands:
+        for command in step.commands:
             count += 1
-            printed = _do(terminal, step, one, patience_s)
-            if matches(one.expected, printed):
+            printed = _do(terminal, step, command, patience_s)
+            if matches(command.expected, printed):
                 continue
             if differs is None:
-                raise AssertionError(_difference(page, one, printed, terminal))
-            differs(one, printed)
+                raise AssertionError(_difference(page, command, printed, terminal))
+            differs(command, printed)
         _do_silently(terminal, step)
     return count
 

@@ -53,7 +53,7 @@ class Step:
 def steps_of(path: Path) -> list[Step]:
     """The page's steps, in order. Raises BadPage."""
     steps: list[Step] = []
-    said: tuple[Kind, str] | None = None
+    texts: tuple[Kind, str] | None = None
     lines = iter(enumerate(path.read_text().splitlines(), 1))
     for number, line in lines:
         comment, fence = _COMMENT.match(line), _FENCE.match(line)
@@ -62,7 +62,7 @@ def steps_of(path: Path) -> list[Step]:
             if kind in _ALONE:
                 steps.append(Step(_kind(kind), number, argument))
             else:
-                said = (_kind(kind), argument)
+                texts = (_kind(kind), argument)
         elif fence is not None:
             end = fence[1] + fence[2]
             body = []
@@ -72,10 +72,10 @@ def steps_of(path: Path) -> list[Step]:
                 body.append(inner.removeprefix(fence[1]))
             else:
                 raise BadPage(f"{path.name}:{number}: the block has no end")
-            steps.append(_block(path, number, said, fence[3] + fence[4], body))
-            said = None
-        elif line.strip() and said is not None:
-            raise BadPage(f"{path.name}:{number}: the comment <!-- {said[0]} --> has no block right below it")
+            steps.append(_block(path, number, texts, fence[3] + fence[4], body))
+            texts = None
+        elif line.strip() and texts is not None:
+            raise BadPage(f"{path.name}:{number}: the comment <!-- {texts[0]} --> has no block right below it")
     return steps
 
 
@@ -83,13 +83,13 @@ def _kind(text: str) -> Kind:
     return next(kind for kind in get_args(Kind) if kind == text)
 
 
-def _block(path: Path, number: int, said: tuple[Kind, str] | None, language: str, body: list[str]) -> Step:
+def _block(path: Path, number: int, texts: tuple[Kind, str] | None, language: str, body: list[str]) -> Step:
     if language != "console":
         if any(line.startswith("$ ") for line in body):
             raise BadPage(f"{path.name}:{number}: a block with commands is fenced as console")
-        if said is not None and said[0] == "daemon":
+        if texts is not None and texts[0] == "daemon":
             raise BadPage(f"{path.name}:{number}: a daemon is a console block")
-    kind, argument = said or ("console" if language == "console" else "example", "")
+    kind, argument = texts or ("console" if language == "console" else "example", "")
     step = Step(kind, number, argument, language, body)
     if kind in ("file", "append", "not run") and not argument:
         raise BadPage(f"{path.name}:{number}: the comment above needs a path or reason")

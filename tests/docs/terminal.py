@@ -164,8 +164,8 @@ def _environ(root: Path, command: Sequence[str]) -> Mapping[str, str]:
     programs = root / ".bin"
     programs.mkdir()
     for tool in _TOOLS:
-        if (found := shutil.which(tool)) is not None:
-            (programs / tool).symlink_to(found)
+        if (result := shutil.which(tool)) is not None:
+            (programs / tool).symlink_to(result)
     # Not a link: python would not find what is installed beside it.
     (programs / "python3").write_text(f'#!{_found("bash")}\nexec {sys.executable} "$@"\n')
     (programs / "python3").chmod(0o755)
@@ -183,15 +183,15 @@ def _environ(root: Path, command: Sequence[str]) -> Mapping[str, str]:
 
 
 def _found(program: str) -> str:
-    found = shutil.which(program)
-    assert found is not None, f"the documentation uses {program}, which is not installed"
-    return found
+    result = shutil.which(program)
+    assert result is not None, f"the documentation uses {program}, which is not installed"
+    return result
 
 
 def _processes_in(root: Path) -> list[procfs.Process]:
     """Processes that work below the folder or carry the id of a run in it."""
     runs = [path.name.encode() for path in root.glob("**/runs/*") if path.is_dir()]
-    found = []
+    processes = []
     for process in procfs.snapshot().values():
         if process.pid == os.getpid() or not process.alive:
             continue
@@ -201,5 +201,5 @@ def _processes_in(root: Path) -> list[procfs.Process]:
         except OSError:
             continue
         if here or any(procfs.RUN_VARIABLE.encode() + b"=" + run in environ for run in runs):
-            found.append(process)
-    return found
+            processes.append(process)
+    return processes

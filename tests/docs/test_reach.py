@@ -15,10 +15,10 @@ DOCS = Path(__file__).parents[2] / "docs"
 )
 def test_each_kind_is_said_to_be_held_by_something_or_by_nothing(page: str, heading: str) -> None:
     table = (DOCS / page).read_text("utf-8").partition(heading)[2].partition("|---")[2].partition("\n\n")[0]
-    told: dict[str, str] = {}
+    payload: dict[str, str] = {}
     for names, by in re.findall(r"^\| (`.+?) \| (.+?) \|", table, re.MULTILINE):
-        told |= dict.fromkeys(re.findall(r"`(\w+)`", names), by)
-    assert set(told) == set(KINDS)
-    held = {name for name, by in told.items() if not by.startswith(("nothing", "nobody"))}
+        payload |= dict.fromkeys(re.findall(r"`(\w+)`", names), by)
+    assert set(payload) == set(KINDS)
+    held = {name for name, by in payload.items() if not by.startswith(("nothing", "nobody"))}
     # A simulated agent does what its script says; an agent that speaks ACP may be held, by its profile.
     assert held == {name for name, info in KINDS.items() if info.fences} - {"simulated"} | {"acp"}

@@ -40,9 +40,9 @@ class Loaded(HTMLParser):
         self.addresses: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        address = found.get(LOADING.get(tag, ""))
-        if address is not None and found.get("rel") not in NOT_LOADED:
+        results = dict(attrs)
+        address = results.get(LOADING.get(tag, ""))
+        if address is not None and results.get("rel") not in NOT_LOADED:
             self.addresses.append(address)
 
 

@@ -56,7 +56,7 @@ class Crowd:
         """Return once all are connected, registered and at work."""
         orders = self._orders
         tokens = orders.tokens
-        await asyncio.gather(*(self._connected(tokens[one % len(tokens)]) for one in range(orders.idle)))
+        await asyncio.gather(*(self._connected(tokens[number % len(tokens)]) for number in range(orders.idle)))
         for number in range(orders.noisy):
             # Of the same token in each crowd: the id of an agent is that of who registered it first.
             connection = await self._connected(tokens[number % len(tokens)])
@@ -120,8 +120,8 @@ class NoisyAgent:
         with suppress(ConnectionClosed):
             for number in itertools.count():
                 if self._assignment is not None:
-                    said = {"assignment_id": self._assignment, "seq": number, "text": PROGRESS}
-                    await self._send("task.progress", **said)
+                    fields = {"assignment_id": self._assignment, "seq": number, "text": PROGRESS}
+                    await self._send("task.progress", **fields)
                 elif number % SEARCH_EVERY == 0:
                     await self._send("agent.search", query="makes noise of any kind")
                 else:

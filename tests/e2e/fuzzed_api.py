@@ -128,9 +128,9 @@ def _is_text_in_a_query(case: Case[Any]) -> bool:
     last one counts, and what is empty is not sent, whatever its name."""
     parameters = openapi_document()["paths"][case.path][case.method.lower()].get("parameters", ())
     kinds = {
-        one["name"]: {kind.get("type") for kind in one["schema"].get("anyOf", [one["schema"]])}
-        for one in parameters
-        if one["in"] == "query"
+        parameter["name"]: {kind.get("type") for kind in parameter["schema"].get("anyOf", [parameter["schema"]])}
+        for parameter in parameters
+        if parameter["in"] == "query"
     }
     given = (case.query or {}).items()
     return any(

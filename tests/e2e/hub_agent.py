@@ -50,8 +50,8 @@ class Agent:
             self.waiting.append(message)
 
     def register(self, *, instance: str = "one", resume: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
-        said = {"agent_id": self.agent_id, "instance_id": instance, "card": CARD, "resume": list(resume)}
-        return self.ask("agent.register", **said | more)
+        fields = {"agent_id": self.agent_id, "instance_id": instance, "card": CARD, "resume": list(resume)}
+        return self.ask("agent.register", **fields | more)
 
     def next_frame(self) -> dict[str, Any]:
         frame: dict[str, Any] = json.loads(self.connection.recv(timeout=PATIENCE_S))
@@ -70,8 +70,8 @@ class Agent:
         self.send(id=asked["id"], result={"accepted": True})
         return str(asked["params"]["assignment_id"])
 
-    def finish(self, assignment: str, **said: Any) -> dict[str, Any]:
-        return self.ask("task.result", assignment_id=assignment, **{"status": "succeeded", "text": "42 sheep"} | said)
+    def finish(self, assignment: str, **fields: Any) -> dict[str, Any]:
+        return self.ask("task.result", assignment_id=assignment, **{"status": "succeeded", "text": "42 sheep"} | fields)
 
     def close(self) -> None:
         self.connection.close()

@@ -134,7 +134,7 @@ def _attempts(facts: Facts) -> Iterator[str]:
 
 def _endings(facts: Facts) -> Iterator[str]:
     """No ending is made up: the row says what the ledger and the exit record say."""
-    said = {entry.run_id: entry.number for entry in facts.site.ledger.entries() if entry.what == "end"}
+    fields = {entry.run_id: entry.number for entry in facts.site.ledger.entries() if entry.what == "end"}
     checked = {entry.run_id for entry in facts.site.ledger.entries() if (entry.what, entry.number) == ("check", 0)}
     for run in facts.runs.values():
         if run.state != "ended":
@@ -142,13 +142,13 @@ def _endings(facts: Facts) -> Iterator[str]:
         outcome, name = _outcome(run), facts.tasks[run.task_id].name
         succeeded = outcome.status is OutcomeStatus.SUCCEEDED
         if run.kind == "simulated":
-            told = [event.get("outcome") == "success" for event in _simulated_events(facts, run, "end")]
-            if succeeded and told != [True]:
+            messages = [event.get("outcome") == "success" for event in _simulated_events(facts, run, "end")]
+            if succeeded and messages != [True]:
                 yield f"{name}: run {run.id} succeeded without saying so"
-        elif succeeded and said.get(run.id) != 0:
-            yield f"{name}: run {run.id} succeeded; the ledger says {said.get(run.id)}"
-        elif run.exit_code is not None and run.exit_code >= 0 and said.get(run.id) != run.exit_code:
-            yield f"{name}: run {run.id} has the exit code {run.exit_code}; the ledger says {said.get(run.id)}"
+        elif succeeded and fields.get(run.id) != 0:
+            yield f"{name}: run {run.id} succeeded; the ledger says {fields.get(run.id)}"
+        elif run.exit_code is not None and run.exit_code >= 0 and fields.get(run.id) != run.exit_code:
+            yield f"{name}: run {run.id} has the exit code {run.exit_code}; the ledger says {fields.get(run.id)}"
         if succeeded and facts.specs[run.task_id, run.revision].check and run.id not in checked:
             yield f"{name}: run {run.id} succeeded without its check"
         exit_files = [file for root in facts.site.run_roots if (file := root / run.id / record.EXIT).exists()]

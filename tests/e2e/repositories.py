@@ -39,6 +39,6 @@ def spec(folder: Path, name: str, does: str, **more: object) -> TaskSpec:
 
 def done(site: Site, daemon: Daemon, *specs: TaskSpec) -> list[TaskView]:
     """The tasks after their end, by name."""
-    for one in specs:
-        daemon.client.submit(one)
+    for spec in specs:
+        daemon.client.submit(spec)
     return sorted(site.drain(daemon).values(), key=lambda view: view.name)

@@ -153,8 +153,8 @@ class Site:
         def progress() -> tuple[bool, object]:
             assert daemon.running, f"the daemon ended:\n{self.log_text()}"
             counts = daemon.client.status().counts
-            settled = not any(count for state, count in counts.items() if state not in SETTLED)
-            return settled, (counts, len(self.ledger.entries()))
+            is_done = not any(count for state, count in counts.items() if state not in SETTLED)
+            return is_done, (counts, len(self.ledger.entries()))
 
         def has_progressed() -> bool:
             nonlocal settled, last
@@ -177,8 +177,8 @@ class Site:
 
     def run_ids(self) -> list[str]:
         """The run directories that there are."""
-        found = (path for runs in self.run_roots if runs.exists() for path in runs.iterdir())
-        return sorted(path.name for path in found if path.is_dir())
+        result = (path for runs in self.run_roots if runs.exists() for path in runs.iterdir())
+        return sorted(path.name for path in result if path.is_dir())
 
     def processes(self) -> dict[int, str]:
         """All processes of this site by pid, each with its command line: daemons, fork servers, shims and agents."""

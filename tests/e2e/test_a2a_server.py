@@ -147,8 +147,8 @@ def sent(site: Site, body: bytes, **headers: str) -> httpx.Response:
 
 
 def message(text: str = "simulate: text=done", message_id: str = "m-1", **fields: object) -> dict[str, Any]:
-    said = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}], **fields}
-    return {"message": said, "configuration": {"returnImmediately": True}}
+    payload = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}], **fields}
+    return {"message": payload, "configuration": {"returnImmediately": True}}
 
 
 def test_a_message_that_is_sent_again_begins_nothing(served: tuple[Site, Daemon]) -> None:
@@ -266,8 +266,8 @@ def test_what_follows_in_its_context_continues_the_task(served: tuple[Site, Daem
     task = in_state(daemon, second["id"], "COMPLETED")
     assert task.continues is not None
     assert task.continues.task_id == first["id"]
-    told = rpc(site, "GetTask", {"id": second["id"]}).json()["result"]
-    assert told["contextId"] == first["contextId"]
+    record = rpc(site, "GetTask", {"id": second["id"]}).json()["result"]
+    assert record["contextId"] == first["contextId"]
 
 
 def test_a_client_may_call_its_context_as_it_likes(served: tuple[Site, Daemon]) -> None:
@@ -277,7 +277,7 @@ def test_a_client_may_call_its_context_as_it_likes(served: tuple[Site, Daemon]) 
         async with sdk_client(site, streaming=True) as client:
             first = await said(client, saying("simulate: text=one", context_id="chat-7"))
             second = await said(client, saying("And now?", context_id="chat-7"))
-            assert {one.context_id for one in contexts(first + second)} == {"chat-7"}
+            assert {context.context_id for context in contexts(first + second)} == {"chat-7"}
             begun, follows = first[0].task.id, second[0].task.id
             task = daemon.client.task(follows)
             assert task.continues is not None
@@ -285,7 +285,7 @@ def test_a_client_may_call_its_context_as_it_likes(served: tuple[Site, Daemon]) 
             other = await said(client, saying("simulate: text=two", context_id="chat-8"))
             assert daemon.client.task(other[0].task.id).continues is None
             listed = await client.list_tasks(ListTasksRequest(context_id="chat-7"))
-            assert {one.id for one in listed.tasks} == {begun, follows}
+            assert {task.id for task in listed.tasks} == {begun, follows}
             with pytest.raises(Exception, match="contextId"):
                 await said(client, saying("x", task_id=begun, context_id="chat-8"))
 
@@ -294,7 +294,7 @@ def test_a_client_may_call_its_context_as_it_likes(served: tuple[Site, Daemon]) 
 
 def contexts(updates: list[Any]) -> list[Any]:
     """What each update tells of."""
-    return [getattr(one, one.WhichOneof("payload")) for one in updates]
+    return [getattr(update, update.WhichOneof("payload")) for update in updates]
 
 
 def test_the_sdks_client_lists_tasks(served: tuple[Site, Daemon]) -> None:
@@ -308,13 +308,13 @@ def test_the_sdks_client_lists_tasks(served: tuple[Site, Daemon]) -> None:
             while token or not seen:
                 part = await client.list_tasks(ListTasksRequest(page_size=2, page_token=token))
                 assert (part.total_size, part.page_size) == (5, 2)
-                assert not any(one.artifacts for one in part.tasks)
-                seen += [one.id for one in part.tasks]
+                assert not any(task.artifacts for task in part.tasks)
+                seen += [task.id for task in part.tasks]
                 token = part.next_page_token
             assert seen == made[::-1]
             done = ListTasksRequest(status=TaskState.TASK_STATE_COMPLETED, include_artifacts=True)
-            found = await client.list_tasks(done)
-            assert found.tasks[0].artifacts[0].parts[0].text == "[simulated] n4"
+            tasks_response = await client.list_tasks(done)
+            assert tasks_response.tasks[0].artifacts[0].parts[0].text == "[simulated] n4"
             none = await client.list_tasks(ListTasksRequest(status=TaskState.TASK_STATE_WORKING))
             assert (list(none.tasks), none.total_size) == ([], 0)
 
@@ -327,11 +327,11 @@ def test_a_stream_is_joined_and_its_errors_are_told(served: tuple[Site, Daemon])
     async def test() -> None:
         async with sdk_client(site, streaming=True) as client:
             begun = rpc(site, "SendMessage", message("simulate: delay=3s text=done")).json()["result"]["task"]
-            updates = [one async for one in client.subscribe(SubscribeToTaskRequest(id=begun["id"]))]
+            updates = [entry async for entry in client.subscribe(SubscribeToTaskRequest(id=begun["id"]))]
             assert updates[0].task.id == begun["id"]
             assert updates[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
             with pytest.raises(Exception, match="will not change any more"):
-                assert [one async for one in client.subscribe(SubscribeToTaskRequest(id=begun["id"]))]
+                assert [entry async for entry in client.subscribe(SubscribeToTaskRequest(id=begun["id"]))]
             with pytest.raises(Exception, match="there is no such task"):
                 await said(client, saying("x", task_id="no-such"))
 
@@ -362,8 +362,8 @@ def test_a_refused_stream_of_0_3_is_one_event(served: tuple[Site, Daemon], metho
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.text.startswith("data: ")
     assert answer.text.endswith("\n\n")
-    told = json.loads(answer.text.removeprefix("data: "))
-    assert (told["id"], told["error"]["code"]) == ("x", -32001)
+    record = json.loads(answer.text.removeprefix("data: "))
+    assert (record["id"], record["error"]["code"]) == ("x", -32001)
 
 
 def test_a_version_that_is_not_spoken_is_told(served: tuple[Site, Daemon]) -> None:

@@ -141,12 +141,12 @@ def test_nobody_does_more_than_their_role_with_any_request(api: "FuzzedApi", wea
         def send(case: "Case[Any]", operation_id: str = operation_id) -> None:
             for name, who in weak.items():
                 answer = case.call(session=api.session, headers=who.headers, timeout=PATIENCE_S)
-                told = (operation_id, name, answer.status_code, answer.text)
-                assert answer.status_code < 500, told
+                messages = (operation_id, name, answer.status_code, answer.text)
+                assert answer.status_code < 500, messages
                 if not who.may(operation_id):
-                    assert answer.status_code in ({401, 429} if who.by is None else {403}), told
+                    assert answer.status_code in ({401, 429} if who.by is None else {403}), messages
                 elif who.by is not None and who.by.organisation is not None:
-                    assert not [task_id for task_id in ours if task_id in answer.text], told
+                    assert not [task_id for task_id in ours if task_id in answer.text], messages
 
         api.each_right_request(operation_id, fuzzing(WEAK_EXAMPLES, same=True), send)
 

@@ -58,8 +58,8 @@ def four_writers(site: Site, daemon: Daemon) -> Iterator[set[str]]:
             yield accepted
         finally:
             stop.set()
-        for one in writing:
-            one.result()
+        for future in writing:
+            future.result()
 
 
 def test_copies_made_under_load_are_whole_and_of_one_moment(site: Site) -> None:
@@ -134,8 +134,8 @@ def test_no_daemon_works_on_a_copy_beside_the_one_on_the_original(
         elsewhere.state.mkdir(mode=0o700)
         shutil.copy(copy, elsewhere.state / "claudomator.db")
         assert elsewhere.start().wait() == 1
-        said = f"the database is that of the daemon on {site.state} (pid {daemon.pid}), or a copy of it; stop that one"
-        assert said in elsewhere.log_text()
+        text = f"the database is that of the daemon on {site.state} (pid {daemon.pid}), or a copy of it; stop that one"
+        assert text in elsewhere.log_text()
         assert "Traceback" not in elsewhere.log_text()
 
         assert daemon.client.task("live").state == "RUNNING"

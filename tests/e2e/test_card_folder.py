@@ -28,7 +28,7 @@ def folder(site: Site) -> Path:
 
 def described(daemon: Daemon) -> dict[str, str]:
     """What each specialist does, by id."""
-    return {one.id: one.description for one in daemon.client.all_specialists()}
+    return {specialist.id: specialist.description for specialist in daemon.client.all_specialists()}
 
 
 def put(folder: Path, name: str, text: str) -> None:
@@ -40,8 +40,12 @@ def test_a_card_comes_changes_and_goes_with_its_file(site: Site, folder: Path) -
     daemon = site.start().ready()
     put(folder, "plumber.yaml", PLUMBER)
     wait_until(lambda: described(daemon) == {"plumber": "Fixes leaking pipes."}, "the card")
-    one = daemon.client.specialist("plumber")
-    assert (one.source, one.creator, one.file_path) == ("file", "operator", str(folder / "plumber.yaml"))
+    specialist = daemon.client.specialist("plumber")
+    assert (specialist.source, specialist.creator, specialist.file_path) == (
+        "file",
+        "operator",
+        str(folder / "plumber.yaml"),
+    )
 
     put(folder, "plumber.yaml", PLUMBER.replace("leaking", "frozen") + "---\nid: roofer\ndescription: Tiles.\n")
     wait_until(lambda: described(daemon) == {"plumber": "Fixes frozen pipes.", "roofer": "Tiles."}, "the change")
@@ -66,7 +70,7 @@ def test_a_file_that_is_wrong_leaves_its_card_and_harms_no_other(site: Site, fol
     assert "plumber.yaml:3: colour" in refusal.read_text()
     assert "the specialists in it are as they were" in refusal.read_text()
     wait_until(lambda: set(described(daemon)) == {"plumber", "roofer"}, "the other card")
-    assert [Path(one.path).name for one in daemon.client.status().inbox] == ["plumber.yaml"]
+    assert [Path(entry.path).name for entry in daemon.client.status().inbox] == ["plumber.yaml"]
 
     put(folder, "plumber.yaml", PLUMBER)
     wait_until(lambda: not refusal.exists(), "the refusal to go")
@@ -91,7 +95,7 @@ def test_what_happened_while_no_daemon_ran_is_found_at_the_start(site: Site, fol
     for name in ("plumber", "roofer", "painter"):
         put(folder, f"{name}.yaml", f"id: {name}\ndescription: A {name}.\n")
     wait_until(lambda: len(described(daemon)) == 3, "the cards")
-    versions = {one.id: one.version for one in daemon.client.all_specialists()}
+    versions = {specialist.id: specialist.version for specialist in daemon.client.all_specialists()}
     daemon.kill()
     (folder / "roofer.yaml").unlink()
     put(folder, "painter.yaml", "id: painter\ndescription: Another painter.\n")

@@ -37,17 +37,17 @@ def posted(daemon: Daemon, content: str) -> MessageView:
 
 def written(daemon: Daemon) -> list[tuple[str, str]]:
     """Authors and roles, oldest first."""
-    return [(one.author, one.role.value) for one in reversed(daemon.client.messages("kitchen").items)]
+    return [(item.author, item.role.value) for item in reversed(daemon.client.messages("kitchen").items)]
 
 
 def answered(daemon: Daemon, message: MessageView) -> MessageView:
     def answer() -> MessageView | None:
-        (one,) = daemon.client.message("kitchen", message.id).answers
-        return None if one.message_id is None else daemon.client.message("kitchen", one.message_id)
+        (answer,) = daemon.client.message("kitchen", message.id).answers
+        return None if answer.message_id is None else daemon.client.message("kitchen", answer.message_id)
 
-    found = wait_until(answer, "the answer")
-    assert found is not None
-    return found
+    result = wait_until(answer, "the answer")
+    assert result is not None
+    return result
 
 
 def test_who_is_mentioned_answers_and_goes_on_in_the_conversation(site: Site) -> None:
@@ -56,10 +56,10 @@ def test_who_is_mentioned_answers_and_goes_on_in_the_conversation(site: Site) ->
     answer = answered(daemon, posted(daemon, "@cook soup, please"))
     assert "Here is soup." in answer.content
     again = daemon.client.post_message("kitchen", NewMessage(content="more", reply_to=answer.id))
-    assert [one.specialist for one in again.answers] == ["cook"]
+    assert [answer.specialist for answer in again.answers] == ["cook"]
     answered(daemon, again)
     assert written(daemon) == [("operator", "user"), ("cook", "assistant")] * 2
-    first, second = (daemon.client.runs(str(one.answers[0].task_id))[0] for one in (posted_of(daemon), again))
+    first, second = (daemon.client.runs(str(message.answers[0].task_id))[0] for message in (posted_of(daemon), again))
     assert second.resumes == first.id
 
 

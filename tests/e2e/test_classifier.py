@@ -36,18 +36,18 @@ def server() -> Iterator[TierServer]:
 
 def by_name(exchange: Exchange) -> None:
     """The tier that the task's name begins with."""
-    found = re.search(r'"name": "(fast|balanced|powerful)', exchange.prompt)
-    tier(found[1] if found else "balanced", "by its name")(exchange)
+    match = re.search(r'"name": "(fast|balanced|powerful)', exchange.prompt)
+    tier(match[1] if match else "balanced", "by its name")(exchange)
 
 
 def configured(
     site: Site, server: TierServer, *, timeout: str = "1m", total: int = 4, **agents: dict[str, object]
 ) -> None:
-    one = {"kind": "simulated", "auto_select": True, "models": MODELS, "max_concurrent": 4}
+    entry = {"kind": "simulated", "auto_select": True, "models": MODELS, "max_concurrent": 4}
     site.configure(
         classifier={"kind": "openai", "model": "lite", "base_url": server.url, "timeout": timeout},
         concurrency={"total": total},
-        agents=agents or {"sim": one},
+        agents=agents or {"sim": entry},
     )
 
 
@@ -223,10 +223,10 @@ def test_a_crash_while_it_is_asked_does_not_begin_the_wait_again(site: Site, ser
 
 def test_a_limit_of_an_account_that_it_shares_is_that_of_the_agent(site: Site, server: TierServer) -> None:
     server.behaviour = status(429, {"Retry-After": "3600"})
-    one = {"kind": "simulated", "auto_select": True, "models": MODELS}
+    entry = {"kind": "simulated", "auto_select": True, "models": MODELS}
     site.configure(
         classifier={"kind": "openai", "model": "lite", "base_url": server.url, "account": "simulated/sim"},
-        agents={"sim": one},
+        agents={"sim": entry},
     )
     daemon = site.start().ready()
     task(site, "fast-one")
@@ -235,7 +235,10 @@ def test_a_limit_of_an_account_that_it_shares_is_that_of_the_agent(site: Site, s
     waits_for(daemon, "fast-one", "limited")
 
     sentences = daemon.client.why("fast-one").sentences
-    assert any("simulated/sim" in said and "the classifier: it answered with HTTP 429" in said for said in sentences)
+    assert any(
+        "simulated/sim" in sentence and "the classifier: it answered with HTTP 429" in sentence
+        for sentence in sentences
+    )
 
 
 def test_a_task_that_the_model_finds_risky_is_held_for_approval(site: Site, server: TierServer) -> None:
@@ -247,10 +250,10 @@ def test_a_task_that_the_model_finds_risky_is_held_for_approval(site: Site, serv
         says('{"risk": "high", "tier": "fast", "reason": "customers would notice"}')(exchange)
 
     server.behaviour = answers
-    one = {"kind": "simulated", "auto_select": True, "models": MODELS}
+    entry = {"kind": "simulated", "auto_select": True, "models": MODELS}
     site.configure(
         classifier={"kind": "openai", "model": "lite", "base_url": server.url},
-        agents={"sim": one},
+        agents={"sim": entry},
         routing={"judge_risk": True},
     )
     daemon = site.start().ready()
@@ -258,9 +261,9 @@ def test_a_task_that_the_model_finds_risky_is_held_for_approval(site: Site, serv
     wait_until(lambda: any(known.name == "risky" for known in daemon.client.all_tasks()), "the task to be accepted")
     wait_until(lambda: daemon.client.task("risky").state == "NEEDS_INPUT", "the task to be held")
 
-    said = daemon.client.why("risky").sentences
+    sentences = daemon.client.why("risky").sentences
 
-    assert any("judges its risk high" in sentence for sentence in said), said
+    assert any("judges its risk high" in sentence for sentence in sentences), sentences
 
     daemon.client.approve("risky")
 

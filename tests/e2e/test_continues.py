@@ -47,9 +47,9 @@ def assert_one_after_the_other(daemon: Daemon) -> None:
         assert moment(earlier.ended_at) <= moment(later.started_at)
         assert later.resumes == earlier.id
     assert heard(daemon, runs[0]) == []
-    told = heard(daemon, runs[3])
-    assert told[0] == "Dig a hole."
-    assert len(told) == 3
+    messages = heard(daemon, runs[3])
+    assert messages[0] == "Dig a hole."
+    assert len(messages) == 3
 
 
 def test_a_thread_goes_on_one_after_the_other(site: Site) -> None:

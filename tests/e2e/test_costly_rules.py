@@ -22,13 +22,13 @@ RULES = [
 
 def evaluators(daemon: Daemon) -> list[int]:
     """The processes in which it has conditions evaluated."""
-    found = []
+    results = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             if parent == daemon.pid and b"claudomator_py.policy.evaluator" in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-    return found
+                results.append(int(folder.name))
+    return results
 
 
 def test_tasks_beyond_the_budget_of_a_rule_are_held_and_others_run(site: Site) -> None:

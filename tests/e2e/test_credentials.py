@@ -44,7 +44,8 @@ def test_a_run_gets_the_keys_of_its_agent_and_no_others(site: Site, credentials:
         seen[name] = {key: value for key, _, value in lines}
     keys = {name: {key: value for key, value in env.items() if key.endswith("_KEY")} for name, env in seen.items()}
     own = {
-        name: {key: value for key, value in found.items() if "CLAUDOMATOR" not in key} for name, found in keys.items()
+        name: {key: value for key, value in results.items() if "CLAUDOMATOR" not in key}
+        for name, results in keys.items()
     }
     assert own == {
         "one": {"ONE_KEY": "first"},

@@ -64,9 +64,9 @@ def test_a_crowd_keeps_nobody_from_work_and_nothing_of_it_stays(site: Site) -> N
     daemon = site.start().ready()
     tokens = [
         daemon.client.create_token(
-            TokenRequest.model_validate({"name": f"{one}-{number}", "role": "operate", "organisation": one})
+            TokenRequest.model_validate({"name": f"{entry}-{number}", "role": "operate", "organisation": entry})
         ).token
-        for one in ("acme", "globex")
+        for entry in ("acme", "globex")
         for number in range(2)
     ]
     before = connections(daemon)

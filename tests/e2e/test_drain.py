@@ -27,16 +27,16 @@ def waiting(name: str, go_on: Path, **fields: object) -> str:
 
 
 def check(daemon: Daemon, name: str) -> tuple[bool, str]:
-    found = next(check for check in daemon.client.readiness().checks if check.name == name)
-    return found.ok, found.detail
+    result = next(check for check in daemon.client.readiness().checks if check.name == name)
+    return result.ok, result.detail
 
 
 def test_a_drained_daemon_starts_nothing_and_says_so_everywhere(site: Site, go_on: Path) -> None:
     daemon = site.start().ready()
     site.drop("one.yaml", waiting("one", go_on, check=[site.ledger.check()]))
     started(site, 1)
-    found = daemon.client.drain("a new disk")
-    assert (found.drained, found.reason, found.running) == (True, "a new disk", 1)
+    drain = daemon.client.drain("a new disk")
+    assert (drain.drained, drain.reason, drain.running) == (True, "a new disk", 1)
     assert daemon.client.drain("another word").reason == "a new disk"
     site.drop("two.yaml", document("two"))
     waits_for(daemon, "two", "drained")

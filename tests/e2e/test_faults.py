@@ -67,12 +67,12 @@ def test_a_foreign_process_in_the_shims_place_is_never_signalled(site: Site, for
     kill_run(site, run_id)
 
     with stranger() as process:
-        found = procfs.read(process.pid)
-        assert found is not None
+        result = procfs.read(process.pid)
+        assert result is not None
         lies: dict[str, dict[str, object]] = {
-            "another boot": {"boot_id": "00000000-0000-0000-0000-000000000000", "start_time": found.start},
-            "reused pid": {"start_time": found.start - 1},
-            "same process": {"start_time": found.start},
+            "another boot": {"boot_id": "00000000-0000-0000-0000-000000000000", "start_time": result.start},
+            "reused pid": {"start_time": result.start - 1},
+            "same process": {"start_time": result.start},
         }
         for file in (shim_file(site, run_id), agent_file(site, run_id)):
             if file.name == "shim.json" or forged != "same process":
@@ -330,7 +330,7 @@ def test_a_taken_port_is_said_with_a_way_out(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "inbox:\n  paths: [tasks]\nconcurency: {total: 2}\n",
@@ -341,12 +341,12 @@ def test_a_taken_port_is_said_with_a_way_out(site: Site) -> None:
         ("inbox: [tasks\n", ":2:1: is not YAML: while parsing a flow sequence"),
     ],
 )
-def test_a_faulty_configuration_is_refused_with_its_line(new_site: Site, text: str, said: str) -> None:
+def test_a_faulty_configuration_is_refused_with_its_line(new_site: Site, text: str, message: str) -> None:
     new_site.config_file.write_text(text)
 
     assert new_site.start().wait() == 1
     log = new_site.log_text()
-    assert f"{new_site.config_file}{said}" in log
+    assert f"{new_site.config_file}{message}" in log
     assert "Traceback" not in log
     assert not new_site.state.exists()
 

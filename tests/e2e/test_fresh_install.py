@@ -36,9 +36,9 @@ def programs(folder: Path) -> Path:
     """A PATH with what every machine has, and no agent."""
     folder.mkdir()
     for name in ("git", "sh", "timeout"):
-        found = shutil.which(name)
-        assert found is not None
-        (folder / name).symlink_to(found)
+        result = shutil.which(name)
+        assert result is not None
+        (folder / name).symlink_to(result)
     return folder
 
 
@@ -65,19 +65,19 @@ def test_without_an_agent_a_task_waits_and_everything_says_so(cold_site: Site, t
         daemon = site.start(PATH=str(path))
     daemon.ready()
 
-    said = f"no agent found on PATH: none of {', '.join(FOUND_KINDS)} is in {path}"
+    text = f"no agent found on PATH: none of {', '.join(FOUND_KINDS)} is in {path}"
     site.drop("unhinted.yaml", "instructions: Tidy up the changelog.\n")
     assert waits_for(daemon, "unhinted", "agent").agent is None
     status = daemon.client.status()
     trouble = [(check.name, check.detail, check.blocking) for check in status.trouble]
-    assert trouble == [("agents", said, False)]
+    assert trouble == [("agents", text, False)]
     assert daemon.client.readiness().ready
-    assert said in site.log_text()
-    told = command(site, path, "status").stdout.partition("QUEUED")[0]
-    assert "agents: no agent found on PATH; install one" in told
-    assert "`claudomator doctor` shows the PATH" in " ".join(told.split())
-    assert str(path) not in told
-    assert max(map(len, told.splitlines())) <= 80
+    assert text in site.log_text()
+    partition = command(site, path, "status").stdout.partition("QUEUED")[0]
+    assert "agents: no agent found on PATH; install one" in partition
+    assert "`claudomator doctor` shows the PATH" in " ".join(partition.split())
+    assert str(path) not in partition
+    assert max(map(len, partition.splitlines())) <= 80
 
     site.drop("named.yaml", document(None, "Tidy up.", agent={"type": "simulated"}))
     assert ended(daemon, "named").state == "COMPLETED"
@@ -86,7 +86,7 @@ def test_without_an_agent_a_task_waits_and_everything_says_so(cold_site: Site, t
     assert open_to_others(site.state) == []
     after = command(site, path, "doctor")
     assert after.returncode == 0, after.stdout
-    assert said in after.stdout
+    assert text in after.stdout
 
     # One that is installed later is found without a restart.
     assert daemon.client.cancel("unhinted").state == "CANCELLED"

@@ -54,8 +54,8 @@ def test_an_agent_registers_takes_a_task_and_hands_back_its_result(site: Site) -
     daemon = site.start().ready()
     agent = Agent(site)
     assert agent.register()["result"] == {"agent_id": "shepherd", "resumed": []}
-    (found,) = daemon.client.all_specialists()
-    assert (found.id, found.source, found.content.url) == ("shepherd", "hub", "ws-agent://shepherd")
+    (specialist,) = daemon.client.all_specialists()
+    assert (specialist.id, specialist.source, specialist.content.url) == ("shepherd", "hub", "ws-agent://shepherd")
     submit(site, "sheep", skill="count")
     asked = agent.called("task.assign")
     agent.send(id=asked["id"], result={"accepted": True})
@@ -89,11 +89,11 @@ A2A = {
 def test_a_card_for_a2a_is_taken_and_the_agent_is_told_what_of_it_does_not_count(site: Site) -> None:
     daemon = site.start().ready()
     agent = Agent(site)
-    said = {**CARD, **A2A, "id": "4711", "visibility": "private", "homepage": "https://agents.example"}
-    answer = agent.register(card=said)
+    fields = {**CARD, **A2A, "id": "4711", "visibility": "private", "homepage": "https://agents.example"}
+    answer = agent.register(card=fields)
     assert answer["result"] == {"agent_id": "shepherd", "resumed": [], "ignored": ["homepage", "id", "url"]}
-    found = daemon.client.specialist("shepherd")
-    assert (found.content.url, found.content.visibility, found.content.title) == (
+    specialist = daemon.client.specialist("shepherd")
+    assert (specialist.content.url, specialist.content.visibility, specialist.content.title) == (
         "ws-agent://shepherd",
         "private",
         "Sheep counter",
@@ -123,9 +123,9 @@ def test_what_its_operator_has_written_of_an_agent_stands_when_it_registers(site
         ignored = agent.register(card={**CARD, "visibility": "public"})["result"]["ignored"]
         # Public is the default, so a card that says it and one that does not are the same.
         assert ignored == ["description", "skills"]
-    found = daemon.client.specialist("shepherd")
-    assert found.source == "api"
-    assert found.content.document == {**written, "url": "ws-agent://shepherd"}
+    specialist = daemon.client.specialist("shepherd")
+    assert specialist.source == "api"
+    assert specialist.content.document == {**written, "url": "ws-agent://shepherd"}
     submit(site, "sheep")
     agents[-1].finish(agents[-1].accept())
     assert ended(daemon, "sheep").state == "COMPLETED"
@@ -141,8 +141,8 @@ def test_what_its_operator_has_changed_in_the_card_of_an_agent_stands(site: Site
     changed = registered.content.document | {"visibility": "private"}
     daemon.client.change_specialist(Card.model_validate(changed))
     assert agent.register()["result"]["ignored"] == ["description"]
-    found = daemon.client.specialist("shepherd")
-    assert (found.source, found.content.document) == ("api", changed)
+    specialist = daemon.client.specialist("shepherd")
+    assert (specialist.source, specialist.content.document) == ("api", changed)
     daemon.client.remove_specialist("shepherd")
     assert "ignored" not in agent.register()["result"]
     assert daemon.client.specialist("shepherd").source == "hub"
@@ -167,7 +167,7 @@ def test_an_agent_that_has_left_gets_no_work_that_names_nobody(site: Site) -> No
     agent.close()
 
     def problem() -> str:
-        return next((str(one.problem) for one in daemon.client.agents() if one.name == "hub:shepherd"), "")
+        return next((str(agent.problem) for agent in daemon.client.agents() if agent.name == "hub:shepherd"), "")
 
     wait_until(lambda: "not connected" in problem(), "the daemon to notice")
     site.drop("count.yaml", document(None, "Count sheep", agent=None))
@@ -264,15 +264,15 @@ def test_a_cancelled_task_is_cancelled_there(site: Site) -> None:
 
 def test_of_two_connections_one_is_assigned_and_none_more_than_it_takes(site: Site) -> None:
     daemon = site.start().ready()
-    one, other = Agent(site), Agent(site)
-    one.register(instance="one", max_concurrent=1)
+    agent, other = Agent(site), Agent(site)
+    agent.register(instance="one", max_concurrent=1)
     other.register(instance="other", max_concurrent=1)
     submit(site, "sheep")
-    assignment = one.accept()
+    assignment = agent.accept()
     accepted(daemon, "sheep")
     assert other.ask("ping")["result"] == {}
     assert other.waiting == []
-    assert one.finish(assignment)["result"]["recorded"] is True
+    assert agent.finish(assignment)["result"]["recorded"] is True
     assert ended(daemon, "sheep").state == "COMPLETED"
 
 
@@ -302,7 +302,7 @@ def test_nobody_takes_over_anothers_name(site: Site) -> None:
     reader = Agent(site, "reader", secret=made.token)
     assert reader.register()["error"]["code"] == -32001
     assert hers.register()["result"]["agent_id"] == "hers"
-    found = reader.ask("agent.search", query="sheep")["result"]
-    assert [one["name"] for one in found["agents"]] == ["shepherd"], "hers does no work of others"
-    assert found["total"] == 1
+    result = reader.ask("agent.search", query="sheep")["result"]
+    assert [agent["name"] for agent in result["agents"]] == ["shepherd"], "hers does no work of others"
+    assert result["total"] == 1
     assert hers.ask("agent.search", query="sheep")["result"]["total"] == 1

@@ -49,12 +49,12 @@ def test_an_agent_finds_others_and_gives_them_tasks(site: Site) -> None:
     agent, other = Agent(site), Agent(site, "wolf")
     agent.register()
     other.register()
-    found = other.ask("agent.search", query="count sheep", limit=5)["result"]
-    assert [one["name"] for one in found["agents"]] == ["shepherd"]
+    result = other.ask("agent.search", query="count sheep", limit=5)["result"]
+    assert [agent["name"] for agent in result["agents"]] == ["shepherd"]
     odd = "its skill count is nearly count of shepherd"
     wait_until(lambda: odd in site.log_text(), "what is odd about the card")
     Agent(site, "wolf").register(instance="two")
-    assert (found["total"], found["agents"][0]["best_skill_id"]) == (1, "count")
+    assert (result["total"], result["agents"][0]["best_skill_id"]) == (1, "count")
     asked = {"name": "flock", "instructions": "Count it.", "specialist": "shepherd", "idempotency_key": "k1"}
     first = other.ask("task.submit", **asked)["result"]
     assert other.ask("task.submit", **asked)["result"]["task_id"] == first["task_id"]

@@ -47,9 +47,9 @@ def test_changes_are_done_once_over_a_crash(site: Site, action: str) -> None:
     daemon.wait()
     daemon = site.start().ready()
     call = {"cancel": daemon.client.cancel, "restart": daemon.client.restart}[action]
-    told = call(task.id, if_version=task.version, idempotency_key="once")
-    assert told.version == daemon.client.task(task.id).version
-    assert told.generation == (2 if action == "restart" else 1)
+    record = call(task.id, if_version=task.version, idempotency_key="once")
+    assert record.version == daemon.client.task(task.id).version
+    assert record.generation == (2 if action == "restart" else 1)
 
 
 def test_the_command_submits_once_though_the_daemon_dies_over_it(site: Site) -> None:

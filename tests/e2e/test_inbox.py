@@ -153,9 +153,9 @@ def test_a_bad_file_is_told_beside_it_until_it_is_good(site: Site) -> None:
     file = site.drop("bad.yaml", "instructions: do it\npriorty: high\n")
     wait_until(error_of(file).exists, "the refusal")
 
-    said = error_of(file).read_text()
-    assert "2" in said.partition("priorty")[0], "the line"
-    assert "did you mean `priority`" in said
+    text = error_of(file).read_text()
+    assert "2" in text.partition("priorty")[0], "the line"
+    assert "did you mean `priority`" in text
     (problem,) = daemon.client.inbox_problems()
     assert problem.path == str(file)
 

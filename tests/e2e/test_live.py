@@ -60,14 +60,14 @@ def test_tasks_are_watched_from_their_acceptance_to_their_end(site: Site) -> Non
         wait_until(lambda: _begun(site, output), "the command to watch")
         site.drop("it.yaml", task("simulated", "simulate: text=hi"))
         task_id = ""
-        told: list[str] = []
-        while "COMPLETED" not in told:
+        messages: list[str] = []
+        while "COMPLETED" not in messages:
             event = json.loads(output.readline())
             if event["kind"] == "accepted" and event["data"]["name"] == "it":
                 task_id = event["task_id"]
             elif (event["kind"], event["task_id"]) == ("state", task_id):
-                told.append(event["data"]["state"])
-    assert list(dict.fromkeys(told)) == ["QUEUED", "RUNNING", "COMPLETED"]
+                messages.append(event["data"]["state"])
+    assert list(dict.fromkeys(messages)) == ["QUEUED", "RUNNING", "COMPLETED"]
     shown = site.command("logs", "it")
     assert shown.stdout.endswith("[simulated] hi\n")
 

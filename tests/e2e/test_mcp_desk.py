@@ -74,15 +74,15 @@ def test_a_task_is_handed_over_awaited_and_read(site: Site, shop: Path, mode: Li
         changes = await client.call_tool("read_changes", {"task": "paint"})
         patch = await client.call_tool("read_changes", {"task": "paint", "patch": True})
         return {"tools": tools, "version": client.protocol_version, "instructions": client.instructions} | {
-            "calls": [said(one) for one in (submitted, stands, listed, result, changes, patch)]
+            "calls": [said(entry) for entry in (submitted, stands, listed, result, changes, patch)]
         }
 
-    told = talk(site, delegate, cwd=shop, mode=mode, command=(sys.executable, "-W", "error", "-m", "claudomator_py"))
+    record = talk(site, delegate, cwd=shop, mode=mode, command=(sys.executable, "-W", "error", "-m", "claudomator_py"))
 
-    submitted, stands, listed, result, changes, patch = told["calls"]
-    assert told["tools"] == TOOLS
-    assert all(tool in told["instructions"][:250] for tool in TOOLS)
-    assert told["version"] == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
+    submitted, stands, listed, result, changes, patch = record["calls"]
+    assert record["tools"] == TOOLS
+    assert all(tool in record["instructions"][:250] for tool in TOOLS)
+    assert record["version"] == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
     assert json.loads(submitted)["working_dir"] == str(shop), "where the agent works"
     assert json.loads(stands)["state"] == "COMPLETED"
     assert json.loads(stands)["why"]
@@ -188,8 +188,8 @@ def test_a_long_text_comes_in_parts_that_make_the_whole() -> None:
     text = "".join(f"{number} " for number in range(40_000))
     parts, offset = [], 0
     while True:
-        told = mcp_tools.part_of(text, {"offset": offset})
-        body, _, more = told.partition("\n\n[")
+        part = mcp_tools.part_of(text, {"offset": offset})
+        body, _, more = part.partition("\n\n[")
         parts.append(body)
         if not more:
             break

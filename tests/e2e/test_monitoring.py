@@ -67,7 +67,7 @@ def test_metrics_agree_with_the_rows(site: Site) -> None:
     wait_until(lambda: daemon.client.status().inbox, "the refusal")
     wait_until(lambda: daemon.client.runs("busy")[0].state == "running", "busy to run")
 
-    found = scrape(site)
+    results = scrape(site)
 
     with closing(sqlite3.connect(site.state / "claudomator.db")) as rows:
         states = dict(rows.execute("SELECT state, count(*) FROM task GROUP BY state"))
@@ -77,25 +77,25 @@ def test_metrics_agree_with_the_rows(site: Site) -> None:
         ).fetchall()
         took = rows.execute("SELECT sum(ended_ms - started_ms) / 1000.0 FROM run WHERE state = 'ended'").fetchone()[0]
         until = rows.execute("SELECT max(until_ms) / 1000.0 FROM hold").fetchone()[0]
-    assert {state: of(found, "tasks", state=state) for state in states} == states
-    ended = {labels: value for (name, labels), value in found.items() if name == "runs_total"}
+    assert {state: of(results, "tasks", state=state) for state in states} == states
+    ended = {labels: value for (name, labels), value in results.items() if name == "runs_total"}
     assert ended == {
         frozenset({"agent": agent, "status": status, "reason": reason}.items()): number
         for (agent, status, reason), number in Counter(runs).items()
     }
-    durations = sum(value for (name, _), value in found.items() if name == "run_duration_seconds_sum")
+    durations = sum(value for (name, _), value in results.items() if name == "run_duration_seconds_sum")
     assert durations == pytest.approx(took)
-    assert of(found, "pending_tasks", state="QUEUED", reason="limited", agent="simulated", code="agents_limited") == 1
-    assert of(found, "pending_tasks", state="WAITING", reason="dependency", agent="", code="dependency") == 1
-    assert of(found, "live_runs", agent="simulated", state="running") == 1
-    assert of(found, "agent_slots", agent="sh") == 4
-    assert of(found, "agent_held_until_timestamp_seconds", agent="simulated", reason="rate_limited") == until
-    assert of(found, "inbox_refused_files") == 1
-    assert of(found, "disk_reserve_bytes") == 2**20
-    assert of(found, "tick_duration_seconds_count") >= 1
-    assert of(found, "store_write_seconds_count") >= len(runs)
-    assert of(found, "check_ok", check="scheduler") == 1
-    build = next(dict(labels) for name, labels in found if name == "build_info")
+    assert of(results, "pending_tasks", state="QUEUED", reason="limited", agent="simulated", code="agents_limited") == 1
+    assert of(results, "pending_tasks", state="WAITING", reason="dependency", agent="", code="dependency") == 1
+    assert of(results, "live_runs", agent="simulated", state="running") == 1
+    assert of(results, "agent_slots", agent="sh") == 4
+    assert of(results, "agent_held_until_timestamp_seconds", agent="simulated", reason="rate_limited") == until
+    assert of(results, "inbox_refused_files") == 1
+    assert of(results, "disk_reserve_bytes") == 2**20
+    assert of(results, "tick_duration_seconds_count") >= 1
+    assert of(results, "store_write_seconds_count") >= len(runs)
+    assert of(results, "check_ok", check="scheduler") == 1
+    build = next(dict(labels) for name, labels in results if name == "build_info")
     assert (build["version"], build["database"]) == (__version__, "sqlite")
 
 
@@ -125,9 +125,9 @@ def test_the_log_says_which_task_and_run_and_no_secret(site: Site) -> None:
     assert all({"ts", "level", "logger", "event"} <= set(line) for line in lines)
     by_event = {line["event"]: line for line in lines}
     for event in ("run_started", "run_ended"):
-        told = by_event[event]
-        assert (told["task"], told["task_id"], told["run_id"]) == ("telling", run.task_id, run.id)
-        assert (told["agent"], told["attempt"]) == ("leaky", 1)
+        payload = by_event[event]
+        assert (payload["task"], payload["task_id"], payload["run_id"]) == ("telling", run.task_id, run.id)
+        assert (payload["agent"], payload["attempt"]) == ("leaky", 1)
     assert (by_event["run_ended"]["status"], by_event["run_ended"]["reason"]) == ("failed", "agent_error")
     assert {"listening", "agent_ready", "stopped"} <= set(by_event)
     assert SECRET not in site.log_text()

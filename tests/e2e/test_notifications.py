@@ -58,7 +58,7 @@ def test_what_happened_without_a_daemon_to_tell_of_it_is_told_by_the_next(site: 
     (folder / "refuse").touch()
     daemon = site.start(crash_at="notice-sent").ready()
     site.drop("good.yaml", "instructions: hi\nagent: {type: sh}\n")
-    wait_until(lambda: [one.error for one in daemon.client.notifications().items if one.error], "a refusal")
+    wait_until(lambda: [item.error for item in daemon.client.notifications().items if item.error], "a refusal")
     assert "the phone is off" in str(daemon.client.notifications().items[0].error)
     daemon.kill()
     (folder / "refuse").unlink()

@@ -46,6 +46,6 @@ def test_one_that_may_not_create_tables_is_told_so_and_nothing_is_left(
     with open_site(tmp_path / "site", database=url_of(postgresql_server, role, role)) as site:
         daemon = site.start()
         assert daemon.wait() == 1
-        said = site.log_file.read_text()
-    assert "permission" in said
-    assert "Traceback" not in said, said
+        message = site.log_file.read_text()
+    assert "permission" in message
+    assert "Traceback" not in message, message

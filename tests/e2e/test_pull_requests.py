@@ -59,10 +59,10 @@ def test_it_pushes_the_branch_and_has_gh_make_it(site: Site, shop: Path) -> None
     made = pr(site, "fix", PATH=path, GIT_DIR="/nowhere")
     assert made.returncode == 0, made.stderr
     assert "https://forge.example/pull/7" in made.stdout
-    told = json.loads(record.read_text())
-    assert told["argv"][:6] == ["pr", "create", "--head", view.branch, "--base", "main"]
-    assert told["argv"][6:] == ["--title", "work", "--body-file", "-"]
-    assert (told["stdin"], told["cwd"], told["dir"]) == ("The door is fixed.", str(shop), None)
+    payload = json.loads(record.read_text())
+    assert payload["argv"][:6] == ["pr", "create", "--head", view.branch, "--base", "main"]
+    assert payload["argv"][6:] == ["--title", "work", "--body-file", "-"]
+    assert (payload["stdin"], payload["cwd"], payload["dir"]) == ("The door is fixed.", str(shop), None)
     assert pushed(site) == {"main", view.branch}
 
 

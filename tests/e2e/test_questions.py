@@ -93,8 +93,8 @@ def test_a_daemon_killed_after_the_answer_starts_the_next_run_once(site: Site) -
         killed.client.answer("fence", AnswerRequest(text="Blue."), if_version=task.version, idempotency_key="once")
     assert killed.wait() == -9
     daemon = site.start().ready()
-    told = daemon.client.answer("fence", AnswerRequest(text="Blue."), if_version=task.version, idempotency_key="once")
-    assert told.version > task.version
+    answer = daemon.client.answer("fence", AnswerRequest(text="Blue."), if_version=task.version, idempotency_key="once")
+    assert answer.version > task.version
     task = ended(daemon, "fence")
     assert (task.state, task.runs) == ("COMPLETED", 2)
     with pytest.raises(ServiceProblem):

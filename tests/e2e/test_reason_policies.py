@@ -149,11 +149,11 @@ def seen(daemon: Daemon) -> dict[Reason, Seen]:
         if case.held == "a while":
             daemon.client.release(reason)
             wait_until(partial(have_ended, daemon, reason, case.runs), f"{reason} to end again")
-    found = {}
+    results = {}
     for reason, case in CASES.items():
         task = ended(daemon, reason) if case.state in ENDED else in_state(daemon, reason, case.state)
-        found[reason] = Seen(task, daemon.client.runs(reason), agents[reason], others[reason])
-    return found
+        results[reason] = Seen(task, daemon.client.runs(reason), agents[reason], others[reason])
+    return results
 
 
 def have_ended(daemon: Daemon, ref: str, count: int) -> bool:
@@ -181,25 +181,25 @@ def submitted(daemon: Daemon, name: str, agent: Reason) -> TaskView:
 
 @pytest.mark.parametrize("reason", CASES, ids=str)
 def test_what_follows_from_it(seen: dict[Reason, Seen], reason: Reason) -> None:
-    case, found = CASES[reason], seen[reason]
-    reasons = {run.outcome.reason for run in found.runs if run.outcome is not None}
+    case, result = CASES[reason], seen[reason]
+    reasons = {run.outcome.reason for run in result.runs if run.outcome is not None}
     assert reasons <= {reason}
     # What is held for a while is tried again after it, which a busy machine may have come to meanwhile.
-    runs = found.runs[: case.runs] if case.held == "a while" else found.runs
-    assert (found.task.state, len(runs), found.task.attempts) == (case.state, case.runs, case.attempts)
+    runs = result.runs[: case.runs] if case.held == "a while" else result.runs
+    assert (result.task.state, len(runs), result.task.attempts) == (case.state, case.runs, case.attempts)
     if case.state == "FAILED":
-        assert found.task.reason == reason
+        assert result.task.reason == reason
     assert tuple(run.tier for run in runs) == case.tiers[: case.runs]
-    assert_held(found, reason, case.held)
+    assert_held(result, reason, case.held)
 
 
-def assert_held(found: Seen, reason: Reason, held: HeldFor | None) -> None:
+def assert_held(seen: Seen, reason: Reason, held: HeldFor | None) -> None:
     """Whether its agent is left alone, and by whom that can be ended."""
     if held is None:
-        assert (found.agent.limited, found.other.state) == (False, "COMPLETED")
+        assert (seen.agent.limited, seen.other.state) == (False, "COMPLETED")
         return
-    assert (found.other.state, found.other.reason) == ("QUEUED", "limited")
-    hold: HoldView = found.agent.holds[0]
+    assert (seen.other.state, seen.other.reason) == ("QUEUED", "limited")
+    hold: HoldView = seen.agent.holds[0]
     assert hold.reason == reason
     if held == "an operator":
         assert (hold.until, hold.provenance) == (None, "reported")
@@ -207,7 +207,7 @@ def assert_held(found: Seen, reason: Reason, held: HeldFor | None) -> None:
     assert hold.until is not None
     left = datetime.fromisoformat(hold.until) - datetime.fromisoformat(hold.since)
     if held == "a reset":
-        outcome = found.runs[0].outcome
+        outcome = seen.runs[0].outcome
         assert outcome is not None
         assert (hold.provenance, hold.until) == ("reported", outcome.reset_at)
         # The agent reckons an hour from its own look at the clock; how long after that it ends is the machine's affair.

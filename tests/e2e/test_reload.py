@@ -34,8 +34,8 @@ def test_slots_and_agents_change_without_a_restart(site: Site) -> None:
     started(site, 1)
     refusal = site.drop("three.yaml", document("three", agent="later")).with_name("three.yaml.error.txt")
     wait_until(refusal.exists, "the refusal of a task for an agent that is not there")
-    told = reload(site, daemon, concurrency={"total": 3}, agents={"sh": shell(site), "later": shell(site)})
-    assert told["needs_restart"] == []
+    payload = reload(site, daemon, concurrency={"total": 3}, agents={"sh": shell(site), "later": shell(site)})
+    assert payload["needs_restart"] == []
     started(site, 3)
     assert [agent.name for agent in daemon.client.agents()] == ["sh", "later"]
     go_on.touch()
@@ -92,10 +92,10 @@ def test_a_bad_configuration_changes_nothing_and_is_told_until_it_is_mended(site
     site.config_file.write_text("inbox: {paths: [tasks]}\nconcurrency:\n  totl: 3\n")
     daemon.send(signal.SIGHUP)
     wait_until(lambda: not configuration(daemon).ok, "the refusal")
-    found = configuration(daemon)
-    assert f"{site.config_file}:3: concurrency.totl" in found.detail
-    assert "did you mean `total`?" in found.detail
-    assert found.remedy
+    result = configuration(daemon)
+    assert f"{site.config_file}:3: concurrency.totl" in result.detail
+    assert "did you mean `total`?" in result.detail
+    assert result.remedy
     assert daemon.client.readiness().ready, "tasks are accepted and started all the same"
     wait_until(
         lambda: [check.name for check in daemon.client.status().trouble] == ["configuration"], "no other trouble"
@@ -116,10 +116,10 @@ def test_a_bad_configuration_changes_nothing_and_is_told_until_it_is_mended(site
 def test_what_needs_a_restart_is_said_and_the_rest_applied(site: Site) -> None:
     daemon = site.start().ready()
     url = daemon.client.base_url
-    told = reload(
+    payload = reload(
         site, daemon, http={"listen": "127.0.0.1:1"}, state_dir="elsewhere", agents={"simulated": {"kind": "simulated"}}
     )
-    assert told["needs_restart"] == ["http", "state_dir"]
+    assert payload["needs_restart"] == ["http", "state_dir"]
     assert "needs a restart: http, state_dir" in configuration(daemon).detail
     assert 'needs_restart="http, state_dir"' in site.log_text()
     assert [agent.name for agent in daemon.client.agents()] == ["simulated"]
@@ -191,9 +191,9 @@ def test_a_broken_configuration_keeps_no_command_from_the_daemon(site: Site) -> 
         assert f"{site.config_file}:1: concurency" in done.stderr
     done = site.command("validate", "tasks/one.yaml", HOME=home)
     assert (done.returncode, done.stdout) == (1, "")
-    found = site.command("doctor", "-o", "json", HOME=home).stdout
-    assert '"daemon: store"' in found, "the daemon that runs is looked at"
-    assert "no agent found on PATH" not in found, "nobody knows what is configured"
+    stdout = site.command("doctor", "-o", "json", HOME=home).stdout
+    assert '"daemon: store"' in stdout, "the daemon that runs is looked at"
+    assert "no agent found on PATH" not in stdout, "nobody knows what is configured"
     elsewhere = replace(site.command, home=site.work)
     assert elsewhere("status", HOME=home).returncode == 0
     site.config_file.unlink()
@@ -221,8 +221,8 @@ def test_commands_that_read_the_configuration_take_that_of_the_only_daemon_from_
         ("", False),
     ):
         other.write_text(text)
-        said = elsewhere("replay", "--config", str(other), HOME=home).stderr
-        assert (f"The cards that {other} would read are not used" in said) is says
+        stderr = elsewhere("replay", "--config", str(other), HOME=home).stderr
+        assert (f"The cards that {other} would read are not used" in stderr) is says
     assert str(site.config_file) in elsewhere("doctor", "-o", "json", HOME=home).stdout
     site.config_file.write_text("policy: {}\n")
     assert elsewhere("policy", "test", str(file), HOME=home).returncode == 1, "nothing is judged by other rules"

@@ -134,8 +134,8 @@ def test_a_limit_holds_the_agent_until_it_is_over(tmp_path: Path, warm: WarmStar
 
 def test_its_secret_comes_from_the_daemons_environment_and_shows_nowhere(tmp_path: Path, warm: WarmStarter) -> None:
     def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
-        said = {"text": f"you sent {request.headers.get('Authorization')}"}
-        reply(handler, 200, json.dumps(said).encode())
+        fields = {"text": f"you sent {request.headers.get('Authorization')}"}
+        reply(handler, 200, json.dumps(fields).encode())
 
     authentication = {"scheme": "bearer", "secret": "DOCS_TOKEN"}
     with (
@@ -245,8 +245,8 @@ def test_an_imported_agent_below_a_path_does_its_tasks(tmp_path: Path, warm: War
         if request.method != "POST" or request.path != "/echo/rpc":
             return reply(handler, 404)
         parts = json.loads(request.body)["params"]["message"]["parts"]
-        said = {"kind": "message", "messageId": "m", "role": "agent", "parts": parts}
-        return reply(handler, 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": said}).encode())
+        fields = {"kind": "message", "messageId": "m", "role": "agent", "parts": parts}
+        return reply(handler, 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": fields}).encode())
 
     with plain_server(answer) as (url, _), open_site(tmp_path / "site", warm=warm) as site:
         daemon = site.start().ready()

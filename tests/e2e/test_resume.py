@@ -49,8 +49,8 @@ def test_a_person_has_a_failed_task_go_on_where_it_stopped(site: Site) -> None:
     assert ended(daemon, "dig").result_text == "[simulated] deeper"
     second = last_run(daemon, "dig")
     assert second.resumes == first.id
-    (told,) = remembered(daemon, second)
-    assert told.startswith(TOLD)
+    (text,) = remembered(daemon, second)
+    assert text.startswith(TOLD)
     shown = site.command("show", "dig").stdout
     assert re.findall(rf"\b{first.id[:8]}\b(?!-)", shown) == [first.id[:8]] * 2, shown
     explained = site.command("why", "dig").stdout

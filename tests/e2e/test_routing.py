@@ -44,8 +44,8 @@ def site(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
 @pytest.fixture
 def daemon(site: Site) -> Daemon:
     daemon = site.start().ready()
-    for one in CARDS:
-        daemon.client.register_specialist(one)
+    for entry in CARDS:
+        daemon.client.register_specialist(entry)
     return daemon
 
 
@@ -63,12 +63,12 @@ def test_a_task_goes_to_whom_it_is_most_like_and_to_an_agent_of_theirs(site: Sit
     routed = done(site, daemon, "nightly", "Restore the dump of the test database.")
 
     assert (routed.specialist, routed.agent) == ("db-admin", "beta")
-    told = prompt_of(site, daemon, "nightly")
-    assert told.startswith("# Your role: ")
-    assert told.index("You look after databases.") < told.index("# Your task") < told.index("Restore the dump")
-    said = why(daemon, "nightly")
-    assert "nightly went to db-admin" in said
-    assert "alpha was not among the agents allowed for the task" in said
+    prompt = prompt_of(site, daemon, "nightly")
+    assert prompt.startswith("# Your role: ")
+    assert prompt.index("You look after databases.") < prompt.index("# Your task") < prompt.index("Restore the dump")
+    text = why(daemon, "nightly")
+    assert "nightly went to db-admin" in text
+    assert "alpha was not among the agents allowed for the task" in text
 
 
 def test_what_is_like_nobody_goes_to_the_default(site: Site, daemon: Daemon) -> None:
@@ -182,7 +182,7 @@ def test_what_route_says_is_what_becomes_of_the_file(tmp_path: Path, warm: WarmS
         daemon = site.start().ready()
         for name, text in zip(names, texts, strict=True):
             site.drop(f"{name}.yaml", document(None, text, agent=None))
-        told = {
+        payload = {
             name: daemon.client.route(RouteRequest(instructions=text, name=name)).specialist
             for name, text in zip(names, texts, strict=True)
         }
@@ -191,7 +191,7 @@ def test_what_route_says_is_what_becomes_of_the_file(tmp_path: Path, warm: WarmS
             if task.state == "NEEDS_INPUT":
                 assert site.command("approve", name).returncode == 0
                 task = in_state(daemon, name, "COMPLETED")
-            assert task.reason == "rejected" or task.specialist == told[name], name
+            assert task.reason == "rejected" or task.specialist == payload[name], name
 
 
 def test_what_operators_corrected_is_what_eval_measures_and_calibrate_fits(tmp_path: Path, warm: WarmStarter) -> None:
@@ -199,23 +199,23 @@ def test_what_operators_corrected_is_what_eval_measures_and_calibrate_fits(tmp_p
     agents = {"alpha": {"kind": "simulated", "auto_select": True}, "beta": {"kind": "simulated"}}
     routing, learning = {"shipped": False}, {"every": "10s"}
     letter = "Compose a paragraph on feature {} for the page of the shop."
-    told = 'simulate: text="It is done, and here is what was done, at length."'
+    text = 'simulate: text="It is done, and here is what was done, at length."'
     with open_site(tmp_path / "site", warm=warm, agents=agents, routing=routing, learning=learning) as site:
         daemon = site.start().ready()
-        for one in CARDS:
-            daemon.client.register_specialist(one)
+        for entry in CARDS:
+            daemon.client.register_specialist(entry)
         right = [f"dump-{number}" for number in range(24)]
         wrong = [f"letter-{number}" for number in range(24)]
         others = [f"odd-{number}" for number in range(12)]
         for number, name in enumerate(right):
-            site.drop(f"{name}.yaml", document(None, f"Restore dump {number} of the orders.", told, agent=None))
+            site.drop(f"{name}.yaml", document(None, f"Restore dump {number} of the orders.", text, agent=None))
         for number, name in enumerate(wrong):
             site.drop(
                 f"{name}.yaml",
-                document(None, letter.format(number), told, agent=None),
+                document(None, letter.format(number), text, agent=None),
             )
         for number, name in enumerate(others):
-            site.drop(f"{name}.yaml", document(None, f"Zwölf Boxkämpfer jagen Viktor {number}.", told, agent=None))
+            site.drop(f"{name}.yaml", document(None, f"Zwölf Boxkämpfer jagen Viktor {number}.", text, agent=None))
         assert {in_state(daemon, name, "COMPLETED").specialist for name in right} == {"db-admin"}
         assert {in_state(daemon, name, "COMPLETED").specialist for name in others} == {"generalist"}
         for name in wrong:
@@ -247,8 +247,8 @@ def test_with_a_model_a_task_goes_to_who_is_meant_in_other_words(tmp_path: Path,
     routing = {"shipped": False, "encoder": {"kind": "minilm"}}
     with open_site(tmp_path / "site", warm=warm, agents=agents, routing=routing) as site:
         daemon = site.start().ready()
-        for one in CARDS:
-            daemon.client.register_specialist(one)
+        for entry in CARDS:
+            daemon.client.register_specialist(entry)
         site.drop("dump.yaml", document(None, "Recover yesterday's copy of the customers' records.", agent=None))
 
         assert in_state(daemon, "dump", "COMPLETED").specialist == "db-admin"

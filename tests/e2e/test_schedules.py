@@ -19,7 +19,7 @@ POINTS = ("schedule-due", "schedule-met")
 
 
 def schedule(daemon: Daemon, name: str) -> ScheduleView | None:
-    return next((one for one in daemon.client.schedules() if one.name == name), None)
+    return next((schedule for schedule in daemon.client.schedules() if schedule.name == name), None)
 
 
 def added(site: Site, policy: str) -> Daemon:

@@ -30,8 +30,8 @@ def alive(message: Message) -> bool:
 
 def test_it_is_ready_when_the_api_answers(site: Site, manager: ServiceManager) -> None:
     daemon = site.start(NOTIFY_SOCKET=manager.address)
-    told = manager.next(ready, "readiness")
-    assert told["MAINPID"] == str(daemon.pid)
+    payload = manager.next(ready, "readiness")
+    assert payload["MAINPID"] == str(daemon.pid)
     assert daemon.client.status().inbox == ()
     daemon.ready()  # once it has looked at the inbox as well, for which nobody waits
     assert not any("WATCHDOG" in message for message in manager.heard), "nobody asked for signs of life"
@@ -116,6 +116,6 @@ def test_a_reload_is_told_from_its_beginning_to_its_end(site: Site, manager: Ser
     for good in (True, False):
         site.configure(concurrency={"total": 2 if good else "many"})
         daemon.send(signal.SIGHUP)
-        told = manager.next(lambda message: message.get("RELOADING") == "1", "the beginning of a reload")
-        assert before <= int(told["MONOTONIC_USEC"]) <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        payload = manager.next(lambda message: message.get("RELOADING") == "1", "the beginning of a reload")
+        assert before <= int(payload["MONOTONIC_USEC"]) <= time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         manager.next(ready, "its end")

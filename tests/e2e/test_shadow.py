@@ -30,8 +30,10 @@ def shadows(daemon: Daemon, number: int) -> list[DecisionView]:
     """As many as there are to be, by now or soon."""
 
     def there() -> list[DecisionView] | None:
-        found = [one for one in daemon.client.decisions(DecisionFilter(kind="shadow")).items if one.shadow is not None]
-        return found if len(found) >= number else None
+        decisions = [
+            item for item in daemon.client.decisions(DecisionFilter(kind="shadow")).items if item.shadow is not None
+        ]
+        return decisions if len(decisions) >= number else None
 
     return wait_until(there, f"{number} shadows")
 
@@ -51,8 +53,8 @@ def test_it_decides_about_live_tasks_and_nothing_follows_and_a_kill_loses_none(s
     site.drop("a.yaml", document("a", tags=["deploy"]))
 
     assert ended(daemon, "a").state == "COMPLETED"
-    found = {one.shadow.about: one for one in shadows(daemon, 2) if one.shadow is not None}
-    refused = found["specialist"]
+    results = {shadow.shadow.about: shadow for shadow in shadows(daemon, 2) if shadow.shadow is not None}
+    refused = results["specialist"]
     assert refused.verdict is not None
     assert (refused.verdict.verdict, refused.verdict.rules) == ("denied", ("no-deploys",))
     assert refused.shadow is not None
@@ -90,7 +92,7 @@ def test_it_comes_changes_and_goes_with_a_reload(site: Site) -> None:
     assert reload(site, daemon, shadow="other.yaml", routing=OFF)["needs_restart"] == []
     wait_until(lambda: followed(site), "the beginning")
     site.drop("a.yaml", document("a", tags=["deploy"]))
-    before = {one.id for one in shadows(daemon, 2)}
+    before = {shadow.id for shadow in shadows(daemon, 2)}
 
     # Its file alone is changed: the configuration that names it stays as it is.
     write(site, policy=[{**NO_DEPLOYS, "name": "moved"}], routing=OFF)
@@ -99,8 +101,8 @@ def test_it_comes_changes_and_goes_with_a_reload(site: Site) -> None:
     wait_until(lambda: followed(site) != former, "the other one")
     site.drop("b.yaml", document("b", tags=["deploy"]))
     ended(daemon, "b")
-    fresh = [one for one in shadows(daemon, 4) if one.id not in before]
-    assert [one.verdict.rules for one in fresh if one.verdict is not None] == [("moved",)]
+    fresh = [shadow for shadow in shadows(daemon, 4) if shadow.id not in before]
+    assert [entry.verdict.rules for entry in fresh if entry.verdict is not None] == [("moved",)]
 
     write(site, policy=[{"name": "no", "when": "task.nonsense", "deny": "no"}])
     site.configure(shadow="other.yaml", routing=OFF)

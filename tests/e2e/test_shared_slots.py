@@ -54,20 +54,20 @@ class Guest:
 
     def agent(self, agent_id: str, card: Mapping[str, Any] = SILENT) -> Agent:
         """One that accepts whatever it is asked, and is never heard of again."""
-        found = Agent(self.site, agent_id, secret=self.secret)
-        assert "result" in found.register(card=dict(card), max_concurrent=100)
-        return found
+        agent = Agent(self.site, agent_id, secret=self.secret)
+        assert "result" in agent.register(card=dict(card), max_concurrent=100)
+        return agent
 
     def floods(self, agent: Agent, number: int) -> None:
         """Have the agent hold as many runs as it gets."""
-        for one in range(number):
-            self.submit(f"{self.name}-{one}", specialist=agent.agent_id, timeout="7d", stall_timeout="7d")
+        for name in range(number):
+            self.submit(f"{self.name}-{name}", specialist=agent.agent_id, timeout="7d", stall_timeout="7d")
 
 
 def running(daemon: Daemon, prefix: str) -> set[str]:
     """The tasks of such names that run."""
-    found = daemon.client.all_tasks()
-    return {task.name for task in found if task.name.startswith(prefix) and task.state == "RUNNING"}
+    all_tasks = daemon.client.all_tasks()
+    return {task.name for task in all_tasks if task.name.startswith(prefix) and task.state == "RUNNING"}
 
 
 def done_by_operator(site: Site, daemon: Daemon, name: str) -> None:
@@ -129,8 +129,8 @@ def test_checks_of_what_a_guests_agents_did_have_no_more_slots_than_its_other_ta
         agent.finish(assignment)
 
     def phases() -> list[str]:
-        found = daemon.client.all_tasks()
-        return sorted(str(task.phase) for task in found if task.name.startswith("ann-"))
+        tasks = daemon.client.all_tasks()
+        return sorted(str(task.phase) for task in tasks if task.name.startswith("ann-"))
 
     wait_until(lambda: phases() == ["checking"] * 2 + ["running"] * 3)
     done_by_operator(site, daemon, "own")

@@ -37,9 +37,9 @@ def test_the_wait_outlasts_a_killed_daemon_that_comes_back_elsewhere(site: Site)
         daemon = site.start().ready()
         assert site.endpoint != first
         (site.work / "go").touch()
-        out, told = process.communicate(timeout=PATIENCE_S)
+        out, text = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, [task["state"] for task in json.loads(out)]) == (0, ["COMPLETED"])
-    assert "gated: COMPLETED" in told
+    assert "gated: COMPLETED" in text
     assert daemon.client.task("gated").runs == 1
 
 
@@ -50,10 +50,10 @@ def test_to_interrupt_the_wait_leaves_the_task(site: Site) -> None:
         assert process.stderr is not None
         wait_until(lambda: "RUNNING" in str(process.stderr and process.stderr.readline()), "the wait to tell of it")
         process.send_signal(signal.SIGINT)
-        out, told = process.communicate(timeout=PATIENCE_S)
+        out, text = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "gated" in out
-    assert "The tasks continue" in told
+    assert "The tasks continue" in text
     assert daemon.client.task("gated").state == "RUNNING"
     (site.work / "go").touch()
     assert in_state(daemon, "gated", "COMPLETED").runs == 1

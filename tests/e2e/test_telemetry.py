@@ -55,8 +55,8 @@ def root_of(collector: Collector, task: TaskView) -> Received:
 
 
 def the(spans: dict[str, Received], name: str) -> Received:
-    (found,) = (span for span in spans.values() if span.name == name)
-    return found
+    (received,) = (span for span in spans.values() if span.name == name)
+    return received
 
 
 def telemetry_check(daemon: Daemon) -> CheckView:
@@ -66,11 +66,11 @@ def telemetry_check(daemon: Daemon) -> CheckView:
 def test_a_task_is_a_trace_from_acceptance_to_outcome(site: Site, collector: Collector) -> None:
     collecting(site, collector.endpoint)
     daemon = site.start().ready()
-    told = site.root / "told"
+    text = site.root / "told"
     site.drop(
         "good.yaml",
-        f"instructions: |\n  do: echo $TRACEPARENT > {told}\n  the-word-that-stays-here\nagent: {{type: sh}}\n"
-        f"check: [[sh, -c, 'echo $TRACEPARENT >> {told}']]\n",
+        f"instructions: |\n  do: echo $TRACEPARENT > {text}\n  the-word-that-stays-here\nagent: {{type: sh}}\n"
+        f"check: [[sh, -c, 'echo $TRACEPARENT >> {text}']]\n",
     )
     task = task_named(daemon, "good")
     root = root_of(collector, task)
@@ -93,12 +93,12 @@ def test_a_task_is_a_trace_from_acceptance_to_outcome(site: Site, collector: Col
     assert check.parent == invoked.span_id
     assert check.attributes["claudomator.check.status"] == "passed"
     (decision,) = (
-        one for one in daemon.client.decisions(DecisionFilter(task=task.id)).items if one.kind == "placement"
+        item for item in daemon.client.decisions(DecisionFilter(task=task.id)).items if item.kind == "placement"
     )
     placed = the(spans, "decide placement")
     assert placed.attributes["claudomator.decision.id"] == decision.id == invoked.attributes["claudomator.decision.id"]
     assert placed.attributes["claudomator.decision.agent"] == "sh"
-    assert told.read_text().split() == [
+    assert text.read_text().split() == [
         own_span(task.id, run.id).traceparent,
         check_span(task.id, run.id).traceparent,
     ]
@@ -204,11 +204,11 @@ def test_the_key_is_sent_and_never_shown(site: Site, collector: Collector) -> No
 
 def test_only_what_happens_from_then_on_is_sent(site: Site, collector: Collector) -> None:
     daemon = site.start().ready()
-    told = site.root / "told"
-    site.drop("before.yaml", f'instructions: "do: echo none$TRACEPARENT > {told}"\nagent: {{type: sh}}\n')
+    root = site.root / "told"
+    site.drop("before.yaml", f'instructions: "do: echo none$TRACEPARENT > {root}"\nagent: {{type: sh}}\n')
     before = task_named(daemon, "before")
     wait_until(lambda: daemon.client.task(before.id).state == "COMPLETED", "the task to complete")
-    assert told.read_text() == "none\n"
+    assert root.read_text() == "none\n"
     assert "telemetry" not in {check.name for check in daemon.client.readiness().checks}
     assert daemon.stop() == 0
     collecting(site, collector.endpoint)

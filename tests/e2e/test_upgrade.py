@@ -98,8 +98,8 @@ def refused(site: Site, this: Version, newer: Version) -> None:
     """The older version leaves the newer database alone, and says what to do."""
     before = (site.state / "claudomator.db").read_bytes()
     assert site.start(**this.environ).wait() == 1
-    said = f"the database has schema {newer.schema}, which is newer than this version of Claudomator ({this.schema})"
-    assert said in site.log_text()
+    text = f"the database has schema {newer.schema}, which is newer than this version of Claudomator ({this.schema})"
+    assert text in site.log_text()
     assert f"install the newer version again, or restore a file of {site.state / 'backups'}" in site.log_text()
     assert "Traceback" not in site.log_text()
     assert (site.state / "claudomator.db").read_bytes() == before

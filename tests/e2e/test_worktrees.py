@@ -76,8 +76,8 @@ def test_a_branch_is_made_by_the_first_run_that_commits_and_moved_by_the_next(si
     does = f"{commits}; [ $CLAUDOMATOR_ATTEMPT -ge 3 ] || exit 3"
     daemon = site.start().ready()
     done(site, daemon, spec(shop, "fix", does, retry={"max_attempts": 3, "backoff": "10ms"}))
-    told = [run.changes for run in daemon.client.changes("fix").runs]
-    assert [[ref.word for ref in found.refs] for found in told if found is not None] == [[], ["made"], ["moved"]]
+    changes = [run.changes for run in daemon.client.changes("fix").runs]
+    assert [[ref.word for ref in result.refs] for result in changes if result is not None] == [[], ["made"], ["moved"]]
     (report,) = daemon.client.report().repositories
     assert [branch.change for branch in report.branches] == ["made"]
 
@@ -131,9 +131,9 @@ def test_a_daemon_killed_on_the_way_to_a_tree_leaves_one_tree_and_one_run(site: 
 
 def cleaned(daemon: Daemon, **asked: object) -> dict[tuple[str, bool], list[str]]:
     """What a cleanup of all that has ended says: the reasons by kind and whether it is removed."""
-    found = daemon.client.clean_up(CleanupRequest.model_validate({"older_than": "0s", **asked}))
+    cleanup = daemon.client.clean_up(CleanupRequest.model_validate({"older_than": "0s", **asked}))
     reasons: dict[tuple[str, bool], list[str]] = {}
-    for item in found.items:
+    for item in cleanup.items:
         reasons.setdefault((item.kind, item.removed), []).append(f"{item.task}: {item.why}")
     return {key: sorted(whys) for key, whys in reasons.items()}
 
@@ -286,10 +286,10 @@ def test_a_task_begins_where_the_one_ended_that_it_waited_for(site: Site, shop: 
     assert seen("second") == {"one"}
     assert seen("both") == set()
     assert seen("chosen") == {"two"}
-    told = {name: " ".join(daemon.client.why(name).sentences) for name in views}
-    assert f"of {views['first'].branch}, in" in told["second"]
-    assert "1 file that the tasks before it left uncommitted is not in that tree" in told["second"]
-    assert f"None of {views['second'].branch}, {views['aside'].branch} contains the others" in told["both"]
+    payload = {name: " ".join(daemon.client.why(name).sentences) for name in views}
+    assert f"of {views['first'].branch}, in" in payload["second"]
+    assert "1 file that the tasks before it left uncommitted is not in that tree" in payload["second"]
+    assert f"None of {views['second'].branch}, {views['aside'].branch} contains the others" in payload["both"]
 
 
 def test_a_task_between_that_works_elsewhere_passes_on_what_was_done_and_what_was_not_committed(
@@ -302,9 +302,9 @@ def test_a_task_between_that_works_elsewhere_passes_on_what_was_done_and_what_wa
     messy = spec(shop, "messy", "echo 1 > draft")
     after = spec(shop, "after", "true", depends_on=["messy"])
     views = {view.name: view for view in done(site, daemon, first, between, last, messy, after)}
-    told = {name: " ".join(daemon.client.why(name).sentences) for name in views}
-    assert f"of {views['first'].branch}, in" in told["last"]
-    assert "1 file that the tasks before it left uncommitted is not in that tree. `commit: true`" in told["after"]
+    payload = {name: " ".join(daemon.client.why(name).sentences) for name in views}
+    assert f"of {views['first'].branch}, in" in payload["last"]
+    assert "1 file that the tasks before it left uncommitted is not in that tree. `commit: true`" in payload["after"]
 
 
 def test_a_base_that_is_not_there_fails_with_what_to_do(site: Site, shop: Path) -> None:
@@ -336,8 +336,8 @@ def test_what_a_success_leaves_is_committed_on_its_branch_and_a_failure_keeps_wh
         "fails": (0, 1),
         "leaves": (0, 1),
     }
-    told = {name: daemon.client.task(name).changes for name in ("keeps", "idle", "fails")}
-    assert told == {
+    payload = {name: daemon.client.task(name).changes for name in ("keeps", "idle", "fails")}
+    assert payload == {
         "keeps": "2 commits, 3 files (+3 -0)",
         "idle": "no changes",
         "fails": "1 file (+1 -0), 1 not committed",

@@ -45,15 +45,15 @@ class Scripted(AgentExecutor):
         assert context.message is not None
         assert context.task_id is not None
         assert context.context_id is not None
-        said = context.get_user_input()
-        self.seen.messages.append((context.message.message_id, said, context.task_id))
+        user_input = context.get_user_input()
+        self.seen.messages.append((context.message.message_id, user_input, context.task_id))
         self.seen.metadata.append((dict(context.message.metadata), dict(context.metadata)))
         going_on = context.current_task is not None
         if not going_on:
             await event_queue.enqueue_event(new_task_from_user_message(context.message))
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         await updater.start_work()
-        first_line = said.partition("\n")[0].split()
+        first_line = user_input.partition("\n")[0].split()
         word = first_line[-1] if first_line else ""
         message = updater.new_agent_message
         if word == "ask" and not going_on:
@@ -72,7 +72,9 @@ class Scripted(AgentExecutor):
             if word == "wait":
                 await asyncio.to_thread(self.seen.released.wait)
             await updater.add_artifact([new_text_part("you said: ")], artifact_id="r", name="reply")
-            await updater.add_artifact([new_text_part(said.strip())], artifact_id="r", append=True, last_chunk=True)
+            await updater.add_artifact(
+                [new_text_part(user_input.strip())], artifact_id="r", append=True, last_chunk=True
+            )
             await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:

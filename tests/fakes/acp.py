@@ -63,8 +63,8 @@ class Scripted:
             return None
         with self._log.open("a") as log:
             log.write(line)
-        found: dict[str, Any] = json.loads(line)
-        return found
+        results: dict[str, Any] = json.loads(line)
+        return results
 
     def _say(self, message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -117,8 +117,8 @@ class Scripted:
             case "think":
                 self._update("agent_thought_chunk", {"content": {"type": "text", "text": step["think"]}})
             case "update":
-                told = dict(step["update"])
-                self._update(told.pop("sessionUpdate"), told)
+                payload = dict(step["update"])
+                self._update(payload.pop("sessionUpdate"), payload)
             case "tell":
                 self._say({"method": step["tell"], "params": step.get("params", {})})
             case "raw":
@@ -146,8 +146,8 @@ class Scripted:
             case "end":
                 self._say({"id": self._as_sent(self._prompt), "result": {"stopReason": "end_turn", **step["end"]}})
 
-    def _update(self, kind: str, told: dict[str, Any]) -> None:
-        update = {"sessionUpdate": kind, **told}
+    def _update(self, kind: str, payload: dict[str, Any]) -> None:
+        update = {"sessionUpdate": kind, **payload}
         self._say({"method": "session/update", "params": {"sessionId": SESSION, "update": update}})
 
     def _request(self, method: str, request: object, params: dict[str, Any]) -> dict[str, Any]:

@@ -52,10 +52,10 @@ class OutcomeReader:
     @property
     def used(self) -> Used:
         """A line that begins with ``#used `` says so, as JSON of an outcome's fields."""
-        said = [line for line in self._data.splitlines() if line.startswith(b"#used ")]
-        if not said:
+        texts = [line for line in self._data.splitlines() if line.startswith(b"#used ")]
+        if not texts:
             return Used()
-        fields = json.loads(said[-1].removeprefix(b"#used "))
+        fields = json.loads(texts[-1].removeprefix(b"#used "))
         return Used.by(Outcome(status=OutcomeStatus.SUCCEEDED, **fields))
 
     @property

@@ -164,5 +164,5 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 def _plain(value: AnyValue) -> Any:
     kind = value.WhichOneof("value")
     if kind == "array_value":
-        return [_plain(one) for one in value.array_value.values]
+        return [_plain(value) for value in value.array_value.values]
     return None if kind is None else getattr(value, kind)

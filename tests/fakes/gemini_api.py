@@ -52,8 +52,8 @@ def daily_quota_used_up() -> Refusal:
     return refusal(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", failure)
 
 
-def capacity_used_up(seconds: float, said: str) -> Refusal:
-    """A subscription's quota, for so many seconds; said: the same for people, such as 7h12m3s."""
+def capacity_used_up(seconds: float, text: str) -> Refusal:
+    """A subscription's quota, for so many seconds; text: the same for people, such as 7h12m3s."""
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": "QUOTA_EXHAUSTED",
@@ -61,7 +61,7 @@ def capacity_used_up(seconds: float, said: str) -> Refusal:
         "metadata": {"quotaResetDelay": f"{seconds}s"},
     }
     retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{seconds}s"}
-    message = f"You have exhausted your capacity on this model. Your quota will reset after {said}."
+    message = f"You have exhausted your capacity on this model. Your quota will reset after {text}."
     return refusal(429, "RESOURCE_EXHAUSTED", message, info, retry)
 
 

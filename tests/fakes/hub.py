@@ -93,7 +93,7 @@ class Met:
         return [json.loads(line) for line in self.world.host.messages(run_id)]
 
     def end(self, run_id: str) -> Any:
-        return next((one for one in self.sent_by_hub(run_id) if one["type"] == "end"), None)
+        return next((entry for entry in self.sent_by_hub(run_id) if entry["type"] == "end"), None)
 
 
 def link(peer: Peer, instance: str = "one", agent_id: str = "shepherd", most: int = 1) -> AgentConnection:
@@ -111,11 +111,11 @@ class Held:
 
     def __call__(self, *args: Any) -> Any:
         first, self._first = self._first, False
-        found = self._call(*args)
+        result = self._call(*args)
         if first:
             self.found.set()
             self._free.wait()
-        return found
+        return result
 
     async def has_found(self) -> None:
         """Return while it is held: by this task, at the longest."""

@@ -28,7 +28,7 @@ def model_folder(folder: Path, *, inputs: Sequence[str] = _BOTH, nodes: Sequence
     shutil.copyfile(weights() / "tokenizer.json", folder / "tokenizer.json")
     looked_up = node("Gather", ["table", "input_ids"], "looked" if nodes else "out")
     table = _number(1, WORDS) + _number(1, WIDTH) + _number(2, _FLOAT) + _text(8, "table") + _bytes(9, TABLE.tobytes())
-    graph = b"".join(_bytes(1, one) for one in (looked_up, *nodes)) + _text(2, "g") + _bytes(5, table)
+    graph = b"".join(_bytes(1, entry) for entry in (looked_up, *nodes)) + _text(2, "g") + _bytes(5, table)
     graph += b"".join(_bytes(11, _value(name, _INT64, 2)) for name in inputs)
     graph += _bytes(12, _value("out", _FLOAT, 2 if nodes else 3))
     model = _number(1, 8) + _bytes(7, graph) + _bytes(8, _text(1, "") + _number(2, 17))
@@ -38,12 +38,12 @@ def model_folder(folder: Path, *, inputs: Sequence[str] = _BOTH, nodes: Sequence
 
 def node(kind: str, inputs: Sequence[str], output: str, **attributes: int | Sequence[int]) -> bytes:
     """One operation of a graph."""
-    said = b"".join(_text(1, name) for name in inputs) + _text(2, output) + _text(4, kind)
+    text = b"".join(_text(1, name) for name in inputs) + _text(2, output) + _text(4, kind)
     for name, value in attributes.items():
-        one = isinstance(value, int)
+        entry = isinstance(value, int)
         numbers = _number(3, value) if isinstance(value, int) else b"".join(_number(8, each) for each in value)
-        said += _bytes(5, _text(1, name) + numbers + _number(20, 2 if one else 7))
-    return said
+        text += _bytes(5, _text(1, name) + numbers + _number(20, 2 if entry else 7))
+    return text
 
 
 def _value(name: str, kind: int, dimensions: int) -> bytes:
@@ -52,11 +52,11 @@ def _value(name: str, kind: int, dimensions: int) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    found = b""
+    result = b""
     while value > 127:
-        found += struct.pack("B", value & 127 | 128)
+        result += struct.pack("B", value & 127 | 128)
         value >>= 7
-    return found + struct.pack("B", value)
+    return result + struct.pack("B", value)
 
 
 def _number(field: int, value: int) -> bytes:

@@ -101,8 +101,8 @@ class PreparedService:
     def _checks(self) -> list[CheckView]:
         if self.ready:
             return []
-        said = "is locked by another process"
-        return [CheckView(name="database", ok=False, detail=said, remedy="Stop the other process.")]
+        text = "is locked by another process"
+        return [CheckView(name="database", ok=False, detail=text, remedy="Stop the other process.")]
 
     # --- the service ------------------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class PreparedService:
         """What all tasks are, oldest first."""
 
         def read(connection: Connection) -> list[TaskSpec]:
-            return [task_rows.spec_of(connection, one, task_rows.get(connection, one).revision) for one in ids]
+            return [task_rows.spec_of(connection, entry, task_rows.get(connection, entry).revision) for entry in ids]
 
         ids = self.task_ids()
         return self.database.read(read)
@@ -226,8 +226,10 @@ class PreparedService:
             asks = self._asked(state, last, result_text)
             columns = task_rows.columns_of(state)
             task_rows.change(connection, current, now_ms, **columns, asks=asks)
-            said = {"until" if key == "until_ms" else key: value for key, value in columns.items() if value is not None}
-            record(connection, now_ms, "state", task_id=task_id, data={"generation": current.generation, **said})
+            fields = {
+                "until" if key == "until_ms" else key: value for key, value in columns.items() if value is not None
+            }
+            record(connection, now_ms, "state", task_id=task_id, data={"generation": current.generation, **fields})
 
         self.database.write(write)
 
@@ -364,8 +366,8 @@ class PreparedService:
         assert spec is not None
         bucket = Bucket(kind=spec.kind, account=spec.quota_account, family=hold.pop("family", None))
         provenance = hold.pop("provenance", Provenance.REPORTED)
-        found = Hold(bucket, reason, until_ms, provenance, source, self.world.now_ms, **hold)
-        self.database.write(lambda connection: hold_rows.add(connection, found, found.run_id))
+        result = Hold(bucket, reason, until_ms, provenance, source, self.world.now_ms, **hold)
+        self.database.write(lambda connection: hold_rows.add(connection, result, result.run_id))
 
     def refuse_file(self, path: str, *problems: Problem) -> None:
         """A file of the inbox was refused."""

@@ -44,10 +44,10 @@ class ServiceManager:
 
     def pending(self) -> list[Message]:
         """What has been sent already and was not heard yet."""
-        found = []
+        results = []
         while (message := self._hear(0)) is not None:
-            found.append(message)
-        return found
+            results.append(message)
+        return results
 
     def silent_for(self, seconds: float) -> bool:
         """Whether nothing is sent for so long."""

@@ -114,8 +114,8 @@ class Steps:
 
     def say(self, name: str, **outcome: Any) -> None:
         """The task's agent writes its outcome."""
-        told = Outcome(**({"status": "succeeded"} | outcome)).model_dump(mode="json")
-        self.host.write(self.live(name).id, json.dumps(told).encode() + b"\n")
+        payload = Outcome(**({"status": "succeeded"} | outcome)).model_dump(mode="json")
+        self.host.write(self.live(name).id, json.dumps(payload).encode() + b"\n")
 
     def answer(self, name: str) -> None:
         """The model of the task's run says something; the daemon has not seen it yet."""

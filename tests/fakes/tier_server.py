@@ -98,8 +98,8 @@ def tier(name: str, reason: str = "because") -> Behaviour:
 
     def answer(exchange: Exchange) -> None:
         asked = re.search(r"coding agent '([^']+)'", exchange.prompt)
-        said = {"agent_type": asked[1] if asked else "claude", "tier": name, "reason": reason}
-        exchange.send_text(json.dumps(said))
+        fields = {"agent_type": asked[1] if asked else "claude", "tier": name, "reason": reason}
+        exchange.send_text(json.dumps(fields))
 
     return answer
 

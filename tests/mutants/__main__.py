@@ -46,11 +46,11 @@ def _examine(module: str, only: Sequence[str], sample: int | None, seed: int) ->
     if tests.run(control(module)) == 0:
         print(f"{module}: its tests pass although each of its functions raises")
         return 1
-    found = [mutant for mutant in mutants(module) if not only or any(words in mutant.name for words in only)]
-    if sample is not None and len(found) > sample:
-        found = random.Random(seed).sample(found, sample)
-    result = Result(module, len(found))
-    for mutant in found:
+    results = [mutant for mutant in mutants(module) if not only or any(words in mutant.name for words in only)]
+    if sample is not None and len(results) > sample:
+        results = random.Random(seed).sample(results, sample)
+    result = Result(module, len(results))
+    for mutant in results:
         if mutant.name in EQUIVALENT:
             result.equal += 1
             continue

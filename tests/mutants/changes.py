@@ -104,10 +104,10 @@ def _sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], None]]]:
 
 def _only_shown(tree: ast.Module) -> set[int]:
     """What makes no difference to a decision: annotations, decorators, texts, log lines, crash points."""
-    found: set[int] = set()
+    results: set[int] = set()
 
     def leave(node: ast.AST) -> None:
-        found.update(id(each) for each in ast.walk(node))
+        results.update(id(each) for each in ast.walk(node))
 
     for node in ast.walk(tree):
         if isinstance(node, _Function):
@@ -128,11 +128,11 @@ def _only_shown(tree: ast.Module) -> set[int]:
             ):
                 leave(node)
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and not node.orelse and id(node.body[-1]) in found:
-            shown = all(id(part) in found or isinstance(part, ast.Assign) for part in node.body)
+        if isinstance(node, ast.If) and not node.orelse and id(node.body[-1]) in results:
+            shown = all(id(part) in results or isinstance(part, ast.Assign) for part in node.body)
             if shown:  # Only a line of the log depends on it.
                 leave(node)
-    return found
+    return results
 
 
 def _in_functions(tree: ast.Module) -> set[int]:
@@ -147,5 +147,5 @@ def _called(value: ast.expr) -> ast.Call | None:
     return call if isinstance(call, ast.Call) else None
 
 
-def _words(one: ast.AST, other: type[ast.AST]) -> str:
-    return f"{type(one).__name__} -> {other.__name__}"
+def _words(name: ast.AST, other: type[ast.AST]) -> str:
+    return f"{type(name).__name__} -> {other.__name__}"

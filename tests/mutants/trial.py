@@ -45,10 +45,10 @@ class Tests:
         self._whole = compile(self._file.read_text(), str(self._file), "exec")
         self._longest_s = math.inf
         began = time.monotonic()
-        with tempfile.NamedTemporaryFile() as told:
-            self.passed = in_child(lambda: self._run(_Watch(str(self._file), Path(told.name))), math.inf) == 0
+        with tempfile.NamedTemporaryFile() as file_wrapper:
+            self.passed = in_child(lambda: self._run(_Watch(str(self._file), Path(file_wrapper.name))), math.inf) == 0
             if self.passed:
-                self._seconds, reached = json.loads(Path(told.name).read_text())
+                self._seconds, reached = json.loads(Path(file_wrapper.name).read_text())
                 self._reached = {test: {(name, line) for name, line in places} for test, places in reached.items()}
         # On a busy machine all of them take longer, and what is only slow has noticed nothing.
         self._longest_s = max(MAX_TEST_S, time.monotonic() - began)
@@ -151,9 +151,9 @@ _OPTIONS = [
 class _Watch:
     """Writes to a file what each test took, and which functions of the module it called."""
 
-    def __init__(self, module: str, told: Path) -> None:
+    def __init__(self, module: str, path: Path) -> None:
         self._module = module
-        self._told = told
+        self._told = path
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._reached: dict[str, set[_Place]] = defaultdict(set)
         self._calls: set[_Place] = set()
@@ -222,43 +222,43 @@ def loaded(file: str) -> list[FunctionType]:
     """The functions of that file, as they are in memory."""
     gc.unfreeze()  # What the tests' conftest has frozen would not be seen.
     # By type(), since isinstance() asks a weak proxy for what may be gone.
-    functions = (one for one in gc.get_objects() if type(one) is FunctionType)
-    found = [one for one in functions if one.__code__.co_filename == file]
+    functions = (get_object for get_object in gc.get_objects() if type(get_object) is FunctionType)
+    function_types = [function for function in functions if function.__code__.co_filename == file]
     gc.freeze()
-    return found
+    return function_types
 
 
 def exchange(functions: Iterable[FunctionType], codes: Mapping[_Place, CodeType]) -> None:
     """Give them another code, by name and first line."""
-    for one in functions:
-        place = one.__code__.co_qualname, one.__code__.co_firstlineno
-        one.__code__ = codes.get(place, one.__code__)
+    for function in functions:
+        place = function.__code__.co_qualname, function.__code__.co_firstlineno
+        function.__code__ = codes.get(place, function.__code__)
 
 
 def _functions(code: CodeType) -> dict[_Place, CodeType]:
     """The functions and methods of a module, by name and first line; what is inside of one belongs to it."""
-    found: dict[_Place, CodeType] = {}
+    result: dict[_Place, CodeType] = {}
     for part in _parts(code):
         if not part.co_flags & CO_OPTIMIZED:
-            found |= _functions(part)
+            result |= _functions(part)
         elif not part.co_name.startswith("<"):
-            found[part.co_qualname, part.co_firstlineno] = part
-    return found
+            result[part.co_qualname, part.co_firstlineno] = part
+    return result
 
 
 def _imported(code: CodeType) -> list[object]:
     """What is done when a module is imported: its own code, that of its classes, and what these evaluate in passing."""
-    found: list[object] = [code.co_code, *(one for one in code.co_consts if not isinstance(one, CodeType))]
+    results: list[object] = [code.co_code, *(entry for entry in code.co_consts if not isinstance(entry, CodeType))]
     for part in _parts(code):
         if not part.co_flags & CO_OPTIMIZED:
-            found += _imported(part)
+            results += _imported(part)
         elif part.co_name.startswith("<"):
-            found.append(part)
-    return found
+            results.append(part)
+    return results
 
 
 def _parts(code: CodeType) -> Iterator[CodeType]:
-    return (one for one in code.co_consts if isinstance(one, CodeType))
+    return (entry for entry in code.co_consts if isinstance(entry, CodeType))
 
 
 def in_child(work: Callable[[], int], longest_s: float) -> int | None:

@@ -49,8 +49,8 @@ class Limit:
 
 def limits(records: Records) -> list[Limit]:
     """All of them, in order."""
-    found = [_limit(records, bucket, reason, holds) for bucket, reason, holds in _chains(records)]
-    return sorted(found, key=lambda limit: limit.span.begin)
+    limits = [_limit(records, bucket, reason, holds) for bucket, reason, holds in _chains(records)]
+    return sorted(limits, key=lambda limit: limit.span.begin)
 
 
 def _chains(records: Records) -> Iterator[tuple[Bucket, Reason, list[HoldRow]]]:
@@ -61,7 +61,7 @@ def _chains(records: Records) -> Iterator[tuple[Bucket, Reason, list[HoldRow]]]:
             continue
         key = hold.bucket, Reason(hold.reason)
         chain = open_.get(key)
-        if chain and hold.created <= max(_closed(one, records.ended) for one in chain):
+        if chain and hold.created <= max(_closed(hold, records.ended) for hold in chain):
             chain.append(hold)
             continue
         if chain:
@@ -77,7 +77,7 @@ def _closed(hold: HoldRow, now: int) -> int:
 
 def _limit(records: Records, bucket: Bucket, reason: Reason, holds: list[HoldRow]) -> Limit:
     spans = [hold.span(records.ended) for hold in holds]
-    span = Span(min(one.begin for one in spans), max(one.end for one in spans))
+    span = Span(min(span.begin for span in spans), max(span.end for span in spans))
     limit = Limit(bucket, reason, holds, span)
     by = {run.id for hold in holds for run in records.met(hold)}
     limit.met = [run for run in records.runs if run.id in by]
@@ -114,7 +114,7 @@ def _follow(records: Records, limit: Limit, run: Run) -> None:
 def _empty(records: Records, limit: Limit, slots: int) -> int:
     """Where a task was queued, how many of the slots that the limit shut could have been used."""
     edges = {limit.span.begin, limit.span.end}
-    queued = [one.within(limit.span) for spans in records.queued.values() for one in spans]
+    queued = [span.within(limit.span) for spans in records.queued.values() for span in spans]
     live = [(run, records.span(run).within(limit.span)) for run in records.runs]
     for span in (*queued, *(span for _, span in live)):
         if span.length:

@@ -132,9 +132,9 @@ class Outside:
             return service.trouble, None, False
         conversation = str(sent["conversation"])
         if conversation not in self._left:
-            found = _WORK.search(str(sent["prompt"]))
-            assert found is not None, f"a conversation began without its task: {sent['prompt']!r}"
-            self._left[conversation], self._failing[conversation] = int(found[1]), int(found[2])
+            match = _WORK.search(str(sent["prompt"]))
+            assert match is not None, f"a conversation began without its task: {sent['prompt']!r}"
+            self._left[conversation], self._failing[conversation] = int(match[1]), int(match[2])
         if self._left[conversation] > 0:
             refused = service.refuse(now)
             if refused is not None:

@@ -207,10 +207,10 @@ class Night:
         insisting = [task for task in stuck if task.state == "QUEUED"]
         self._happens(f"morning: {len(insisting)} tasks wait for gamma's login, {len(stuck) - len(insisting)} for them")
         for task in insisting:
-            told = self.daemon.client.why(task.id).sentences[0]
+            sentences = self.daemon.client.why(task.id).sentences[0]
             assert (task.state, task.reason) == ("QUEUED", "limited"), (task.name, task.state, task.reason)
-            assert "auth" in told, told
-            assert "`claudomator release gamma`" in told, told
+            assert "auth" in sentences, sentences
+            assert "`claudomator release gamma`" in sentences, sentences
         if self.plan.comes_back:
             self.outside.services["gamma"].logged_in = True
             self.daemon.client.release("gamma")
@@ -255,8 +255,10 @@ class Night:
             try:
                 self._go_forward(settled, "the night's work")
             except AssertionError as failure:
-                told = [(task.name, task.state, task.reason_text) for task in left()]
-                raise AssertionError(f"seed {self.seed}: {failure}: {told}\n{self.site.log_text()[-4000:]}") from None
+                messages = [(task.name, task.state, task.reason_text) for task in left()]
+                raise AssertionError(
+                    f"seed {self.seed}: {failure}: {messages}\n{self.site.log_text()[-4000:]}"
+                ) from None
         return left()
 
     def _go_forward(self, over: Callable[[], bool], what: str) -> None:

@@ -30,23 +30,23 @@ def strips(records: Records, night: Span, daemon: Sequence[Span]) -> list[str]:
     for name in records.agents:
         spans = [records.span(run) for run in records.runs if run.agent == name and run.state != "revoked"]
         held = [hold.span(records.ended) for hold in records.holds if _stops(records, hold, name)]
-        marks = (_mark(one, spans, held) for one in slices)
+        marks = (_mark(span, spans, held) for span in slices)
         lines.append(f"{name:{width}}  {''.join(marks)}")
-    alive = ("x" if sum(life.within(one).length for life in daemon) < size / 2 else "=" for one in slices)
+    alive = ("x" if sum(life.within(span).length for life in daemon) < size / 2 else "=" for span in slices)
     lines.append(f"{'daemon':{width}}  {''.join(alive)}")
     return lines
 
 
 def moments(records: Records) -> list[Moment]:
     """What the rows tell: limits, their ends, and the probes."""
-    found: list[Moment] = []
+    moments: list[Moment] = []
     for holds in _together(records):
-        hold = max(holds, key=lambda one: one.span(records.ended).end)
+        hold = max(holds, key=lambda hold: hold.span(records.ended).end)
         span, whose = hold.span(records.ended), hold.bucket.label
         until = "until released" if hold.until is None else f"for {(hold.until - hold.created) / SECOND_MS:.1f} s"
-        met = {run.id for one in holds for run in records.met(one)}
+        met = {run.id for hold in holds for run in records.met(hold)}
         by = ", ".join(records.name(run) for run in records.runs if run.id in met)
-        found.append(Moment(span.begin, f"{whose} held {until} ({hold.reason}, {hold.provenance}), met by {by}"))
+        moments.append(Moment(span.begin, f"{whose} held {until} ({hold.reason}, {hold.provenance}), met by {by}"))
         care = hold.care(records.ended)
         probe = next((run for run in records.runs if hold.is_on(run) and care.begin <= run.started_ms < care.end), None)
         if hold.until is not None and hold.reason in TRIED_FIRST and probe is not None:
@@ -58,24 +58,24 @@ def moments(records: Records) -> list[Moment]:
                 else "failed"
             )
             late = probe.started_ms - hold.until
-            found.append(
+            moments.append(
                 Moment(probe.started_ms, f"{whose} tried {late} ms after its reset by {records.name(probe)}: {how}")
             )
-    return found
+    return moments
 
 
 def _together(records: Records) -> list[list[HoldRow]]:
     """Runs that were under way together meet one limit, each with a hold."""
-    found: list[list[HoldRow]] = []
+    holdses: list[list[HoldRow]] = []
     latest: dict[tuple[Bucket, str | None], list[HoldRow]] = {}
     for hold in records.holds:
         others = latest.get((hold.bucket, hold.reason))
-        if others is not None and any(hold.created < one.span(records.ended).end for one in others):
+        if others is not None and any(hold.created < entry.span(records.ended).end for entry in others):
             others.append(hold)
             continue
         latest[hold.bucket, hold.reason] = [hold]
-        found.append(latest[hold.bucket, hold.reason])
-    return found
+        holdses.append(latest[hold.bucket, hold.reason])
+    return holdses
 
 
 def timeline(all_moments: Sequence[Moment], night: Span) -> list[str]:
@@ -84,13 +84,13 @@ def timeline(all_moments: Sequence[Moment], night: Span) -> list[str]:
     return [f"{(moment.at - night.begin) / SECOND_MS:+7.1f} s  {moment.text}" for moment in ordered]
 
 
-def _mark(one: Span, spans: Sequence[Span], held: Sequence[Span]) -> str:
-    busy = sum(span.within(one).length for span in spans)
-    count = round(busy / one.length)
+def _mark(entry: Span, spans: Sequence[Span], held: Sequence[Span]) -> str:
+    busy = sum(span.within(entry).length for span in spans)
+    count = round(busy / entry.length)
     if count:
         return str(min(count, 9))
-    return "-" if sum(span.within(one).length for span in held) > one.length / 2 else "."
+    return "-" if sum(span.within(entry).length for span in held) > entry.length / 2 else "."
 
 
 def _stops(records: Records, hold: HoldRow, agent: str) -> bool:
-    return any(one.name == agent for one in records.drawing(hold))
+    return any(agent_spec.name == agent for agent_spec in records.drawing(hold))

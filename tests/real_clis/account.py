@@ -160,10 +160,10 @@ class Account:
         return self._refusal
 
     def _progress(self, request: Request) -> tuple[str, int]:
-        told = json.dumps(request.body)
-        found = _TASK.search(told)
-        assert found is not None, f"a request for no task: {told[:400]}"
+        text = json.dumps(request.body)
+        match = _TASK.search(text)
+        assert match is not None, f"a request for no task: {text[:400]}"
         done = 0
-        while done < STEPS and f"{found[0]} step-{done + 1}" in told:
+        while done < STEPS and f"{match[0]} step-{done + 1}" in text:
             done += 1
-        return found[0], done
+        return match[0], done

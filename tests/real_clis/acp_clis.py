@@ -157,8 +157,8 @@ class ClineAcp(OverAcp):
 
     def documents(self, origin: str) -> Mapping[str, object]:
         service = {"provider": "cline", "apiKey": "sk-fake", "model": "m1", "baseUrl": f"{origin}/v1"}
-        told = {"settings": service, "updatedAt": "2026-11-28T00:00:00.000Z", "tokenSource": "manual"}
-        settings = {"version": 1, "lastUsedProvider": "cline", "modes": {}, "providers": {"cline": told}}
+        payload = {"settings": service, "updatedAt": "2026-11-28T00:00:00.000Z", "tokenSource": "manual"}
+        settings = {"version": 1, "lastUsedProvider": "cline", "modes": {}, "providers": {"cline": payload}}
         return {".cline/data/settings/providers.json": settings}
 
     def env(self, origin: str) -> dict[str, str]:

@@ -302,8 +302,8 @@ OPENCODE_STEP_USD = (INPUT_TOKENS * OPENCODE_PRICE["input"] + OUTPUT_TOKENS * OP
 def each(*clis: Cli, with_settings: bool = False) -> pytest.MarkDecorator:
     """Parametrises a test over these CLIs; all of them if none is named. with_settings: it needs settings of ours, for
     tools or a fence, and is skipped for a CLI that does not trust the files of this checkout."""
-    found = {cli: [*cli.marks, *(cli.trust_marks if with_settings else ())] for cli in clis or CLIS}
-    return pytest.mark.parametrize("cli", [pytest.param(cli, id=cli.kind, marks=found[cli]) for cli in found])
+    results = {cli: [*cli.marks, *(cli.trust_marks if with_settings else ())] for cli in clis or CLIS}
+    return pytest.mark.parametrize("cli", [pytest.param(cli, id=cli.kind, marks=results[cli]) for cli in results])
 
 
 def bare(home: Path) -> dict[str, str]:

@@ -114,12 +114,12 @@ def timeline(night: Night, daemon: Daemon, **more: int) -> str:
     for name, run in runs_of(daemon):
         if run.ended_at is not None and run.outcome is not None and run.outcome.status != "succeeded":
             happened.append((run.ended_at, f"{name} ends on {run.agent}: {run.outcome.status} ({run.outcome.reason})"))
-    told = [(at_ms, what) for what, at_ms in more.items()] + [(epoch_ms(at), what) for at, what in happened]
+    messages = [(at_ms, what) for what, at_ms in more.items()] + [(epoch_ms(at), what) for at, what in happened]
     for cli, account in night.accounts.items():
         for window in account.windows:
-            told.append((window.start_ms, f"[{cli.kind}] {window.what}"))
-            told += [(window.end_ms, f"[{cli.kind}] {window.what} is over")] if window.end_ms is not None else []
-    return "\n".join(f"  {clock(at_ms)} {what}" for at_ms, what in sorted(told))
+            messages.append((window.start_ms, f"[{cli.kind}] {window.what}"))
+            messages += [(window.end_ms, f"[{cli.kind}] {window.what} is over")] if window.end_ms is not None else []
+    return "\n".join(f"  {clock(at_ms)} {what}" for at_ms, what in sorted(messages))
 
 
 def costs(night: Night, daemon: Daemon) -> str:

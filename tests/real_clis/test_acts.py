@@ -37,11 +37,11 @@ def played(place: Place, cli: Cli, wanted: list[dict[str, Any]]) -> list[bool]:
 @each(CLAUDE, CODEX, GEMINI, QWEN, with_settings=True)
 @pytest.mark.timeout(500)
 def test_what_acts_on_others_is_stopped_before_the_act(place: Place, cli: Cli) -> None:
-    found = rows("beyond")
+    result = rows("beyond")
     each_once = [
-        row for number, row in enumerate(row for row in found if row["set"] in ("first", "second")) if number % 4 == 3
+        row for number, row in enumerate(row for row in result if row["set"] in ("first", "second")) if number % 4 == 3
     ]
-    wanted = each_once + [row for row in found if row["set"] == "third"][::2]
+    wanted = each_once + [row for row in result if row["set"] == "third"][::2]
     went = [row["command"] for row, through in zip(wanted, played(place, cli, wanted), strict=True) if through]
     assert not went
 

@@ -109,8 +109,8 @@ BACKGROUND = {"Monitor", "ScheduleWakeup", "SendMessage", "Workflow", "CronCreat
 def offered(api: MessagesApi) -> set[str]:
     """The tools that the model was told of: those that it has at once, and those that it may look up."""
     asked = api.requests[0].body
-    told = str(asked["messages"])
-    return {tool["name"] for tool in asked["tools"]} | {tool for tool in BACKGROUND if rf"\n{tool}\n" in told}
+    record = str(asked["messages"])
+    return {tool["name"] for tool in asked["tools"]} | {tool for tool in BACKGROUND if rf"\n{tool}\n" in record}
 
 
 def test_by_default_no_tool_leaves_anything_in_the_background(bench: Bench, api: MessagesApi) -> None:

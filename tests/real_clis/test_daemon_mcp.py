@@ -85,9 +85,9 @@ def test_the_token_is_in_no_argument_and_in_no_file(place: Place, cli: Cli) -> N
     secret = run_token(place, run.id)
 
     assert not place.running(secret)
-    found = [path for path in place.site.root.rglob("*") if path.is_file() and secret.encode() in read(path)]
+    results = [path for path in place.site.root.rglob("*") if path.is_file() and secret.encode() in read(path)]
     # Codex itself writes its whole environment, keys and all, into a file for the shells that it starts.
-    assert not [path for path in found if path.parent.name != "shell_snapshots"]
+    assert not [path for path in results if path.parent.name != "shell_snapshots"]
     daemon.client.cancel("greet")
     ended(daemon, "greet", END_S)
 

@@ -92,8 +92,8 @@ def test_the_key_reaches_it_by_pass_env_and_nothing_else_of_the_daemons_environm
     place.drop("greet", permissions=cli.commands, check=["test -s env"])
 
     assert ended(daemon, "greet", END_S).state == "COMPLETED"
-    told = (place.site.work / "env").read_text()
-    assert "CLAUDOMATOR_RUN=" in told
-    assert secret not in told
+    text = (place.site.work / "env").read_text()
+    assert "CLAUDOMATOR_RUN=" in text
+    assert secret not in text
     headers = {name: value for request in place.api.requests for name, value in request.headers.items()}
     assert any(next(iter(cli.key.values())) in value for value in headers.values())

@@ -205,10 +205,10 @@ def test_a_hundred_tasks_through_every_trouble(tmp_path: Path, tell: Callable[[s
         amiss = [name for name, state in states.items() if state != "COMPLETED" and name != CANCELLED]
         assert not {name: why(daemon, name) for name in amiss}
         expected = expected_effects(*(name for name in TASKS if name != CANCELLED))
-        found = night.effects() + trees_effects(daemon)
-        found = Counter({line: count for line, count in found.items() if CANCELLED not in line})
-        assert found - expected == Counter(), "work was done twice"
-        assert expected - found == Counter(), "work was not done"
+        counter = night.effects() + trees_effects(daemon)
+        counter = Counter({line: count for line, count in counter.items() if CANCELLED not in line})
+        assert counter - expected == Counter(), "work was done twice"
+        assert expected - counter == Counter(), "work was not done"
         assert not [hold for agent in daemon.client.agents() for hold in agent.holds], "nobody believed a tool"
         wait_until(lambda: not night.alive(), "the end of all processes of runs")
         assert daemon.stop() == 0
@@ -217,11 +217,11 @@ def test_a_hundred_tasks_through_every_trouble(tmp_path: Path, tell: Callable[[s
 
 def trees_effects(daemon: Daemon) -> Counter[str]:
     """What tasks with a work tree have left in theirs."""
-    found: Counter[str] = Counter()
+    counter: Counter[str] = Counter()
     for task in daemon.client.all_tasks():
         tree = daemon.client.task(task.id).worktree if task.name.endswith("5") else None
         if tree is not None:
             file = Path(tree.path) / EFFECTS
             if file.exists():
-                found.update(file.read_text().splitlines())
-    return found
+                counter.update(file.read_text().splitlines())
+    return counter

@@ -139,14 +139,14 @@ def test_a_day_at_the_desk(tmp_path: Path) -> None:
         assert git(day.shop, "rev-parse", "main") == after, "a merge that conflicts moves nothing"
         assert git(day.shop, "status", "--porcelain") == ""
         assert client.merge(COLOURS).commits == 1
-        assert {one.task_name for one in client.branches()} >= {FOOTER, RELEASE, SEARCH}
+        assert {branch.task_name for branch in client.branches()} >= {FOOTER, RELEASE, SEARCH}
         assert client.task(SEARCH).agent == CODEX.kind, "it flowed around the limit of the other"
         assert client.task(LEAK).changes == "no changes (its result says otherwise)"
         report = client.report()
         assert (report.failed, report.doubtful, report.limits) == (1, 1, 1)
         assert [ref.name for ref in report.doubtful_tasks] == [LEAK]
-        said = subprocess.run(
+        completed = subprocess.run(
             ["git", "-C", str(day.shop), "log", "--format=%s", "main"], capture_output=True, text=True
         )
-        assert "Use the blue of the style guide" in said.stdout
+        assert "Use the blue of the style guide" in completed.stdout
         assert day.daemon.stop() == 0

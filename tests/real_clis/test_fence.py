@@ -102,8 +102,8 @@ def test_what_a_task_says_that_it_will_run_is_approved_once(place: Place, cli: C
     assert held.asks is not None
     assert held.asks.commands == ("make publish",)
     assert "lets generalist start it and run `make publish` in its directory" in why(daemon, "blog")
-    said = place.site.command("approve", "blog")
-    assert "Allowed: make publish" in said.stderr
+    completed = place.site.command("approve", "blog")
+    assert "Allowed: make publish" in completed.stderr
     task_view = in_state(daemon, "blog", "NEEDS_INPUT", "COMPLETED", "FAILED", deadline_s=END_S)
     assert (task_view.state, task_view.runs) == ("COMPLETED", 1), why(daemon, "blog")
     assert acted.exists()
@@ -123,5 +123,5 @@ def test_it_is_approved_alone(place: Place, cli: Cli) -> None:
     wait_until(lambda: daemon.client.task("blog").runs == 1, "its run", END_S)
     held = in_state(daemon, "blog", "NEEDS_INPUT", "COMPLETED", "FAILED", deadline_s=END_S)
     assert held.asks is not None
-    assert [one.input for one in held.asks.tools] == others
+    assert [tool.input for tool in held.asks.tools] == others
     assert not acted.exists()

@@ -130,8 +130,8 @@ def test_a_sleep_that_a_failed_tool_prints_is_repeated_on_stderr_and_is_none(ben
     running.shim.wait()
 
     stderr = Path(output_path(running.path, "stderr")).read_bytes()
-    told = "Error executing tool discovered_tool_mirror: Stdout: (empty)\nStderr: failed:"
-    assert f"{told}\n{faked}\n" in stderr.decode()
+    text = "Error executing tool discovered_tool_mirror: Stdout: (empty)\nStderr: failed:"
+    assert f"{text}\n{faked}\n" in stderr.decode()
     reader = EventReader(GeminiEvents())
     for stdout in Path(output_path(running.path, "stdout")).read_bytes().splitlines(keepends=True):
         reader.feed("stdout", stdout)

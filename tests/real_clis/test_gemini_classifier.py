@@ -72,14 +72,14 @@ def until_nobody_lives_in(home: Path) -> None:
 
 def living_in(home: Path) -> list[str]:
     """The processes whose home that is."""
-    found = []
+    results = []
     for process in Path("/proc").iterdir():
         try:
             if f"HOME={home}".encode() in (process / "environ").read_bytes().split(b"\0"):
-                found.append((process / "cmdline").read_text())
+                results.append((process / "cmdline").read_text())
         except OSError:
             continue
-    return found
+    return results
 
 
 def fault(classifier: GeminiCli, timeout_s: float = TIMEOUT_S) -> ModelFault:
@@ -186,8 +186,8 @@ def test_through_the_daemon_it_decides_the_model(site: Site, api: GeminiApi) -> 
     task = ended(daemon, "hard", END_S)
 
     assert (task.state, task.tier, task.model) == ("COMPLETED", "powerful", "large")
-    said = "the cause is not known; it named the agent claude, which changes nothing"
-    assert f"Tier powerful (large): as the classifier says ({said})." in why(daemon, "hard")
+    text = "the cause is not known; it named the agent claude, which changes nothing"
+    assert f"Tier powerful (large): as the classifier says ({text})." in why(daemon, "hard")
     wait_until(lambda: not asking(site), "the end of the CLI")
 
 

@@ -96,8 +96,8 @@ def test_another_takes_over_with_a_note_and_in_the_same_folder(tmp_path: Path, c
 
         task = ended(daemon, TASK, END_S)
         assert (task.state, task.agent, task.attempts) == ("COMPLETED", other.cli.kind, 1), why(daemon, TASK)
-        told = str(other.api.requests[0].body)
-        assert f"Another agent, {cli.kind}, had this task before you" in told
+        text = str(other.api.requests[0].body)
+        assert f"Another agent, {cli.kind}, had this task before you" in text
         assert [heard.done for heard in other.journal if heard.task] == [1, 2], "it knows what was done"
         (effects,) = night.site.root.rglob(EFFECTS)
         assert effects.read_text().split("\n") == [*sorted(expected_effects(TASK)), ""]

@@ -71,10 +71,10 @@ class Script:
 
     def step(self, request: Request) -> Step:
         messages = request.body["messages"]
-        found = _TASK.search(json.dumps(messages))
-        assert found is not None, str(messages)[:400]
+        match = _TASK.search(json.dumps(messages))
+        assert match is not None, str(messages)[:400]
         answered = sum(message["role"] == "assistant" for message in messages)
-        steps = self._scripts[found[0]]
+        steps = self._scripts[match[0]]
         step = steps[min(answered, len(steps) - 1)]
         if self._limit.until_s is not None and step is not self._limit and time.time() < self._limit.until_s:
             return self._limit()
@@ -144,7 +144,7 @@ def ended_all(daemon: Daemon) -> bool:
 
 
 def story(tasks: Sequence[TaskView]) -> str:
-    rows = (f"  {one.name:16} {one.state:10} {one.reason or '':14} runs {one.runs}" for one in tasks)
+    rows = (f"  {task.name:16} {task.state:10} {task.reason or '':14} runs {task.runs}" for task in tasks)
     return "\n".join(sorted(rows))
 
 

@@ -53,11 +53,11 @@ def kill_supervisor(night: Night, daemon: Daemon, cli: Cli) -> str:
         return next(((name, run.id) for name, run in live if name in asked - over), None)
 
     wait_until(lambda: in_step() is not None, f"a step of a run of {cli.kind}", NIGHT_S)
-    found = in_step()
-    assert found is not None
-    told = json.loads((night.site.state / "runs" / found[1] / "shim.json").read_text())
-    os.kill(told["pid"], signal.SIGKILL)
-    return found[1]
+    results = in_step()
+    assert results is not None
+    record = json.loads((night.site.state / "runs" / results[1] / "shim.json").read_text())
+    os.kill(record["pid"], signal.SIGKILL)
+    return results[1]
 
 
 def reasons(daemon: Daemon) -> Counter[str]:
@@ -95,7 +95,7 @@ def test_nothing_is_lost_or_done_twice_or_left(tmp_path: Path, tell: Callable[[s
         vibe.recover()
         for cli in (VIBE, COPILOT):
             daemon.client.release(cli.kind)
-        wait_until(lambda: all(one.state in SETTLED for one in daemon.client.all_tasks()), "the end", NIGHT_S)
+        wait_until(lambda: all(task.state in SETTLED for task in daemon.client.all_tasks()), "the end", NIGHT_S)
 
         story = timeline(night, daemon, daemon_killed=killed_ms, supervisor_killed=supervisor_ms)
         took_s = (now_ms() - began_ms) / 1000
@@ -106,9 +106,9 @@ def test_nothing_is_lost_or_done_twice_or_left(tmp_path: Path, tell: Callable[[s
         assert night.effects() == expected_effects(*TASKS)
         assert night.conversations() == dict.fromkeys(TASKS, 1)
         assert set(by) == {cli.kind for cli in SIX}
-        one = next(run for _, run in runs_of(daemon) if run.id == taken_over)
-        assert one.outcome is not None
-        assert one.outcome.status == "succeeded", "another supervisor took it over"
+        entry = next(run for _, run in runs_of(daemon) if run.id == taken_over)
+        assert entry.outcome is not None
+        assert entry.outcome.status == "succeeded", "another supervisor took it over"
         assert reasons(daemon)["rate_limited"] >= 2
         assert set(reasons(daemon)) <= {"rate_limited", "overloaded"}
         limit = claude.windows[0]

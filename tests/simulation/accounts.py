@@ -51,11 +51,11 @@ class Account:
 
     def take(self, now: int) -> Refusal | None:
         """Use a unit, or be refused."""
-        found = [(at, window.name) for window in self.windows if (at := window.reset_at(now)) is not None]
-        if found:
+        results = [(at, window.name) for window in self.windows if (at := window.reset_at(now)) is not None]
+        if results:
             self.refusals += 1
             self.refused_in_a_row += 1
-            at, name = max(found)
+            at, name = max(results)
             return Refusal(name, at)
         for window in self.windows:
             window.use(now)

@@ -230,8 +230,8 @@ class Night:
 
     def _end(self, job: Job, **outcome: object) -> None:
         self.report.wasted_units += job.spent if outcome["status"] == "failed" else 0
-        told = Outcome.model_validate(outcome).model_dump(mode="json")
-        self.world.host.write(job.run.id, json.dumps(told).encode() + b"\n")
+        payload = Outcome.model_validate(outcome).model_dump(mode="json")
+        self.world.host.write(job.run.id, json.dumps(payload).encode() + b"\n")
         self.world.host.end(job.run.id, 0 if outcome["status"] == "succeeded" else 1)
         del self.jobs[job.run.id]
 

@@ -22,15 +22,15 @@ NOT_OURS = {"POST", "JSON", "API"}
 @cache
 def _defined_in(file: Path) -> set[str]:
     """Classes, what is defined in them with and without the class before it, functions, and names that are assigned."""
-    found = set()
+    results = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(node.name)
+            results.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+            results |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return found
+            results.add(node.id)
+    return results
 
 
 def _undefined(names: set[str]) -> set[str]:
@@ -64,11 +64,11 @@ def _file(name: str) -> Path:
 @pytest.mark.parametrize("page", ON_CODE)
 def test_a_page_on_the_code_names_what_is_in_the_files_that_it_names(page: str) -> None:
     text = " ".join((REPOSITORY / "docs" / page).read_text().split())
-    said = re.findall(r"`([A-Za-z_.]+)(?:\(\))?` (?:\(|in )`([a-z_]+(?:/[a-z_]+)*\.py)`", text)
+    texts = re.findall(r"`([A-Za-z_.]+)(?:\(\))?` (?:\(|in )`([a-z_]+(?:/[a-z_]+)*\.py)`", text)
     rows = re.findall(r"\| `([a-z_]+(?:/[a-z_]+)+\.py)` \|[^|]*\| `([A-Za-z_.]+)\(\)` \|", text)
-    said += [(name, file) for file, name in rows]
-    assert len(said) > 4
-    missing = [(name, file) for name, file in said if name not in _defined_in(_file(file))]
+    texts += [(name, file) for file, name in rows]
+    assert len(texts) > 4
+    missing = [(name, file) for name, file in texts if name not in _defined_in(_file(file))]
     assert not missing
     functions = set(re.findall(r"`([A-Za-z_.]+)\(\)`", text))
     assert not _undefined(functions)
@@ -78,7 +78,7 @@ def test_a_page_on_the_code_names_what_is_in_the_files_that_it_names(page: str) 
 def test_statements_of_sql_are_made_in_the_store_alone() -> None:
     statements = {"delete", "exists", "insert", "select", "text", "update"}
     files = [file for file in PACKAGE.rglob("*.py") if PACKAGE / "store" not in file.parents]
-    found = {
+    results = {
         file.relative_to(PACKAGE).as_posix(): names
         for file in files
         if "sqlalchemy" in (text := file.read_text())
@@ -87,4 +87,4 @@ def test_statements_of_sql_are_made_in_the_store_alone() -> None:
         if (names := statements & {name.name for name in node.names})
     }
     assert len(files) > 300
-    assert not found
+    assert not results

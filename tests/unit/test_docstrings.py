@@ -26,10 +26,10 @@ def _faults(body: Sequence[ast.stmt]) -> Iterator[str]:
         elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             if isinstance(node, ast.ClassDef):
                 yield from _faults(node.body)
-            elif (said := ast.get_docstring(node)) and said.split()[0].rstrip(".,:;") not in VERBS:
+            elif (docstring := ast.get_docstring(node)) and docstring.split()[0].rstrip(".,:;") not in VERBS:
                 decorators = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
                 if not any(name in decorators for name in DESCRIBES_ITSELF):
-                    yield f"{node.lineno} {node.name}: {said.splitlines()[0]}"
+                    yield f"{node.lineno} {node.name}: {docstring.splitlines()[0]}"
 
 
 def test_every_public_function_is_described_with_a_verb() -> None:

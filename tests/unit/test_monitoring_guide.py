@@ -46,8 +46,8 @@ def test_the_token_is_sent_as_prometheus_knows_how() -> None:
 
 
 def test_the_events_of_the_guide_are_logged() -> None:
-    told = GUIDE[GUIDE.index("The events that matter most:") :].split("\n\n")[0]
+    text = GUIDE[GUIDE.index("The events that matter most:") :].split("\n\n")[0]
     sources = "\n".join(path.read_text() for path in (ROOT / "claudomator_py").rglob("*.py"))
     fields = {"status", "reason", "until", "cause", "doing"}
-    for event in set(re.findall(r"`([a-z_]+)`", told)) - fields:
+    for event in set(re.findall(r"`([a-z_]+)`", text)) - fields:
         assert re.search(rf'\.(?:debug|info|warning|error|exception)\(\s*"{event}"', sources), event

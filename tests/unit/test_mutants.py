@@ -23,9 +23,9 @@ def test_each_change_that_is_said_to_matter_to_nobody_can_be_made() -> None:
 
 
 def test_what_is_awaited_is_left_out_and_the_flags_of_a_coroutine_are_turned_round() -> None:
-    found = names("protocols/hub/__init__.py")
-    assert any(": left out: await self._mailboxes.put(" in name for name in found)
-    assert any(": durable=False -> True: await self._mailboxes.put(" in name for name in found)
+    results = names("protocols/hub/__init__.py")
+    assert any(": left out: await self._mailboxes.put(" in name for name in results)
+    assert any(": durable=False -> True: await self._mailboxes.put(" in name for name in results)
 
 
 def test_the_control_raises_in_coroutines_too() -> None:

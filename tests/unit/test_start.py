@@ -82,10 +82,10 @@ def test_the_summaries_are_what_the_commands_say_of_themselves() -> None:
     group = typer.main.get_command(application())
     assert isinstance(group, typer.core.TyperGroup)
     context = group.make_context("claudomator", [], resilient_parsing=True)
-    told = " ".join(group.get_help(context).split())
+    text = " ".join(group.get_help(context).split())
     assert len(group.commands) > 20
     for name, command in group.commands.items():
-        assert f" {name} {command.get_short_help_str(200)}" in told
+        assert f" {name} {command.get_short_help_str(200)}" in text
 
 
 _SERVING = """

@@ -191,9 +191,9 @@ def test_an_expression_is_compiled_when_it_is_asked_something() -> None:
 
 
 def test_every_expression_of_the_package_compiles() -> None:
-    found = 0
-    for module in [one for name, one in sys.modules.items() if name.startswith("claudomator_py")]:
+    result = 0
+    for module in [entry for name, entry in sys.modules.items() if name.startswith("claudomator_py")]:
         for value in vars(module).values():
             if type(value) is regex and value.pattern:
-                found += 1
-    assert found > 50
+                result += 1
+    assert result > 50

@@ -102,7 +102,7 @@ def _lines(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("texts", [_program_texts, _page_texts])
 def test_people_read_plain_english(texts: Callable[[], Sequence[tuple[str, str]]]) -> None:
-    odd = [f"{place}: {found[0]!r} in {text!r}" for place, text in texts() if (found := ODD.search(text))]
+    odd = [f"{place}: {match[0]!r} in {text!r}" for place, text in texts() if (match := ODD.search(text))]
     assert not odd, "\n".join(odd)
 
 
@@ -110,9 +110,9 @@ def test_people_read_plain_english(texts: Callable[[], Sequence[tuple[str, str]]
 def test_what_people_are_told_to_install_exists(texts: Callable[[], Sequence[tuple[str, str]]]) -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     known = {f"{project['name']}[{extra}]" for extra in project["optional-dependencies"]}
-    told = [(place, found) for place, text in texts() for found in INSTALLED.findall(text)]
-    assert told
-    assert [each for each in told if each[1] not in known] == []
+    messages = [(place, result) for place, text in texts() for result in INSTALLED.findall(text)]
+    assert messages
+    assert [each for each in messages if each[1] not in known] == []
 
 
 @pytest.mark.parametrize("text", ["Mend what is named", "Look at it, and decide anew.", "to.yaml exists already."])

@@ -129,10 +129,10 @@ class Read(Forked):
     def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
         """What it writes until it has ended, and what it has written as errors."""
         with self.stdout, self._stderr:
-            said = self.stdout.read()
+            text = self.stdout.read()
             self.wait(timeout)
             self._stderr.seek(0)
-            return said, self._stderr.read()
+            return text, self._stderr.read()
 
 
 def _umask() -> int:

@@ -97,17 +97,17 @@ class Server:
         came = False
         while self._staying or not came:
             watched: list[Any] = [self._listener, *self._asking, *self._commands]
-            found = select.select(watched, [], [], None if came else PATIENCE_S)[0]
-            if not found:
+            results = select.select(watched, [], [], None if came else PATIENCE_S)[0]
+            if not results:
                 return
-            for one in found:
-                if one is self._listener:
+            for entry in results:
+                if entry is self._listener:
                     self._asking[self._listener.accept()[0]] = b""
-                elif isinstance(one, int):
-                    os.waitpid(self._commands.pop(one), 0)
-                    os.close(one)
+                elif isinstance(entry, int):
+                    os.waitpid(self._commands.pop(entry), 0)
+                    os.close(entry)
                 else:
-                    self._hear(one)
+                    self._hear(entry)
             came = came or bool(self._staying)
 
     def _hear(self, connection: socket.socket) -> None:
@@ -292,8 +292,8 @@ def _run(connection: socket.socket) -> int:
         text += piece
         fds += more
     request = ast.literal_eval(text.decode())["command"]
-    told = os.dup(connection.fileno())
-    _take(request, fds, told)
+    dup = os.dup(connection.fileno())
+    _take(request, fds, dup)
     os.umask(request["umask"])
     time.tzset()
     os.write(_FIRST_FREE, b"%d\n" % os.getpid())

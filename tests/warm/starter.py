@@ -31,17 +31,17 @@ class WarmStarter:
     @classmethod
     def shared(cls, folder: Path) -> Self:
         """One on the process of all who name this folder, started by the first of them: to warm up takes seconds."""
-        told = folder / "warm"
+        record = folder / "warm"
         with (folder / "warm.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
-                return cls(Path(told.read_text()))
+                return cls(Path(record.read_text()))
             except OSError:  # none was started yet, or the last that used it has gone
                 path = Path(tempfile.mkdtemp(prefix="claudomator-warm-"), "socket")
                 server = [sys.executable, "-m", "tests.warm.server", str(path)]
                 # It comes back when a child of it listens.
                 subprocess.run(server, stdin=subprocess.DEVNULL, cwd=_REPOSITORY, check=True, timeout=PATIENCE_S)
-                told.write_text(str(path))
+                record.write_text(str(path))
                 return cls(path)
 
     def first(self, function: str) -> "WarmStarter":

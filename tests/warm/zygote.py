@@ -54,11 +54,11 @@ class _Parent:
         """In each process that is forked, what was asked for with it."""
         while True:
             watched: list[Any] = [self._listener, *self._living]
-            for one in select.select(watched, [], [])[0]:
-                if isinstance(one, int):
-                    self._bury(self._living.pop(one))
-                    os.close(one)
-                elif begun := self._hear(one.accept()[0]):
+            for entry in select.select(watched, [], [])[0]:
+                if isinstance(entry, int):
+                    self._bury(self._living.pop(entry))
+                    os.close(entry)
+                elif begun := self._hear(entry.accept()[0]):
                     return begun
 
     def _hear(self, connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:

@@ -143,7 +143,7 @@ class Spilt:
     def leaks(self, text: str, *, known_here: tuple[str, ...] = ()) -> list[str]:
         """The secrets in the text, with the form in which they are there. known_here: those that belong there."""
         readings = {text, html.unescape(text), text.replace('\\"', '"')}
-        run_tokens = [f"run {found}" for found in _RUN_TOKEN.findall(text)]
+        run_tokens = [f"run {result}" for result in _RUN_TOKEN.findall(text)]
         return run_tokens + [
             f"{name} {form}"
             for name, secret in self.secrets.items()
@@ -182,7 +182,7 @@ def leaky_site(root: Path, warm: WarmStarter) -> Iterator[Spilt]:
             "task": OF_TASK,
             "remote": IN_REMOTE,
         }
-        known = [one for name, one in secrets.items() if name not in ("remote", "task")]
+        known = [entry for name, entry in secrets.items() if name not in ("remote", "task")]
         (root / "everywhere.json").write_text(json.dumps(known))
         # A task's own variables are known where that task is concerned, and only its runs can say them.
         (root / "known.json").write_text(json.dumps([*known, OF_TASK]))
@@ -253,8 +253,8 @@ def _settle(site: Site, daemon: Daemon) -> None:
         in_state(daemon, name, "NEEDS_INPUT")
     daemon.client.reject("long", RejectRequest(reason=f"{CANARY} no, not {known[0]}"))
     daemon.client.hold("plain", HoldRequest(reason=f"{CANARY} {known[1]}"))
-    told = f"{CANARY} {known[1]}"
-    leaky = {"id": "leaky", "description": told, "skills": [{"id": "leaks", "name": "Leaks", "examples": [told]}]}
+    text = f"{CANARY} {known[1]}"
+    leaky = {"id": "leaky", "description": text, "skills": [{"id": "leaks", "name": "Leaks", "examples": [text]}]}
     daemon.client.register_specialist(Card.model_validate(leaky))
     daemon.client.drain(reason=f"{CANARY} {known[2]}")
     for place, secret in enumerate(known):
@@ -266,5 +266,7 @@ def _settle(site: Site, daemon: Daemon) -> None:
 
 
 def _tried(daemon: Daemon) -> bool:
-    found = daemon.client.notifications(limit=200).items
-    return len(found) >= 2 * len(("tells", "asks", "denied", "fails")) and all(one.attempts for one in found)
+    deliveries = daemon.client.notifications(limit=200).items
+    return len(deliveries) >= 2 * len(("tells", "asks", "denied", "fails")) and all(
+        delivery.attempts for delivery in deliveries
+    )

@@ -184,8 +184,8 @@ def shared(
         def made(who: str, path: str, **body: Any) -> dict[str, Any]:
             answer = served.ask(tokens[who], "POST", path, json=body)
             assert answer.status_code in (200, 201), answer.text
-            found: dict[str, Any] = answer.json()
-            return found
+            results: dict[str, Any] = answer.json()
+            return results
 
         made(
             "operator",
@@ -224,9 +224,9 @@ def shared(
 def filled(value: Any, names: dict[str, Any]) -> Any:
     """The value with what the names stand for."""
     if isinstance(value, dict):
-        return {key: filled(one, names) for key, one in value.items()}
+        return {key: filled(entry, names) for key, entry in value.items()}
     if isinstance(value, list):
-        return [filled(one, names) for one in value]
+        return [filled(entry, names) for entry in value]
     if not isinstance(value, str):
         return value
     alone = value.strip("{}")
@@ -248,24 +248,26 @@ def standing(served: Served, operator: str) -> str:
         "available",
     )
     paths = ("/v1/tasks", "/v1/specialists", "/v1/channels", "/v1/channels/club/messages", "/v1/agents", "/v1/tokens")
-    found = [one for path in paths for one in served.ask(operator, "GET", path).json()["items"]]
-    return json.dumps([{key: one.get(key) for key in kept} for one in found if one.get("organisation") is None])
+    results = [item for path in paths for item in served.ask(operator, "GET", path).json()["items"]]
+    return json.dumps([{key: entry.get(key) for key in kept} for entry in results if entry.get("organisation") is None])
 
 
-@pytest.mark.parametrize("one", TRIES, ids=lambda one: one.what)
+@pytest.mark.parametrize("entry", TRIES, ids=lambda entry: entry.what)
 def test_a_guest_gets_and_changes_nothing_of_others(
-    shared: tuple[Served, dict[str, str], dict[str, str]], one: Try
+    shared: tuple[Served, dict[str, str], dict[str, str]], entry: Try
 ) -> None:
     served, tokens, names = shared
-    path = one.path.format(**names) if "{" in one.path else one.path
-    body = filled(one.body, names)
-    more: dict[str, Any] = {} if one.body is None and not one.form else {"data" if one.form else "json": body or {}}
-    if one.form:
+    path = entry.path.format(**names) if "{" in entry.path else entry.path
+    body = filled(entry.body, names)
+    more: dict[str, Any] = (
+        {} if entry.body is None and not entry.form else {"data" if entry.form else "json": body or {}}
+    )
+    if entry.form:
         more["headers"] = {"Origin": served.url}
-    answer = served.ask(tokens[one.who], one.method, path, **more)
-    assert answer.status_code in one.status, (answer.status_code, answer.text[:600])
+    answer = served.ask(tokens[entry.who], entry.method, path, **more)
+    assert answer.status_code in entry.status, (answer.status_code, answer.text[:600])
     asked = f"{path} {json.dumps(body)}"
-    hidden = (SECRET, "INJECTED", names["run"], "/state/", *(["globex-private"] if one.who != "globex" else []))
+    hidden = (SECRET, "INJECTED", names["run"], "/state/", *(["globex-private"] if entry.who != "globex" else []))
     assert not [word for word in hidden if word in answer.text and word not in asked], answer.text[:600]
     assert standing(served, tokens["operator"]) == names["standing"]
 
@@ -275,21 +277,22 @@ def test_work_of_others_goes_to_no_guests_card(shared: tuple[Served, dict[str, s
     served, tokens, _ = shared
     if way == "http":
         body = {"name": f"by-{way}", "instructions": LOOK}
-        found = served.ask(tokens["operator"], "POST", "/v1/tasks", json=body).json()["id"]
+        result = served.ask(tokens["operator"], "POST", "/v1/tasks", json=body).json()["id"]
     elif way == "inbox":
         served.site.drop(f"by-{way}.yaml", json.dumps({"instructions": LOOK}))
-        found = f"by-{way}"
+        result = f"by-{way}"
     else:
         body = {"content": f"@acme-public {LOOK}"}
         message = served.ask(tokens["operator"], "POST", "/v1/channels/club/messages", json=body).json()
-        assert [one["task_id"] for one in message["answers"]] == []
+        assert [answer["task_id"] for answer in message["answers"]] == []
         return
     wait_until(
-        lambda: found in {ref for one in served.operator.all_tasks() for ref in (one.id, one.name)}, "it to be taken"
+        lambda: result in {ref for entry in served.operator.all_tasks() for ref in (entry.id, entry.name)},
+        "it to be taken",
     )
     wait_until(
-        lambda: served.operator.task(found).specialist or served.operator.task(found).reason_text, "it to be routed"
+        lambda: served.operator.task(result).specialist or served.operator.task(result).reason_text, "it to be routed"
     )
-    assert served.operator.task(found).specialist not in CARDS
-    for run in served.operator.runs(found):
+    assert served.operator.task(result).specialist not in CARDS
+    for run in served.operator.runs(result):
         assert "INJECTED" not in (served.site.state / "runs" / run.id / "prompt.md").read_text()

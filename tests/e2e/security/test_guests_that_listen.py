@@ -46,26 +46,26 @@ class Asking:
     def http(self, method: str, path: str, /, **body: Any) -> Any:
         answer = self.served.ask(self.token, method, path, json=body)
         assert answer.status_code < 500, answer.text
-        told = answer.json()
+        record = answer.json()
         if path == "/v1/tasks" and answer.status_code == 201:
-            self.tasks.append(told["id"])
-        return told
+            self.tasks.append(record["id"])
+        return record
 
     def task(self, name: str, /, **fields: Any) -> Any:
         return self.http("POST", "/v1/tasks", name=f"{name}-{self.name}", **{"instructions": LOOK, **fields})
 
     def a2a(self, message_id: str, /, text: str = LOOK, **metadata: Any) -> None:
-        said = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}], "metadata": metadata}
-        params = {"message": said, "configuration": {"returnImmediately": True}}
-        told = self.http("POST", "/a2a", jsonrpc="2.0", id=1, method="SendMessage", params=params)
-        if "result" in told:
-            self.tasks.append(told["result"]["task"]["id"])
+        fields = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}], "metadata": metadata}
+        params = {"message": fields, "configuration": {"returnImmediately": True}}
+        http = self.http("POST", "/a2a", jsonrpc="2.0", id=1, method="SendMessage", params=params)
+        if "result" in http:
+            self.tasks.append(http["result"]["task"]["id"])
 
     def hub(self, name: str, /, **fields: Any) -> None:
         agent = Agent(self.served.site, secret=self.token)
-        told = agent.ask("task.submit", name=f"{name}-{self.name}", **{"instructions": LOOK, **fields})
-        if "result" in told:
-            self.tasks.append(told["result"]["task_id"])
+        payload = agent.ask("task.submit", name=f"{name}-{self.name}", **{"instructions": LOOK, **fields})
+        if "result" in payload:
+            self.tasks.append(payload["result"]["task_id"])
         agent.close()
 
 
@@ -87,8 +87,8 @@ def in_a_channel(asking: Asking, text: str, *, primary: bool = False) -> None:
     asking.http("POST", f"/v1/channels/{channel}/participants", specialist=EARS)
     if primary:
         asking.http("PUT", f"/v1/channels/{channel}/settings", settings={"primary": "always"}, primary=EARS)
-    told = asking.http("POST", f"/v1/channels/{channel}/messages", content=text)
-    assert [one for one in told["answers"] if one["specialist"] == EARS and one.get("task_id")] == []
+    http = asking.http("POST", f"/v1/channels/{channel}/messages", content=text)
+    assert [answer for answer in http["answers"] if answer["specialist"] == EARS and answer.get("task_id")] == []
 
 
 def by_a_card_of_ones_own(asking: Asking, field: str) -> None:

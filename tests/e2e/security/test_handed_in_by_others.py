@@ -53,8 +53,8 @@ def test_tasks_of_another_user_are_refused_wherever_they_get_in(site: Site) -> N
         (closed / "good.yaml").write_text(document("good"))
         assert ended(daemon, "good").state == "COMPLETED"
         checks = {check.detail: check for check in daemon.client.readiness().checks if check.name == "inbox"}
-        for path, said in ((wide, "0777"), (sticky, "1777")):
-            check = checks[f"{path}: every user can write to it (mode {said})"]
+        for path, text in ((wide, "0777"), (sticky, "1777")):
+            check = checks[f"{path}: every user can write to it (mode {text})"]
             assert (check.ok, check.remedy) == (False, f"run `chmod go-w {path}`")
 
         # Closed to others, the folder is read; what they have left in it is not obeyed.
@@ -105,19 +105,21 @@ def test_a_configuration_that_others_can_write_to_commands_no_daemon(tmp_path: P
     with open_site(tmp_path / "site", warm=warm, new=True) as site:
         site.config_file.chmod(0o666)
         assert site.start().wait(PATIENCE_S) == 1
-        said = f"{site.config_file}: could have been written by other users: every user can write to it (mode 0666); "
-        assert f"{said}look through it, and run `chmod go-w {site.config_file}`" in site.log_text()
+        text = f"{site.config_file}: could have been written by other users: every user can write to it (mode 0666); "
+        assert f"{text}look through it, and run `chmod go-w {site.config_file}`" in site.log_text()
         site.config_file.chmod(0o644)
         os.chown(site.config_file, NOBODY, -1)
-        found = site.command("serve")
-        assert (found.returncode, "it belongs to nobody, who is not trusted" in found.stderr) == (1, True)
+        completed = site.command("serve")
+        assert (completed.returncode, "it belongs to nobody, who is not trusted" in completed.stderr) == (1, True)
         daemon = site.start().ready()
         # A reload is as strict, and the former configuration stays in force.
         site.config_file.chmod(0o666)
         daemon.send(signal.SIGHUP)
 
         def refused() -> bool:
-            return any("could have been written by other users" in one.detail for one in daemon.client.status().trouble)
+            return any(
+                "could have been written by other users" in check.detail for check in daemon.client.status().trouble
+            )
 
         wait_until(refused, "the configuration to be refused")
 

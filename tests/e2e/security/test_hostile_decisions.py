@@ -66,7 +66,7 @@ def changed(site: Site, change: str, values: tuple[object, ...]) -> None:
 def test_a_hostile_text_is_a_line_of_json_and_nothing_else(left: tuple[Site, int]) -> None:
     site, number = left
     assert number > len(TEXTS)
-    assert "forged" not in {one["kind"] for one in exported(site)}
+    assert "forged" not in {entry["kind"] for entry in exported(site)}
     assert not CONTROL.search(site.command("decisions", "list").stdout.replace("\n", ""))
 
 

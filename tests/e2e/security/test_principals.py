@@ -111,7 +111,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(served: Served) -> None:
     assert token.startswith("cmt_")
     listed = served.ask(token.replace("cmt_", "cmt_x"), "GET", "/v1/tasks")
     assert listed.status_code == 401
-    assert token not in json.dumps([one.model_dump(mode="json") for one in served.operator.tokens()])
+    assert token not in json.dumps([token.model_dump(mode="json") for token in served.operator.tokens()])
     for file in served.site.state.iterdir():
         if file.is_file():
             assert token.encode() not in file.read_bytes(), file.name
@@ -127,7 +127,7 @@ def test_nobody_gives_out_more_than_they_have(served: Served) -> None:
             with pytest.raises(ServiceProblem) as refused:
                 boss.create_token(TokenRequest.model_validate({"name": "more", "role": "read", **wanted}))
             assert refused.value.code in ("not_permitted", "invalid")
-        assert {one.organisation for one in boss.tokens()} == {"acme"}
+        assert {token.organisation for token in boss.tokens()} == {"acme"}
         with pytest.raises(ServiceProblem, match="There is no token"):
             boss.revoke_token("looks")
         # What concerns the whole daemon is none of an organisation's business.
@@ -177,14 +177,14 @@ def test_who_did_what_is_told(served: Served) -> None:
     (served.site.inbox / "dropped.yaml").write_text(
         "name: dropped\ninstructions: 'do: true'\nnot_before: 2099-01-01T00:00:00Z\n"
     )
-    told = served.site.command("log", "--by", "carol", "-o", "json")
-    events = [json.loads(line) for line in told.stdout.splitlines()]
+    command = served.site.command("log", "--by", "carol", "-o", "json")
+    events = [json.loads(line) for line in command.stdout.splitlines()]
     assert {event["by"] for event in events} == {"carol"}
     assert next(event["kind"] for event in events if event["task_id"] == task.id) == "accepted"
     assert events == sorted(events, key=lambda event: event["id"])
     assert "It was cancelled by carol." in served.operator.why(task.id).sentences
     wait_until(lambda: served.operator.tasks(TaskFilter(creator="inbox")).items, "the file to be accepted")
-    assert [one.name for one in served.operator.all_tasks(TaskFilter(creator="inbox"))] == ["dropped"]
+    assert [entry.name for entry in served.operator.all_tasks(TaskFilter(creator="inbox"))] == ["dropped"]
 
 
 def test_the_command_line_gives_out_lists_and_revokes(served: Served) -> None:
@@ -206,7 +206,8 @@ def test_the_command_line_gives_out_lists_and_revokes(served: Served) -> None:
 
 def test_what_others_have_does_not_exist(served: Served) -> None:
     ann, bob = (
-        served.token(f"{one}-of-{two}", "operate", organisation=two) for one, two in (("ann", "acme"), ("bob", "bolt"))
+        served.token(f"{name}-of-{two}", "operate", organisation=two)
+        for name, two in (("ann", "acme"), ("bob", "bolt"))
     )
     task = served.ask(
         ann, "POST", "/v1/tasks", json={**_document("anns-plan"), "instructions": "do: echo xylophone"}
@@ -229,8 +230,8 @@ def test_what_others_have_does_not_exist(served: Served) -> None:
                 answer = served.ask(bob, method.upper(), named, json={"text": "x"} if "answer" in path else None)
                 asked += 1
                 assert answer.status_code in (200, 403, 404, 415, 422), (method, named, answer.text)
-                said = answer.text.replace(ref, "").replace(named, "")
-                assert not [one for one in secret if one in said], (method, named, answer.text)
+                text = answer.text.replace(ref, "").replace(named, "")
+                assert not [entry for entry in secret if entry in text], (method, named, answer.text)
                 if named != path:
                     assert answer.status_code != 200, (method, named, answer.text)
     assert asked > 50
@@ -241,7 +242,7 @@ def test_what_others_have_does_not_exist(served: Served) -> None:
     etag = {"If-None-Match": f'"{task["version"]}"'}
     assert served.ask(bob, "GET", f"/v1/tasks/{task['id']}", headers=etag).status_code == 404
     page = served.ask(ann, "GET", "/v1/tasks").json()["items"]
-    assert [one["organisation"] for one in page] == ["acme"]
+    assert [entry["organisation"] for entry in page] == ["acme"]
 
 
 def _document(name: str) -> dict[str, Any]:
@@ -252,8 +253,8 @@ def test_a_run_has_a_token_for_itself_alone(tmp_path: Path, warm: WarmStarter) -
     with open_site(tmp_path / "site", warm=warm) as site:
         served = Served(site, site.start().ready())
         shown = site.root / "shown"
-        told = f'echo "$CLAUDOMATOR_RUN_TOKEN" > {shown}.part; mv {shown}.part {shown}'
-        doing = f"do: {told}; while [ ! -e {site.root}/go ]; do sleep 0.05; done"
+        text = f'echo "$CLAUDOMATOR_RUN_TOKEN" > {shown}.part; mv {shown}.part {shown}'
+        doing = f"do: {text}; while [ ! -e {site.root}/go ]; do sleep 0.05; done"
         other = served.operator.submit(sleeping("other"))
         task = served.operator.submit(TaskSpec(name="asks", instructions=doing))
         wait_until(shown.exists, "the run to have its token")

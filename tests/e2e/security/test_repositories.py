@@ -36,8 +36,8 @@ def test_what_an_agent_wrote_for_git_is_not_run_after_its_run_by_a_retry_or_a_cl
     assert (poisoned.standing, poisoned.changed) == ("dirty", 1)
     assert tasks["next"].state == "COMPLETED"
 
-    found = daemon.client.clean_up(CleanupRequest.model_validate({"older_than": "0s"})).items
-    whys = {item.task: item.why for item in found if item.kind == "worktree"}
+    cleanup_items = daemon.client.clean_up(CleanupRequest.model_validate({"older_than": "0s"})).items
+    whys = {item.task: item.why for item in cleanup_items if item.kind == "worktree"}
     assert "git is not run there" in whys["swaps"]
     assert whys["next"] == "it has no changes"
     assert Path(swapped.path).is_dir()

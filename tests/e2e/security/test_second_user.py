@@ -68,15 +68,15 @@ def living(warm: WarmStarter) -> Iterator[Living]:
 
 def opened(paths: list[str]) -> list[str]:
     """Those of the files that can be opened, to read or to write, and of the folders that can be listed."""
-    found = []
+    results = []
     for path in paths:
         for flags in (os.O_RDONLY, os.O_WRONLY):
             try:
                 os.close(os.open(path, flags | os.O_NONBLOCK))
             except OSError:
                 continue
-            found.append(path)
-    return found
+            results.append(path)
+    return results
 
 
 def test_no_file_of_the_state_folder_can_be_opened(living: Living) -> None:
@@ -90,13 +90,13 @@ def test_no_file_of_the_state_folder_can_be_opened(living: Living) -> None:
 def test_no_file_of_the_state_folder_depends_on_the_folder_alone(living: Living) -> None:
     """Should somebody open the folder itself, what is in it stays closed."""
     state = living.site.state
-    found = {path: stat.S_IMODE(path.lstat().st_mode) for path in state.rglob("*") if not path.is_symlink()}
-    assert {str(path.relative_to(state)): oct(mode) for path, mode in found.items() if mode & 0o077} == {}
+    results = {path: stat.S_IMODE(path.lstat().st_mode) for path in state.rglob("*") if not path.is_symlink()}
+    assert {str(path.relative_to(state)): oct(mode) for path, mode in results.items() if mode & 0o077} == {}
 
 
 def of_processes(pids: list[int], secrets: list[str]) -> list[str]:
     """What /proc lets out: every file of those processes that can be read and is not world's, and every secret."""
-    found = []
+    results = []
     for pid in pids:
         for name in ("environ", "mem", "maps", "auxv", "stack", "syscall", "fd", "cwd", "exe", "root", "map_files"):
             path = f"/proc/{pid}/{name}"
@@ -107,7 +107,7 @@ def of_processes(pids: list[int], secrets: list[str]) -> list[str]:
                     list(Path(path).iterdir())
                 elif not Path(path).read_bytes():
                     continue
-                found.append(path)
+                results.append(path)
             except OSError:
                 continue
         for name in ("cmdline", "comm", "status", "limits", "mountinfo"):
@@ -115,8 +115,8 @@ def of_processes(pids: list[int], secrets: list[str]) -> list[str]:
                 text = Path(f"/proc/{pid}/{name}").read_text(errors="replace")
             except OSError:
                 continue
-            found += [f"{secret} in {name} of {pid}" for secret in secrets if secret in text]
-    return found
+            results += [f"{secret} in {name} of {pid}" for secret in secrets if secret in text]
+    return results
 
 
 def test_proc_tells_nothing_of_the_daemon_the_shims_and_the_agents(living: Living) -> None:
@@ -127,21 +127,21 @@ def test_proc_tells_nothing_of_the_daemon_the_shims_and_the_agents(living: Livin
 def test_the_same_looks_find_everything_with_the_rights_of_the_daemon(living: Living) -> None:
     """Without that, finding nothing would prove nothing."""
     assert str(living.site.state / "token") in opened([str(path) for path in living.site.state.iterdir()])
-    found = of_processes(list(living.processes), [])
-    assert {f"/proc/{living.daemon.pid}/{name}" for name in ("environ", "maps", "fd", "cwd")} <= set(found)
+    results = of_processes(list(living.processes), [])
+    assert {f"/proc/{living.daemon.pid}/{name}" for name in ("environ", "maps", "fd", "cwd")} <= set(results)
 
 
 def signalled(pids: list[int]) -> list[int]:
     """Those that take a signal."""
-    found = []
+    results = []
     for pid in pids:
         for number in (0, signal.SIGCONT, signal.SIGTERM):
             try:
                 os.kill(pid, number)
             except OSError:
                 continue
-            found.append(pid)
-    return found
+            results.append(pid)
+    return results
 
 
 def test_no_process_takes_a_signal(living: Living) -> None:
@@ -150,7 +150,7 @@ def test_no_process_takes_a_signal(living: Living) -> None:
 
 def unix_sockets() -> list[tuple[str, bool]]:
     """Every named Unix socket of the machine, and whether it can be connected to."""
-    found = []
+    results = []
     for line in Path("/proc/net/unix").read_text(errors="replace").splitlines()[1:]:
         name = line.split(maxsplit=7)[7] if len(line.split(maxsplit=7)) > 7 else ""
         if not name:
@@ -160,10 +160,10 @@ def unix_sockets() -> list[tuple[str, bool]]:
             connection.settimeout(2)
             try:
                 connection.connect(address)
-                found.append((name, True))
+                results.append((name, True))
             except OSError:
-                found.append((name, False))
-    return found
+                results.append((name, False))
+    return results
 
 
 def test_no_unix_socket_of_the_daemon_takes_a_connection(living: Living) -> None:
@@ -196,14 +196,14 @@ def _inodes_of(living: Living) -> set[str]:
 
 def answers(host: str, port: int, requests: list[tuple[str, str]]) -> list[tuple[str, str, int, str]]:
     """What the API answers to somebody without credentials."""
-    found = []
+    results = []
     for method, path in requests:
         connection = http.client.HTTPConnection(host, port, timeout=120)  # names of this file mean nothing there
         connection.request(method, path)
         answer = connection.getresponse()
-        found.append((method, path, answer.status, answer.read().decode(errors="replace")))
+        results.append((method, path, answer.status, answer.read().decode(errors="replace")))
         connection.close()
-    return found
+    return results
 
 
 OPEN_PATHS = {"/livez", "/readyz", "/login", "/.well-known/agent-card.json"}
@@ -215,11 +215,11 @@ def test_the_api_says_nothing_to_whoever_has_no_token(living: Living) -> None:
     paths = ["/v1/status", "/v1/tasks", "/v1/events", "/v1/agents", "/metrics", "/openapi.json", "/", "/tasks/any"]
     requests = [("GET", path) for path in [*paths, *OPEN_PATHS]]
     requests += [("POST", "/v1/tasks"), ("POST", "/v1/login-codes"), ("POST", "/v1/drain")]
-    told = as_second_user(answers, host, int(port), requests)
-    whole = "\n".join(body for _, _, _, body in told)
+    second_user = as_second_user(answers, host, int(port), requests)
+    whole = "\n".join(body for _, _, _, body in second_user)
     assert [secret for secret in (*living.secrets, ASKED, NAME, str(living.site.root)) if secret in whole] == []
-    assert {path for method, path, status, _ in told if status < 300} <= OPEN_PATHS, told
-    assert not any(status >= 500 for _, _, status, _ in told)
+    assert {path for method, path, status, _ in second_user if status < 300} <= OPEN_PATHS, second_user
+    assert not any(status >= 500 for _, _, status, _ in second_user)
 
 
 def test_the_api_does_not_tell_whether_a_task_exists(living: Living) -> None:
@@ -229,14 +229,14 @@ def test_the_api_does_not_tell_whether_a_task_exists(living: Living) -> None:
         (path.format(NAME), path.format("none-2cf8")) for path in ("/v1/tasks/{}", "/v1/tasks/{}/why", "/tasks/{}")
     ]
     for there, not_there in pairs:
-        told = as_second_user(answers, host, int(port), [("GET", there), ("GET", not_there)])
-        (_, _, first, body), (_, _, second, other) = told
+        second_user = as_second_user(answers, host, int(port), [("GET", there), ("GET", not_there)])
+        (_, _, first, body), (_, _, second, other) = second_user
         assert (first, body.replace(NAME, "none-2cf8")) == (second, other)
 
 
 def lying_about(folders: list[str], secrets: list[str], since: float) -> list[str]:
     """Files of late in those folders that can be read and hold a secret."""
-    found = []
+    results = []
     for folder in folders:
         for where, names, files in os.walk(folder):
             # Sites of tests that run at the same time have nothing of this one.
@@ -250,8 +250,8 @@ def lying_about(folders: list[str], secrets: list[str], since: float) -> list[st
                     text = Path(path).read_text(errors="replace")
                 except OSError:
                     continue
-                found += [f"{secret} in {path}" for secret in secrets if secret in text]
-    return found
+                results += [f"{secret} in {path}" for secret in secrets if secret in text]
+    return results
 
 
 def test_nothing_secret_lies_about_in_temporary_folders(living: Living) -> None:

@@ -26,8 +26,8 @@ from tests.warm.starter import WarmStarter
 @pytest.fixture(scope="module")
 def spilt(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter) -> Iterator[Spilt]:
     """One site for all of these."""
-    with leaky_site(tmp_path_factory.mktemp("spilt") / "site", warm) as found:
-        yield found
+    with leaky_site(tmp_path_factory.mktemp("spilt") / "site", warm) as spilt:
+        yield spilt
 
 
 def api_answers(spilt: Spilt) -> dict[str, str]:
@@ -38,7 +38,7 @@ def api_answers(spilt: Spilt) -> dict[str, str]:
     values = {
         "channel": [channel],
         "message": [str(client.post_message(channel, NewMessage(content="hello")).id)],
-        "decision_id": [one.id for one in client.decisions(limit=200).items],
+        "decision_id": [item.id for item in client.decisions(limit=200).items],
         "ref": [task.id for task in client.all_tasks()],
         "run_id": runs,
         "name": ["yearly"],
@@ -46,7 +46,7 @@ def api_answers(spilt: Spilt) -> dict[str, str]:
     }
     assert site.endpoint is not None
     headers = {"Authorization": f"Bearer {spilt.secrets['token']}"}
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     with httpx.Client(base_url=site.endpoint, headers=headers, timeout=PATIENCE_S) as http:
         paths = [path for path, methods in http.get("/openapi.json").json()["paths"].items() if "get" in methods]
         for path in paths:
@@ -58,16 +58,16 @@ def api_answers(spilt: Spilt) -> dict[str, str]:
                 for query in _LOGS if path.endswith("/log") else _PAGES.get(path, ("",)):
                     answer = http.get(asked + query)
                     assert answer.status_code in (200, 503), (asked + query, answer.text)  # 503: it is drained
-                    found[asked + query] = answer.text
-        newest = max(one["id"] for one in json.loads(found["/v1/events?limit=500"])["items"])
+                    result[asked + query] = answer.text
+        newest = max(item["id"] for item in json.loads(result["/v1/events?limit=500"])["items"])
         with http.stream("GET", "/v1/events?after=0", headers={"Accept": "text/event-stream"}) as stream:
-            found["stream"] = ""
+            result["stream"] = ""
             for line in stream.iter_lines():
-                found["stream"] += f"{line}\n"
+                result["stream"] += f"{line}\n"
                 if line == f"id: {newest}":
                     break
-        found["refusal"] = http.post("/v1/tasks/tells/approve", json={}).text
-    return found
+        result["refusal"] = http.post("/v1/tasks/tells/approve", json={}).text
+    return result
 
 
 # The bytes of a log are what the agent wrote, and asked for as such.
@@ -85,9 +85,9 @@ def pages(spilt: Spilt) -> dict[str, str]:
     """Every page that a link leads to, from the overview on; one of those about specialists that nobody here wrote, and
     a few of those that differ in a time alone: each look at a page makes links to other times."""
     assert spilt.site.endpoint is not None
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     # They know nothing of this site, and what a page says of one it says of each.
-    shipped = [one.id for one in spilt.daemon.client.all_specialists() if one.id not in ("leaky", "generalist")]
+    shipped = [entry.id for entry in spilt.daemon.client.all_specialists() if entry.id not in ("leaky", "generalist")]
     assert "test-engineer" in shipped
     waiting, at_times = ["/"], Counter[str]()
     headers = {"Authorization": f"Bearer {spilt.secrets['token']}", "Accept": "text/html"}
@@ -95,14 +95,14 @@ def pages(spilt: Spilt) -> dict[str, str]:
         while waiting:
             path = waiting.pop()
             answer = http.get(path)
-            found[path] = answer.text
+            result[path] = answer.text
             links = {html.unescape(link).partition("#")[0] for link in re.findall(r'href="(/[^"]*)"', answer.text)}
             links = {link for link in links if _is_page(link) and not any(name in link for name in shipped)}
-            for link in links - found.keys() - set(waiting):
+            for link in links - result.keys() - set(waiting):
                 at_times[_INSTANT.sub("*", link)] += 1
                 if at_times[_INSTANT.sub("*", link)] <= MAX_TIMES:
                     waiting.append(link)
-    return found
+    return result
 
 
 MAX_TIMES = 3
@@ -117,7 +117,7 @@ def _is_page(link: str) -> bool:
 def database_rows(spilt: Spilt) -> dict[str, str]:
     """Every row of a backup, by table and column."""
     path = spilt.daemon.client.backup().path
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     with closing(sqlite3.connect(path)) as backup:
         tables = [name for (name,) in backup.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
@@ -125,8 +125,8 @@ def database_rows(spilt: Spilt) -> dict[str, str]:
             names = [column[0] for column in rows.description]
             for row in rows:
                 for name, value in zip(names, row, strict=True):
-                    found[f"{table}.{name}"] = found.get(f"{table}.{name}", "") + f"{value}\n"
-    return found
+                    result[f"{table}.{name}"] = result.get(f"{table}.{name}", "") + f"{value}\n"
+    return result
 
 
 def bundled(spilt: Spilt) -> str:
@@ -144,7 +144,7 @@ def bundled(spilt: Spilt) -> str:
 def shown_by_commands(spilt: Spilt) -> str:
     """What the command line says of everything."""
     site = spilt.site
-    said = ""
+    text = ""
     for words in (
         ["status"],
         ["why", "fails"],
@@ -154,24 +154,24 @@ def shown_by_commands(spilt: Spilt) -> str:
     ):
         done = site.command(*words)
         assert done.returncode == 0, (words, done.stderr)
-        said += done.stdout
-    return said
+        text += done.stdout
+    return text
 
 
 def test_no_answer_of_the_api_has_a_secret(spilt: Spilt) -> None:
-    found = api_answers(spilt)
-    assert {path: leaks for path, text in found.items() if (leaks := spilt.leaks(text))} == {}
-    told = [path for path, text in found.items() if CANARY in text]
+    results = api_answers(spilt)
+    assert {path: leaks for path, text in results.items() if (leaks := spilt.leaks(text))} == {}
+    messages = [path for path, text in results.items() if CANARY in text]
     for part in ("/why", "/runs", "/log?view=text", "/log?view=structured", "/v1/status", "/v1/events", "/v1/inbox"):
-        assert any(part in path for path in told), part
-    assert {"/v1/agents", "/v1/drain", "/v1/notifications?limit=200", "stream"} <= set(told)
+        assert any(part in path for path in messages), part
+    assert {"/v1/agents", "/v1/drain", "/v1/notifications?limit=200", "stream"} <= set(messages)
 
 
 def test_no_page_has_a_secret(spilt: Spilt) -> None:
-    found = pages(spilt)
-    assert {"/specialists/leaky", "/specialists/leaky/edit", "/specialists/generalist"} <= found.keys()
-    assert {path: leaks for path, text in found.items() if (leaks := spilt.leaks(text))} == {}
-    assert sum(CANARY in text for text in found.values()) > len(("tells", "asks", "denied", "fails", "checked"))
+    results = pages(spilt)
+    assert {"/specialists/leaky", "/specialists/leaky/edit", "/specialists/generalist"} <= results.keys()
+    assert {path: leaks for path, text in results.items() if (leaks := spilt.leaks(text))} == {}
+    assert sum(CANARY in text for text in results.values()) > len(("tells", "asks", "denied", "fails", "checked"))
 
 
 def test_no_notice_has_a_secret(spilt: Spilt) -> None:
@@ -182,12 +182,12 @@ def test_no_notice_has_a_secret(spilt: Spilt) -> None:
 
 
 def test_the_database_has_only_what_a_run_needs_as_it_was_given(spilt: Spilt) -> None:
-    found = {place: leaks for place, text in database_rows(spilt).items() if (leaks := spilt.leaks(text))}
+    results = {place: leaks for place, text in database_rows(spilt).items() if (leaks := spilt.leaks(text))}
     paths = {"task.file_path", "inbox_document.path", "inbox_file.path"}
-    assert all(leak.startswith("daemon ") for path in paths for leak in found.pop(path))
-    assert found.keys() == {"task_revision.spec", "schedule.spec", "specialist.card"}
-    assert all(leak.startswith("task ") for leak in found["task_revision.spec"])
-    assert all(leak.startswith("schedule ") for leak in found["schedule.spec"])
+    assert all(leak.startswith("daemon ") for path in paths for leak in results.pop(path))
+    assert results.keys() == {"task_revision.spec", "schedule.spec", "specialist.card"}
+    assert all(leak.startswith("task ") for leak in results["task_revision.spec"])
+    assert all(leak.startswith("schedule ") for leak in results["schedule.spec"])
     for place in ("run.outcome", "run.check_result", "event.data", "task.asks", "outbox.notice", "hold.source"):
         assert CANARY in database_rows(spilt)[place], place
 
@@ -242,6 +242,6 @@ def test_a_reload_adds_what_is_known_and_forgets_nothing(site: Site) -> None:
     site.configure(limits={"grace": second})
     daemon.send(signal.SIGHUP)
     wait_until(lambda: "configuration_refused" in site.log_text(), "the refusal")
-    (check,) = (one for one in daemon.client.readiness().checks if one.name == "configuration")
+    (check,) = (check for check in daemon.client.readiness().checks if check.name == "configuration")
     assert "[redacted]" in check.detail
     assert second not in check.detail + site.log_text()

@@ -60,8 +60,8 @@ def test_at_the_limit_of_files_the_silent_go_first_and_agents_last(tmp_path: Pat
         others = [opened(number) for number in range(1, PLACES)]
         assert asked(others[0], "ping") == {}, "all have a place, and the first one is silent no longer"
         newcomers = [opened(number) for number in range(5)]
-        assert [is_closed(one) for one in others[1:6]] == [True] * 5
-        assert [asked(one, "ping") for one in (agent, others[0], *others[6:], *newcomers)] == [{}] * PLACES
+        assert [is_closed(entry) for entry in others[1:6]] == [True] * 5
+        assert [asked(entry, "ping") for entry in (agent, others[0], *others[6:], *newcomers)] == [{}] * PLACES
         assert daemon.client.status() is not None
 
 

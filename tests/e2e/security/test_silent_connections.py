@@ -55,9 +55,9 @@ def test_they_keep_nobody_out(site: Site, word: str) -> None:
     assert site.endpoint is not None
     address = site.endpoint.removeprefix("http://")
     host, _, port = address.rpartition(":")
-    with silent(address, word) as told:
+    with silent(address, word) as record:
         for number in range(1, 4):
-            assert told.readline() == f"{number * MANY}\n"
+            assert record.readline() == f"{number * MANY}\n"
             begin_s = time.monotonic()
             with socket.create_connection((host, int(port)), timeout=ANSWERED_S) as sock:
                 sock.sendall(f"GET /livez HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())

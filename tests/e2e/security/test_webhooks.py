@@ -50,8 +50,8 @@ class Shop:
         self.site = site
         self.daemon: Daemon = site.start(SHOP_SECRET=SECRET).ready()
         self.client = self.daemon.client
-        for one in (COOK, BAKER):
-            self.client.register_specialist(one)
+        for entry in (COOK, BAKER):
+            self.client.register_specialist(entry)
         self._numbers = itertools.count(1)
         self._ids: dict[str, str] = {}
         self.open(self.client, "shop", WebhookKind.PLAIN)
@@ -75,10 +75,10 @@ class Shop:
         connection = http.client.HTTPConnection(str(self.site.endpoint).removeprefix("http://"), timeout=60)
         connection.request("POST", f"/v1/channels/{where}/incoming", body, headers)
         answer = connection.getresponse()
-        said = json.loads(answer.read() or b"{}")
+        text = json.loads(answer.read() or b"{}")
         connection.close()
-        assert answer.status == 200, (answer.status, said)
-        number = said.get("message")
+        assert answer.status == 200, (answer.status, text)
+        number = text.get("message")
         return None if number is None else int(number)
 
     def say(self, content: str, author: str = "mara", **more: Any) -> int:
@@ -97,7 +97,7 @@ class Shop:
     def tasks(self, message: int, channel: str = "shop") -> list[str]:
         """The tasks that answer it."""
         answers = self.client.message(channel, message).answers
-        return [one.task_id for one in answers if one.task_id is not None]
+        return [answer.task_id for answer in answers if answer.task_id is not None]
 
 
 @pytest.fixture
@@ -149,8 +149,8 @@ def answer_to(shop: Shop, message: int) -> MessageView:
     """The answer to it, once it is there."""
 
     def look() -> int | None:
-        (one,) = shop.client.message("shop", message).answers
-        return one.message_id
+        (answer,) = shop.client.message("shop", message).answers
+        return answer.message_id
 
     return shop.client.message("shop", wait_until(look, "the answer"))
 

@@ -58,10 +58,10 @@ def say(agent: Agent, run: str, text: str = "x" * 90_000, frames: int = FRAMES, 
         assert agent.ask("ping")["result"] == {}
 
 
-def by_one_connection(barn: Barn, **said: Any) -> str:
+def by_one_connection(barn: Barn, **fields: Any) -> str:
     agent = barn.connected()
     run = barn.run(agent)
-    say(agent, run, **said)
+    say(agent, run, **fields)
     return run
 
 
@@ -71,10 +71,10 @@ def by_many_connections(barn: Barn) -> str:
     barn.task = f"loud-{barn.number}"
     agents[0].ask("task.submit", name=barn.task, instructions="Wait for me.", specialist=BARN)
     wait_until(lambda: barn.served.operator.task(barn.task).state == "RUNNING", "it to run")
-    (found,) = barn.served.operator.runs(barn.task)
+    (result,) = barn.served.operator.runs(barn.task)
     for agent in agents:
-        say(agent, found.id, frames=FRAMES // 4)
-    return found.id
+        say(agent, result.id, frames=FRAMES // 4)
+    return result.id
 
 
 def by_coming_back(barn: Barn) -> str:
@@ -222,7 +222,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter) -> Iterat
 def test_a_guest_has_half_of_the_slots_and_the_operator_does_not_wait(guest: Guest, way: str) -> None:
     guest.number += 1
     prefix, daemon = f"g{guest.number}-", guest.served.daemon
-    names = [f"{prefix}{one}" for one in range(SLOTS + 2)]
+    names = [f"{prefix}{entry}" for entry in range(SLOTS + 2)]
     for number, name in enumerate(names):
         SUBMITTING[way](guest, name, number)
     wait_until(lambda: len(running(daemon, prefix)) == SLOTS // 2, "the guest's to run")

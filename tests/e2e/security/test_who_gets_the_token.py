@@ -62,11 +62,11 @@ def nothing_was_sent(heard: IO[str], url: str) -> bool:
     """Whether all that he heard until now is silence; what ends it is a connection of our own."""
     with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=PATIENCE_S) as connection:
         connection.sendall(b"the end")
-    told = []
+    messages = []
     while (line := heard.readline()) != "b'the end'\n":
         assert line, "he has ended"
-        told.append(line)
-    return all(line == "b''\n" for line in told)
+        messages.append(line)
+    return all(line == "b''\n" for line in messages)
 
 
 @pytest.mark.needs_root
@@ -123,8 +123,8 @@ def test_every_command_works_over_the_socket_alone(deep_site: Site) -> None:
     site = deep_site
     daemon = site.start().ready()
     url = str(site.endpoint)
-    found = (site.state / "api.sock").lstat()
-    assert (found.st_mode & 0o777, found.st_uid) == (0o600, os.geteuid())
+    stat_result = (site.state / "api.sock").lstat()
+    assert (stat_result.st_mode & 0o777, stat_result.st_uid) == (0o600, os.geteuid())
     with socket.socket() as nobody:  # bound, and not listening: TCP leads nowhere
         nobody.bind(("127.0.0.1", 0))
         nowhere = f"http://127.0.0.1:{nobody.getsockname()[1]}"

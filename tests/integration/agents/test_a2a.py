@@ -18,8 +18,8 @@ SERVERS = [(("1.0",), True), (("1.0",), False), (("0.3",), True), (("0.3",), Fal
 @pytest.fixture(params=SERVERS, ids=lambda param: f"{param[0][0]}-{'streaming' if param[1] else 'polling'}")
 def sdk(request: pytest.FixtureRequest) -> Iterator[tuple[str, Seen]]:
     versions, streaming = request.param
-    with sdk_server(versions, streaming=streaming) as found:
-        yield found
+    with sdk_server(versions, streaming=streaming) as results:
+        yield results
 
 
 def test_a_task_is_done_and_its_answer_read(sdk: tuple[str, Seen]) -> None:
@@ -49,17 +49,17 @@ def test_what_follows_a_finished_task_goes_on_in_its_context(sdk: tuple[str, See
 
 
 @pytest.mark.parametrize(
-    ("word", "status", "reason", "said"),
+    ("word", "status", "reason", "text"),
     [
         ("fail", OutcomeStatus.FAILED, Reason.AGENT_ERROR, "it broke"),
         ("reject", OutcomeStatus.FAILED, Reason.REFUSED, "not for me"),
         ("large", OutcomeStatus.FAILED, Reason.OUTPUT_LIMIT, "larger than"),
     ],
 )
-def test_its_failures(sdk: tuple[str, Seen], word: str, status: OutcomeStatus, reason: Reason, said: str) -> None:
+def test_its_failures(sdk: tuple[str, Seen], word: str, status: OutcomeStatus, reason: Reason, text: str) -> None:
     outcome = run(remote_at(sdk[0]), f"please {word}")
     assert (outcome.status, outcome.reason) == (status, reason)
-    assert said in (outcome.detail or "")
+    assert text in (outcome.detail or "")
 
 
 def test_one_that_needs_a_login_asks_a_person(sdk: tuple[str, Seen]) -> None:

@@ -240,21 +240,21 @@ def test_a_plain_post_that_is_slow_is_waited_for_and_can_be_stopped() -> None:
     assert outcome.reason is Reason.INTERRUPTED
 
 
-@pytest.mark.parametrize("version", [{"protocolVersion": said} for said in ("1.0", "", "v1")] + [{}])
+@pytest.mark.parametrize("version", [{"protocolVersion": text} for text in ("1.0", "", "v1")] + [{}])
 def test_a_card_of_version_1_has_its_header_and_its_tenant_sent(version: dict[str, str]) -> None:
     def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
         interfaces = [
             {"url": "grpc.example.org:443", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
             {"url": f"{where}/x", "protocolBinding": "JSONRPC", "tenant": "acme", **version},
         ]
-        said: dict[str, Any] = {"name": "T", "supportedInterfaces": interfaces, "capabilities": {}}
+        fields: dict[str, Any] = {"name": "T", "supportedInterfaces": interfaces, "capabilities": {}}
         if request.method == "POST":
-            said = {
+            fields = {
                 "jsonrpc": "2.0",
                 "id": 1,
                 "result": {"message": {"parts": [{"text": "at once"}], "contextId": "c"}},
             }
-        reply(handler, 200, json.dumps(said).encode())
+        reply(handler, 200, json.dumps(fields).encode())
 
     with plain_server(answer) as (where, requests):
         outcome = run(remote_at(f"{where}/deep/er"), "hi")
@@ -346,9 +346,9 @@ def test_an_answer_whose_fate_is_unknown_is_asked_for_again() -> None:
     sent = []
 
     def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
-        said = json.loads(request.body)
-        if said["method"] == "SendMessage":
-            sent.append(said["params"]["message"])
+        text = json.loads(request.body)
+        if text["method"] == "SendMessage":
+            sent.append(text["params"]["message"])
             handler.close_connection = True
             return
         status = {"state": "TASK_STATE_INPUT_REQUIRED", "timestamp": "T", "message": {"parts": [{"text": "Which?"}]}}
@@ -358,4 +358,4 @@ def test_an_answer_whose_fate_is_unknown_is_asked_for_again() -> None:
     with plain_server(answer) as (url, _):
         outcome = run(remote_at(url, protocol=Protocol.A2A_1_0), "This.", "t/c")
     assert (outcome.status, outcome.question, outcome.conversation_id) == (OutcomeStatus.NEEDS_INPUT, "Which?", "t/c")
-    assert [(one["taskId"], one["contextId"]) for one in sent] == [("t", "c")]
+    assert [(entry["taskId"], entry["contextId"]) for entry in sent] == [("t", "c")]

@@ -84,12 +84,12 @@ def test_readers_that_come_and_go_get_every_event_once_while_many_write(
         for writer in writers:
             writer.result(60)
         world.database.write(lambda connection: record(connection, 1, "released"))
-        found = [reader.result(60) for reader in readers]
+        results = [reader.result(60) for reader in readers]
     expected = ids(world.database)
     if "kind" in query:
         expected = sorted([*ids(world.database, kind="approved"), *ids(world.database, kind="released")])
     assert len(expected) > EACH
-    assert found == [expected] * 4
+    assert results == [expected] * 4
 
 
 # What is stuck is a socket: no matter of the database.
@@ -97,8 +97,8 @@ def test_readers_that_come_and_go_get_every_event_once_while_many_write(
 def test_a_reader_that_is_stuck_keeps_nobody_waiting(world: World, daemon: Daemon) -> None:
     host, port = daemon.address.split(":")
     stuck = [socket.create_connection((host, int(port)), timeout=PATIENCE_S) for _ in range(8)]
-    for one in stuck:
-        one.sendall(
+    for entry in stuck:
+        entry.sendall(
             f"GET /v1/events?after=0 HTTP/1.1\r\nHost: {daemon.address}\r\nAuthorization: Bearer {daemon.token}\r\n"
             "Accept: text/event-stream\r\n\r\n".encode()
         )
@@ -112,8 +112,8 @@ def test_a_reader_that_is_stuck_keeps_nobody_waiting(world: World, daemon: Daemo
         assert len(list(islice(reader.messages(), events))) == events
     assert daemon.ask("GET", "/v1/status").json()["counts"]["QUEUED"] == events // each
     assert world.tick().started > 0
-    for one in stuck:
-        one.close()
+    for entry in stuck:
+        entry.close()
 
 
 def _make(connection: Connection, number: int) -> None:

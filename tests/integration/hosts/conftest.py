@@ -42,10 +42,10 @@ def recorded(repository: Repository, run_dir: Path) -> Recorded:
     def record(act: Callable[[], object], folder: Path = repository.path) -> RunChanges:
         recorder.before(run_dir, str(folder))
         act()
-        found = recorder.after(run_dir)
-        assert found is not None
-        assert recorder.after(run_dir) == found, "it is read again after a crash of the daemon"
-        return found
+        run_changes = recorder.after(run_dir)
+        assert run_changes is not None
+        assert recorder.after(run_dir) == run_changes, "it is read again after a crash of the daemon"
+        return run_changes
 
     return record
 

@@ -11,8 +11,8 @@ from tests.integration.hosts.rig import PATH
 Recorded = Callable[..., RunChanges]
 
 
-def described(found: RunChanges) -> list[tuple[str, str, int | None, int | None]]:
-    return [(file.path, file.change, file.added, file.removed) for file in found.files]
+def described(result: RunChanges) -> list[tuple[str, str, int | None, int | None]]:
+    return [(file.path, file.change, file.added, file.removed) for file in result.files]
 
 
 class SlowRecorder(ChangeRecorder):

@@ -35,7 +35,7 @@ def servers() -> list[int]:
 
 def forked_by(pid: int) -> list[int]:
     """Children of that process that look like a fork server: as what waits for its run does, too."""
-    found = []
+    results = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -44,14 +44,14 @@ def forked_by(pid: int) -> list[int]:
             except OSError:
                 continue
             if int(parent) == pid and b"forkserver" in command:
-                found.append(int(entry.name))
-    return found
+                results.append(int(entry.name))
+    return results
 
 
 def open_files(pid: int) -> list[str]:
     """What the process has open, but for what it closes meanwhile."""
-    found = []
+    results = []
     for fd in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
-            found.append(str(fd.readlink()))
-    return found
+            results.append(str(fd.readlink()))
+    return results

@@ -25,8 +25,10 @@ def test_it_is_made_once_and_complete(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [Path(path).name]
     (tmp_path / "elsewhere").mkdir()
     assert Path(supervisor_in(f"{tmp_path}/elsewhere")).read_bytes() == Path(path).read_bytes()
-    found = subprocess.run([sys.executable, "-I", "-S", "-c", WHERE, path], capture_output=True, text=True, check=True)
-    assert found.stdout == f"{path}/claudomator_py/hosts/shim/main.pyc\n"
+    completed = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", WHERE, path], capture_output=True, text=True, check=True
+    )
+    assert completed.stdout == f"{path}/claudomator_py/hosts/shim/main.pyc\n"
 
 
 def test_those_that_no_run_needs_are_removed(tmp_path: Path) -> None:

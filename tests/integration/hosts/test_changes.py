@@ -10,9 +10,9 @@ from tests.integration.hosts.repository import Repository
 
 
 def test_a_run_that_changes_nothing(recorded: Recorded, repository: Repository) -> None:
-    found = recorded(lambda: None)
-    assert (found.is_empty, found.summary, found.fault) == (True, "no changes", None)
-    assert (found.branch, found.head, found.place) == (
+    run_changes = recorded(lambda: None)
+    assert (run_changes.is_empty, run_changes.summary, run_changes.fault) == (True, "no changes", None)
+    assert (run_changes.branch, run_changes.head, run_changes.place) == (
         "main",
         repository.git("rev-parse", "HEAD"),
         str(repository.path),
@@ -30,26 +30,26 @@ def test_commits_files_and_references(recorded: Recorded, repository: Repository
         repository.git("tag", "v1")
         (repository.path / "notes").write_text("later\n")
 
-    found = recorded(act)
-    assert [(commit.subject, commit.author) for commit in found.commits] == [("readme", "n"), ("src/a.py", "n")]
-    assert (found.branch_before, found.branch, found.commit_count) == ("main", "topic", 2)
-    names = {ref.name: (ref.before is None, ref.after is None) for ref in found.refs}
+    result = recorded(act)
+    assert [(commit.subject, commit.author) for commit in result.commits] == [("readme", "n"), ("src/a.py", "n")]
+    assert (result.branch_before, result.branch, result.commit_count) == ("main", "topic", 2)
+    names = {ref.name: (ref.before is None, ref.after is None) for ref in result.refs}
     assert names == {
         "refs/heads/main": (False, False),
         "refs/heads/old": (False, True),
         "refs/heads/topic": (True, False),
         "refs/tags/v1": (True, False),
     }
-    assert described(found) == [
+    assert described(result) == [
         ("notes", "added", 1, 0),
         ("readme", "modified", 1, 0),
         ("src/a.py", "added", 2, 0),
     ]
-    assert (found.uncommitted, found.untracked) == ((), ("notes",))
-    assert found.summary == "2 commits, 3 files (+4 -0), 1 branch made, 1 tag made, 1 branch deleted, 1 not committed"
+    assert (result.uncommitted, result.untracked) == ((), ("notes",))
+    assert result.summary == "2 commits, 3 files (+4 -0), 1 branch made, 1 tag made, 1 branch deleted, 1 not committed"
     patch = (run_dir / PATCH).read_text()
     assert "+world\n" in patch
-    assert found.patch_bytes == len(patch.encode())
+    assert result.patch_bytes == len(patch.encode())
 
 
 def test_what_was_changed_before_the_run_is_none_of_its_changes(recorded: Recorded, repository: Repository) -> None:
@@ -63,15 +63,15 @@ def test_what_was_changed_before_the_run_is_none_of_its_changes(recorded: Record
         (repository.path / "both").write_text("1\nmine\nits\n")
         (repository.path / "gone").unlink()
 
-    found = recorded(act)
-    assert described(found) == [("both", "modified", 1, 0), ("gone", "deleted", 0, 1)]
-    assert sorted(found.uncommitted) == ["both", "readme"]
+    run_changes = recorded(act)
+    assert described(run_changes) == [("both", "modified", 1, 0), ("gone", "deleted", 0, 1)]
+    assert sorted(run_changes.uncommitted) == ["both", "readme"]
 
 
 def test_committing_what_was_there_changes_no_file(recorded: Recorded, repository: Repository) -> None:
     (repository.path / "draft").write_text("mine\n")
-    found = recorded(lambda: repository.commit("draft", "mine\n"))
-    assert (described(found), found.commit_count) == ([], 1)
+    run_changes = recorded(lambda: repository.commit("draft", "mine\n"))
+    assert (described(run_changes), run_changes.commit_count) == ([], 1)
 
 
 def test_a_branch_that_is_reset_and_commits_on_another(recorded: Recorded, repository: Repository) -> None:
@@ -83,10 +83,10 @@ def test_a_branch_that_is_reset_and_commits_on_another(recorded: Recorded, repos
         repository.git("checkout", "-q", "main")
         repository.git("reset", "-q", "--hard", "HEAD~1")
 
-    found = recorded(act)
-    assert [commit.subject for commit in found.commits] == ["third"]
-    assert described(found) == [("second", "deleted", 0, 1)]
-    assert found.head != found.head_before
+    result = recorded(act)
+    assert [commit.subject for commit in result.commits] == ["third"]
+    assert described(result) == [("second", "deleted", 0, 1)]
+    assert result.head != result.head_before
 
 
 def test_names_of_any_kind_and_files_that_are_no_text(recorded: Recorded, repository: Repository) -> None:
@@ -98,8 +98,8 @@ def test_names_of_any_kind_and_files_that_are_no_text(recorded: Recorded, reposi
         (repository.path / "image").write_bytes(b"\0\1\2")
         (repository.path / "link").symlink_to("/nowhere")
 
-    found = recorded(act)
-    assert [name for name, *_ in described(found)] == [
+    result = recorded(act)
+    assert [name for name, *_ in described(result)] == [
         "caf�",
         "image",
         "line\nbreak",
@@ -107,7 +107,7 @@ def test_names_of_any_kind_and_files_that_are_no_text(recorded: Recorded, reposi
         "two words\tand a tab",
         "ümläut",
     ]
-    assert ("image", "added", None, None) in described(found)
+    assert ("image", "added", None, None) in described(result)
 
 
 def test_a_work_tree_that_is_linked(recorded: Recorded, repository: Repository, tmp_path: Path) -> None:
@@ -115,11 +115,11 @@ def test_a_work_tree_that_is_linked(recorded: Recorded, repository: Repository, 
     repository.git("worktree", "add", "-q", "-b", "topic", str(tree))
     (repository.path / "of the person").write_text("x\n")
 
-    found = recorded(lambda: repository.commit("new", "1\n", at=tree), tree)
+    run_changes = recorded(lambda: repository.commit("new", "1\n", at=tree), tree)
 
-    assert (found.place, found.branch, found.commit_count) == (str(tree), "topic", 1)
-    assert found.repository == str(repository.path)
-    assert described(found) == [("new", "added", 1, 0)]
+    assert (run_changes.place, run_changes.branch, run_changes.commit_count) == (str(tree), "topic", 1)
+    assert run_changes.repository == str(repository.path)
+    assert described(run_changes) == [("new", "added", 1, 0)]
 
 
 def test_what_other_tasks_do_in_work_trees_of_theirs_is_none_of_a_runs_doing(
@@ -137,10 +137,10 @@ def test_what_other_tasks_do_in_work_trees_of_theirs_is_none_of_a_runs_doing(
             repository.git("-C", str(tmp_path / name), "add", "-A")
             repository.git("-C", str(tmp_path / name), "commit", "-q", "-m", name)
 
-    found = recorded(act, tmp_path / "mine")
-    assert [commit.subject for commit in found.commits] == ["mine"]
-    assert [ref.name for ref in found.refs] == ["refs/heads/claudomator/mine", "refs/heads/topic"]
-    assert found.summary == "1 commit, 1 file (+1 -0), 1 branch made"
+    result = recorded(act, tmp_path / "mine")
+    assert [commit.subject for commit in result.commits] == ["mine"]
+    assert [ref.name for ref in result.refs] == ["refs/heads/claudomator/mine", "refs/heads/topic"]
+    assert result.summary == "1 commit, 1 file (+1 -0), 1 branch made"
 
 
 def test_commits_that_a_run_merges_from_another_task_are_not_its_own(
@@ -154,15 +154,15 @@ def test_commits_that_a_run_merges_from_another_task_are_not_its_own(
         repository.commit("own", "1\n", at=tmp_path / "mine")
         repository.git("-C", str(tmp_path / "mine"), "merge", "-q", "-m", "merged", "claudomator/other")
 
-    found = recorded(act, tmp_path / "mine")
-    assert (found.commit_count, found.commits[0].subject) == (2, "merged")
-    assert [file.path for file in found.files] == ["own", "theirs"]
+    run_changes = recorded(act, tmp_path / "mine")
+    assert (run_changes.commit_count, run_changes.commits[0].subject) == (2, "merged")
+    assert [file.path for file in run_changes.files] == ["own", "theirs"]
 
 
 def test_a_folder_in_a_repository_is_that_repository(recorded: Recorded, repository: Repository) -> None:
     repository.commit("src/a", "1\n")
-    found = recorded(lambda: (repository.path / "readme").unlink(), repository.path / "src")
-    assert (found.place, described(found)) == (str(repository.path), [("readme", "deleted", 0, 1)])
+    run_changes = recorded(lambda: (repository.path / "readme").unlink(), repository.path / "src")
+    assert (run_changes.place, described(run_changes)) == (str(repository.path), [("readme", "deleted", 0, 1)])
 
 
 def test_the_first_commit_of_a_repository(tmp_path: Path, run_dir: Path) -> None:
@@ -171,10 +171,14 @@ def test_the_first_commit_of_a_repository(tmp_path: Path, run_dir: Path) -> None
     recorder.before(run_dir, str(repository.path))
     repository.commit("readme", "hello\n")
 
-    found = recorder.after(run_dir)
+    run_changes = recorder.after(run_dir)
 
-    assert found is not None
-    assert (found.head_before, found.commit_count, described(found)) == (None, 1, [("readme", "added", 1, 0)])
+    assert run_changes is not None
+    assert (run_changes.head_before, run_changes.commit_count, described(run_changes)) == (
+        None,
+        1,
+        [("readme", "added", 1, 0)],
+    )
 
 
 def test_nothing_is_written_to_the_repository(recorded: Recorded, repository: Repository) -> None:

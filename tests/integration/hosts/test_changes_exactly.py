@@ -20,11 +20,11 @@ def repository(tmp_path: Path) -> Repository:
 
 def contents(place: Path) -> dict[str, tuple[bool, bytes]]:
     """What git has to know of: bytes, and whether it can be started."""
-    found = {}
+    results = {}
     for path in place.rglob("*"):
         if path.is_file() and ".git" not in path.parts:
-            found[str(path.relative_to(place))] = (bool(path.stat().st_mode & 0o100), path.read_bytes())
-    return found
+            results[str(path.relative_to(place))] = (bool(path.stat().st_mode & 0o100), path.read_bytes())
+    return results
 
 
 def differences(before: dict[str, tuple[bool, bytes]], after: dict[str, tuple[bool, bytes]]) -> dict[str, str]:
@@ -51,7 +51,7 @@ def acts(repository: Repository, chance: random.Random) -> None:
     def remove() -> None:
         (place / chance.choice(NAMES)).unlink(missing_ok=True)
 
-    said = (
+    texts = (
         git("add", "--all"),
         git("commit", "-q", "-a", "-m", "some"),
         git("commit", "-q", "-m", "staged"),
@@ -65,7 +65,7 @@ def acts(repository: Repository, chance: random.Random) -> None:
         git("add", "-N", "."),
     )
     for _ in range(chance.randrange(1, 9)):
-        chance.choice((write, write, write, remove, *said))()
+        chance.choice((write, write, write, remove, *texts))()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -80,11 +80,11 @@ def test_whatever_is_done_with_git_the_files_that_differ_are_named(
         before = contents(repository.path)
         recorder.before(run_dir, str(repository.path))
         acts(repository, chance)
-        found = recorder.after(run_dir)
-        assert found is not None
-        assert found.fault is None
+        run_changes = recorder.after(run_dir)
+        assert run_changes is not None
+        assert run_changes.fault is None
         expected = differences(before, contents(repository.path))
-        assert {file.path: file.change for file in found.files} == expected
+        assert {file.path: file.change for file in run_changes.files} == expected
 
 
 def test_a_merge_that_conflicts_and_one_that_is_given_up(repository: Repository, tmp_path: Path) -> None:
@@ -98,10 +98,10 @@ def test_a_merge_that_conflicts_and_one_that_is_given_up(repository: Repository,
         (tmp_path / name).mkdir()
         recorder.before(tmp_path / name, str(repository.path))
         act()
-        found = recorder.after(tmp_path / name)
-        assert found is not None
-        assert found.fault is None
-        return [(file.path, file.change, file.added, file.removed) for file in found.files]
+        run_changes = recorder.after(tmp_path / name)
+        assert run_changes is not None
+        assert run_changes.fault is None
+        return [(file.path, file.change, file.added, file.removed) for file in run_changes.files]
 
     assert run("merge", lambda: repository.attempt("merge", "-q", "topic")) == [("readme", "modified", 4, 0)]
     assert run("nothing", lambda: None) == []
@@ -123,7 +123,9 @@ def test_modes_and_line_ends_are_compared_as_the_repository_has_it(
         (repository.path / "tool").chmod(0o644)
     recorder.before(tmp_path, str(repository.path))
     (repository.path / "tool").write_bytes(b"1\r\n2\r\n")
-    found = recorder.after(tmp_path)
-    assert found is not None
-    assert [(file.path, file.change, file.added, file.removed) for file in found.files] == [("tool", "modified", 1, 1)]
+    run_changes = recorder.after(tmp_path)
+    assert run_changes is not None
+    assert [(file.path, file.change, file.added, file.removed) for file in run_changes.files] == [
+        ("tool", "modified", 1, 1)
+    ]
     assert "mode" not in (tmp_path / "changes.patch").read_text()

@@ -31,16 +31,16 @@ def test_no_program_of_the_repository_is_run(recorded: Recorded, repository: Rep
     for setting in ("filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.evil.command"):
         repository.git("config", setting, f"touch {mark}; cat")
     repository.git("config", "core.fsmonitor", f"touch {mark}")
-    found = recorded(lambda: (repository.path / "readme").write_text("its\n"))
-    assert described(found) == [("readme", "modified", 1, 1)]
+    run_changes = recorded(lambda: (repository.path / "readme").write_text("its\n"))
+    assert described(run_changes) == [("readme", "modified", 1, 1)]
     assert not mark.exists()
 
 
 def test_a_repository_that_is_removed_or_made_is_said(recorded: Recorded, repository: Repository) -> None:
-    found = recorded(lambda: (repository.path / ".git").rename(repository.path / "elsewhere"))
-    assert found.is_empty
-    assert found.fault is not None
-    assert found.summary == f"not recorded: {found.fault}"
+    run_changes = recorded(lambda: (repository.path / ".git").rename(repository.path / "elsewhere"))
+    assert run_changes.is_empty
+    assert run_changes.fault is not None
+    assert run_changes.summary == f"not recorded: {run_changes.fault}"
 
 
 def test_a_folder_without_a_repository(recorded: Recorded, tmp_path: Path) -> None:
@@ -56,14 +56,14 @@ def test_a_folder_without_a_repository(recorded: Recorded, tmp_path: Path) -> No
         (folder / "below/gone").unlink()
         (folder / "new").write_text("x")
 
-    found = recorded(act, folder)
-    assert not found.is_repository
-    assert described(found) == [
+    run_changes = recorded(act, folder)
+    assert not run_changes.is_repository
+    assert described(run_changes) == [
         ("below/gone", "deleted", None, None),
         ("new", "added", None, None),
         ("other", "modified", None, None),
     ]
-    assert found.summary == "3 files"
+    assert run_changes.summary == "3 files"
 
 
 @pytest.mark.parametrize("made", ["nothing", "file", "loop"])
@@ -106,10 +106,10 @@ def test_many_files_and_a_long_patch_are_cut(
         for number in range(200):
             (repository.path / f"{number:03}").write_text(f"{number}\n")
 
-    found = recorded(act)
-    assert (found.file_count, len(found.files), found.added) == (200, 150, 200)
-    assert len(found.shortened().files) == MAX_FILES
-    assert not found.is_patch_whole
+    run_changes = recorded(act)
+    assert (run_changes.file_count, len(run_changes.files), run_changes.added) == (200, 150, 200)
+    assert len(run_changes.shortened().files) == MAX_FILES
+    assert not run_changes.is_patch_whole
     patch = (run_dir / PATCH).read_text()
     assert len(patch.encode()) <= 1_001
     assert patch.splitlines()[-1] == f"+{patch.count('diff --git') - 1}", "it ends with a whole file"
@@ -120,9 +120,9 @@ def test_a_large_file_is_a_change_and_not_compared(
 ) -> None:
     monkeypatch.setattr(look, "MAX_FILE_BYTES", 1_000)
     (repository.path / "mine").write_bytes(b"x" * 2_000)
-    found = recorded(lambda: (repository.path / "big").write_bytes(b"x" * 2_000))
-    assert found.untracked == ("big", "mine")
-    assert described(found) == [("big", "added", None, None)]
+    run_changes = recorded(lambda: (repository.path / "big").write_bytes(b"x" * 2_000))
+    assert run_changes.untracked == ("big", "mine")
+    assert described(run_changes) == [("big", "added", None, None)]
 
 
 def test_a_repository_in_the_repository_and_a_submodule(recorded: Recorded, repository: Repository) -> None:
@@ -148,8 +148,8 @@ def test_a_file_that_becomes_a_folder(recorded: Recorded, repository: Repository
 
 def test_what_is_put_aside_is_no_commit(recorded: Recorded, repository: Repository) -> None:
     (repository.path / "readme").write_text("mine\n")
-    found = recorded(lambda: repository.git("stash"))
-    assert (found.commit_count, [ref.name for ref in found.refs]) == (0, ["refs/stash"])
+    run_changes = recorded(lambda: repository.git("stash"))
+    assert (run_changes.commit_count, [ref.name for ref in run_changes.refs]) == (0, ["refs/stash"])
 
 
 def test_a_record_that_was_never_begun_or_is_damaged_is_none(run_dir: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_run_begins_once_it_is_known_how_its_place_stands(
     assert host.reconcile(RUN_ID).fate is RunFate.STARTING
     assert not (repository.path / "new").exists()
     recorder.go_on.set()
-    status = wait_until(lambda: found if (found := host.reconcile(RUN_ID)).fate is RunFate.ENDED else None)
+    status = wait_until(lambda: run_status if (run_status := host.reconcile(RUN_ID)).fate is RunFate.ENDED else None)
     request = LaunchRequest(
         RUN_ID, AgentSpec(name="a", kind="command"), TaskSpec(name="t", instructions="x"), "", None, "c"
     )
@@ -225,9 +225,9 @@ def test_changes_of_the_same_size_in_the_second_of_a_commit_are_seen(
     os.utime(repository.path / ".git" / "index", (LONG_AGO_S, LONG_AGO_S))
     if is_before:
         write("two\n")
-    found = recorded(lambda: write("two\n"))
-    assert [(file.added, file.removed) for file in found.files] == [(1, 1)] * (0 if is_before else count)
-    assert len(found.uncommitted) == count
+    result = recorded(lambda: write("two\n"))
+    assert [(file.added, file.removed) for file in result.files] == [(1, 1)] * (0 if is_before else count)
+    assert len(result.uncommitted) == count
 
 
 def test_what_was_changed_in_the_second_of_a_commit_before_the_run_is_none_of_its(
@@ -235,8 +235,8 @@ def test_what_was_changed_in_the_second_of_a_commit_before_the_run_is_none_of_it
 ) -> None:
     repository.commit("f", "one\n")
     (repository.path / "f").write_text("two\n")
-    found = recorded(lambda: (repository.path / "f").write_text("six\n"))
-    assert [(file.path, file.added) for file in found.files] == [("f", 1)]
+    result = recorded(lambda: (repository.path / "f").write_text("six\n"))
+    assert [(file.path, file.added) for file in result.files] == [("f", 1)]
     assert recorded(lambda: None).uncommitted == ("f",)
 
 
@@ -251,12 +251,12 @@ def test_what_is_kept_of_earlier_runs_hides_nothing_of_a_later_one(repository: R
         dirs[number].mkdir()
         recorder.before(dirs[number], str(place))
         act()
-        found = recorder.after(dirs[number])
-        assert found is not None
-        assert found.fault is None
-        said = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
-        assert sorted(line[3:] for line in said if line.startswith("??")) == sorted(found.untracked)
-        return [file.path for file in found.files]
+        run_changes = recorder.after(dirs[number])
+        assert run_changes is not None
+        assert run_changes.fault is None
+        git = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
+        assert sorted(line[3:] for line in git if line.startswith("??")) == sorted(run_changes.untracked)
+        return [file.path for file in run_changes.files]
 
     assert run(0, lambda: None) == []
     assert run(1, lambda: (place / "deep/er/new").write_text("1")) == ["deep/er/new"]

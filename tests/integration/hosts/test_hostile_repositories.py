@@ -305,11 +305,11 @@ def test_what_git_starts_is_shown_the_same_configuration(
     repository.git("config", "credential.helper", "evil")
     tree = trees.ensure(order(repository.path))
     assert (Path(tree.path) / "a.dat").read_text() == "data\n"
-    said = asked.read_text().splitlines()
-    assert "remote.origin.url=https://example.org/shop.git" in said
-    assert "remote.host.url=me@example.org:shop.git" in said
-    assert not [line for line in said if "evil" in line]
-    assert str(trees.path(".shop-fix-1.git")) in said
+    texts = asked.read_text().splitlines()
+    assert "remote.origin.url=https://example.org/shop.git" in texts
+    assert "remote.host.url=me@example.org:shop.git" in texts
+    assert not [line for line in texts if "evil" in line]
+    assert str(trees.path(".shop-fix-1.git")) in texts
 
 
 def test_how_the_repository_has_files_compared_still_holds(trees: LocalTrees, repository: Repository) -> None:
@@ -354,12 +354,12 @@ def test_a_tree_of_an_earlier_version_is_known_by_its_repository(
     tree = trees.ensure(order(repository.path))
     as_of_an_earlier_version(trees, tree.name)
     poisoned(repository.path / ".git", "content filters", tmp_path, witness, repository.path)
-    (found,) = trees.all()
-    assert trees.look(found).standing is TreeStanding.UNCHANGED
+    (result,) = trees.all()
+    assert trees.look(result).standing is TreeStanding.UNCHANGED
     (Path(tree.path) / ".git").write_text(f"gitdir: {tmp_path}\n")
-    assert trees.look(found).standing is TreeStanding.UNKNOWN
+    assert trees.look(result).standing is TreeStanding.UNKNOWN
     (Path(tree.path) / ".git").write_text(f"gitdir: {tree.git_dir}\n")
     assert trees.ensure(order(repository.path)).git_dir == tree.git_dir
-    trees.remove(found)
+    trees.remove(result)
     assert repository.trees == 1
     assert not witness.exists(), witness.read_text()

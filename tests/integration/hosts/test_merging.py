@@ -269,20 +269,20 @@ def test_submodules_are_merged_by_their_commit_and_not_entered(
 def test_no_hook_driver_or_monitor_of_the_repository_is_run(
     branches: LocalBranches, repository: Repository, tree: Tree, tmp_path: Path
 ) -> None:
-    told = tmp_path / "told"
+    text = tmp_path / "told"
     for name in ("post-merge", "pre-commit", "commit-msg", "reference-transaction", "post-checkout", "post-rewrite"):
         hook = repository.path / ".git" / "hooks" / name
-        hook.write_text(f"#!/bin/sh\necho {name} >> {told}\n")
+        hook.write_text(f"#!/bin/sh\necho {name} >> {text}\n")
         hook.chmod(0o755)
     repository.commit(".gitattributes", "readme merge=mine\n", at=tree.path)
-    repository.git("config", "merge.mine.driver", f"touch {told}")
+    repository.git("config", "merge.mine.driver", f"touch {text}")
     repository.commit("readme", "theirs\n", at=tree.path)
     repository.commit("other", "mine\n")
-    repository.git("config", "core.fsmonitor", f"touch {told}")
-    told.unlink(missing_ok=True)
+    repository.git("config", "core.fsmonitor", f"touch {text}")
+    text.unlink(missing_ok=True)
     branches.merge(ordered(tree), nobody)
     branches.discard(tree.name)
-    assert not told.exists()
+    assert not text.exists()
 
 
 def test_what_is_left_is_removed_and_comes_back_whole(

@@ -82,8 +82,8 @@ def test_a_shim_of_another_version_is_known_and_asked_to_end(rig: Rig, first: Pa
     spec.write_text(spec.read_text().replace("cat; echo $GREETING", "exec sleep 600"))
     shim = rig.shim(first)
     wait_until((first / "started").exists)
-    said = json.loads((first / "shim.json").read_text())
-    text = json.dumps({"boot_id": procfs.boot_id(), "pid": said["pid"], "start_time": said["start_time"]})
+    message = json.loads((first / "shim.json").read_text())
+    text = json.dumps({"boot_id": procfs.boot_id(), "pid": message["pid"], "start_time": message["start_time"]})
     (first / "shim.json").write_text(later(text) if written_later else text)
 
     identity = shim_identity(first)
@@ -91,7 +91,7 @@ def test_a_shim_of_another_version_is_known_and_asked_to_end(rig: Rig, first: Pa
     shim.wait()
 
     assert identity is not None
-    assert identity.pid == said["pid"]
+    assert identity.pid == message["pid"]
     assert ended(first).exit.ended_by == "cancel"
 
 

@@ -19,31 +19,31 @@ FILE_MODES = ("100644", "100755", "120000")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    found = Repository(tmp_path / "shop", tmp_path / "home")
-    found.commit("src/deep/a.py", "1\n")
-    return found
+    repository = Repository(tmp_path / "shop", tmp_path / "home")
+    repository.commit("src/deep/a.py", "1\n")
+    return repository
 
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The commands of git that are run."""
-    said: list[str] = []
+    texts: list[str] = []
     call = Git.__call__
 
     def note(git: Git, folder: Path | str, *arguments: str, **options: Any) -> str:
-        said.append(arguments[0])
+        texts.append(arguments[0])
         return call(git, folder, *arguments, **options)
 
     monkeypatch.setattr(Git, "__call__", note)
-    return said
+    return texts
 
 
 RUNS: dict[str, tuple[Callable[[Repository], object], int]] = {
     "nothing": (lambda _: None, 5),
-    "a new file": (lambda found: (found.path / "src" / "new").write_text("x"), 9),
-    "a changed file": (lambda found: (found.path / "readme").write_text("bye\n"), 10),
-    "a commit": (lambda found: found.commit("src/b.py", "2\n"), 8),
-    "a branch": (lambda found: found.git("branch", "topic"), 5),
+    "a new file": (lambda repository: (repository.path / "src" / "new").write_text("x"), 9),
+    "a changed file": (lambda repository: (repository.path / "readme").write_text("bye\n"), 10),
+    "a commit": (lambda repository: repository.commit("src/b.py", "2\n"), 8),
+    "a branch": (lambda repository: repository.git("branch", "topic"), 5),
 }
 
 
@@ -57,9 +57,9 @@ def test_it_takes_so_many_processes(repository: Repository, tmp_path: Path, call
         recorder.before(run_dir, str(repository.path))
         if number == 1:  # what is said of the configuration is known by then
             act(repository)
-        found = recorder.after(run_dir)
-        assert found is not None
-        assert found.fault is None
+        run_changes = recorder.after(run_dir)
+        assert run_changes is not None
+        assert run_changes.fault is None
     assert len(called) <= most, called
 
 
@@ -70,11 +70,13 @@ def test_another_configuration_is_read_anew(repository: Repository, tmp_path: Pa
         (run_dir := tmp_path / f"run{number}").mkdir()
         recorder.before(run_dir, str(repository.path))
         (repository.path / "readme").chmod(0o755 if number % 2 else 0o644)
-        found = recorder.after(run_dir)
-        assert found is not None
-        assert found.fault is None
+        run_changes = recorder.after(run_dir)
+        assert run_changes is not None
+        assert run_changes.fault is None
         # It is what the configuration says at the time of the look that counts.
-        assert [file.path for file in found.files] == (["readme"] if values == "true" and number in (1, 3) else [])
+        assert [file.path for file in run_changes.files] == (
+            ["readme"] if values == "true" and number in (1, 3) else []
+        )
         (repository.path / "readme").chmod(0o644)
 
 

@@ -51,13 +51,13 @@ def check_ending(status: RunStatus) -> None:
 def test_a_killed_shim_is_settled_for_good(rig: Rig, tmp_path: Path, point: str) -> None:
     path = crashed(rig, point, tmp_path)
 
-    found = decide_fate(path)
-    assert found.fate is not RunFate.ORPHANED or point in ("agent-recorded", "term-sent", "kill-sent")
+    run_status = decide_fate(path)
+    assert run_status.fate is not RunFate.ORPHANED or point in ("agent-recorded", "term-sent", "kill-sent")
     assert not kill_survivors(path.name, grace_ms=50).left
     assert not survivors(path.name)
 
     status = decide_fate(path)
-    assert status == found or found.fate is RunFate.ORPHANED
+    assert status == run_status or run_status.fate is RunFate.ORPHANED
     if POINTS.index(point) < MARKED_FROM:
         assert status.fate is RunFate.REVOKED
     else:

@@ -91,7 +91,7 @@ def test_a_process_that_somebody_else_started_for_the_run_is_ended(rig: Rig) -> 
     shim = rig.shim(path)
     wait_until(lambda: (path / "started").exists())
     with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": path.name}) as process:
-        wait_until(lambda: process.pid in [one.pid for one in survivors(path.name)])
+        wait_until(lambda: process.pid in [survivor.pid for survivor in survivors(path.name)])
         (rig.root / "go").touch()
         shim.wait()
         assert process.wait() == -signal.SIGTERM

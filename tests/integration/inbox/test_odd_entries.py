@@ -39,11 +39,11 @@ def test_folders_pipes_and_sockets_are_refused_unopened(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket.yaml")
         inbox.scan_once()
-    found = messages(inbox)
-    assert "folder" in found.pop("folder.yaml")
-    assert "pipe" in found.pop("pipe.yaml")
-    assert "socket" in found.pop("socket.yaml")
-    assert not found
+    results = messages(inbox)
+    assert "folder" in results.pop("folder.yaml")
+    assert "pipe" in results.pop("pipe.yaml")
+    assert "socket" in results.pop("socket.yaml")
+    assert not results
     assert not intake.runs
     (folder / "pipe.yaml").unlink()
     drop(folder, "pipe.yaml", task("pipe"))

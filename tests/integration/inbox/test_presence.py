@@ -181,7 +181,7 @@ def test_an_inbox_that_vanishes_and_returns_has_lost_nothing(
 
 
 @pytest.mark.parametrize(
-    ("broken", "said", "remedy"),
+    ("broken", "text", "remedy"),
     [
         (lambda folder: folder.write_text(""), "it is not a folder", "put a folder there"),
         (os.mkfifo, "it is not a folder", "put a folder there"),
@@ -195,7 +195,7 @@ def test_what_stands_in_its_place_is_named_and_the_inbox_comes_back(
     folder: Path,
     tmp_path: Path,
     broken: Callable[[Path], object],
-    said: str,
+    text: str,
     remedy: str,
 ) -> None:
     inbox = make_inbox(intake)
@@ -204,7 +204,7 @@ def test_what_stands_in_its_place_is_named_and_the_inbox_comes_back(
     wait_until(lambda: intake.runs)
     away = folder.rename(tmp_path / "away")
     broken(folder)
-    wait_until(lambda: said in str(inbox.status()[str(folder)].problem))
+    wait_until(lambda: text in str(inbox.status()[str(folder)].problem))
     assert remedy in str(inbox.status()[str(folder)].problem)
     folder.unlink()
     away.rename(folder)

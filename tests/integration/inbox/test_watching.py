@@ -22,19 +22,19 @@ from tests.patience import PATIENCE_S, wait_until
 def test_what_is_there_and_what_comes_is_taken_and_told(
     make_inbox: MakeInbox, intake: MemoryIntake, folder: Path
 ) -> None:
-    told = threading.Event()
-    inbox = make_inbox(intake, on_change=told.set)
+    event = threading.Event()
+    inbox = make_inbox(intake, on_change=event.set)
     drop(folder, "a.yaml", task("a"))
     inbox.start()
     wait_until(lambda: len(intake.runs) == 1)
-    wait_until(told.is_set)
-    told.clear()
+    wait_until(event.is_set)
+    event.clear()
     drop(folder, "b.md", "---\nname: b\n---\nDo it.\n")
     wait_until(lambda: len(intake.runs) == 2)
-    wait_until(told.is_set)
-    told.clear()
+    wait_until(event.is_set)
+    event.clear()
     path = drop(folder, "c.yaml", "name: [")
-    wait_until(told.is_set)
+    wait_until(event.is_set)
     assert list(problems_of(inbox)) == [str(path)]
 
 
@@ -72,14 +72,14 @@ def test_what_comes_while_files_are_taken_is_taken_before_they_are_told(
             return super().take(readings)
 
     intake = Interrupted()
-    told: list[list[str]] = []
-    inbox = make_inbox(intake, on_change=lambda: told.append([name for _, name in intake.runs]))
+    messages: list[list[str]] = []
+    inbox = make_inbox(intake, on_change=lambda: messages.append([name for _, name in intake.runs]))
     inbox.start()
-    wait_until(lambda: told)
-    told.clear()
+    wait_until(lambda: messages)
+    messages.clear()
     drop(folder, "low.yaml", task("low"))
-    wait_until(lambda: ["low", "urgent"] in told)
-    assert (told[0] == ["low"]) is endless
+    wait_until(lambda: ["low", "urgent"] in messages)
+    assert (messages[0] == ["low"]) is endless
     assert arriving == [not endless] * 2
     assert not inbox.arriving
 

@@ -22,8 +22,8 @@ def test_it_reads_the_notice_on_its_standard_input_and_sees_no_other_variables(t
     out = tmp_path / "out.json"
     code = f"import json, os, sys; json.dump([json.load(sys.stdin), dict(os.environ)], open({str(out)!r}, 'w'))"
     python(code).send(NOTICE)
-    told, variables = json.loads(out.read_text())
-    assert Notice.model_validate(told) == NOTICE
+    record, variables = json.loads(out.read_text())
+    assert Notice.model_validate(record) == NOTICE
     assert variables.pop("LC_CTYPE", "C.UTF-8") == "C.UTF-8"  # Python's own
     assert variables == {
         "PATH": os.defpath,

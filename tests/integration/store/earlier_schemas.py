@@ -70,12 +70,12 @@ def _fill(connection: Connection, revision: str) -> None:
 
 def content(connection: Connection) -> Content:
     """All rows of all tables, as the database has them."""
-    found = {}
+    results = {}
     for name in inspect(connection).get_table_names():
         if name not in OWN:
             rows = [dict(row._mapping) for row in connection.execute(text(f'SELECT * FROM "{name}"'))]
-            found[name] = [{key: _plain(value) for key, value in row.items()} for row in rows]
-    return found
+            results[name] = [{key: _plain(value) for key, value in row.items()} for row in rows]
+    return results
 
 
 def _plain(value: object) -> object:

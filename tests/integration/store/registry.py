@@ -53,9 +53,11 @@ class Registry:
         self.write(lambda connection: specialists.ship(connection, cards, self.now_ms))
 
     def seen(self, by: Principal = OPERATOR) -> list[str]:
-        found = self.database.read(lambda connection: specialist_rows.seen(connection, by))
-        assert [one.card.id for one in found] == list(self.database.read(lambda c: specialist_rows.ids_seen(c, by)))
-        return [one.card.id for one in found]
+        result = self.database.read(lambda connection: specialist_rows.seen(connection, by))
+        assert [entry.card.id for entry in result] == list(
+            self.database.read(lambda c: specialist_rows.ids_seen(c, by))
+        )
+        return [entry.card.id for entry in result]
 
     def find(self, specialist_id: str, by: Principal = OPERATOR) -> Registration | None:
         return self.database.read(lambda connection: specialist_rows.find(connection, specialist_id, by))
@@ -68,19 +70,19 @@ class Registry:
         return set(self.database.read(lambda connection: full_text.hits(connection, words, by)))
 
     def events(self) -> list[tuple[str, dict[str, Any]]]:
-        found = self.database.read(lambda connection: events.following(connection, 0, 1_000))
-        return [(event.kind, dict(event.data)) for event in found]
+        result = self.database.read(lambda connection: events.following(connection, 0, 1_000))
+        return [(event.kind, dict(event.data)) for event in result]
 
 
 def seen_by(registry: Registry, specialist_id: str) -> set[str]:
     """Who sees the card, in the list and by its id, which have to agree; its text finds who may give it work."""
-    listed = {one.id for one in EVERYBODY if specialist_id in registry.seen(one)}
-    assert listed == {one.id for one in EVERYBODY if registry.find(specialist_id, one) is not None}
-    found = {one.id for one in EVERYBODY if {first for first, _ in registry.found_by(specialist_id, one)}}
+    listed = {entry.id for entry in EVERYBODY if specialist_id in registry.seen(entry)}
+    assert listed == {entry.id for entry in EVERYBODY if registry.find(specialist_id, entry) is not None}
+    results = {entry.id for entry in EVERYBODY if {first for first, _ in registry.found_by(specialist_id, entry)}}
     given = registry.database.read(
         lambda connection: {
-            one.id for one in EVERYBODY if specialist_id in specialist_rows.assignable_ids(connection, one)
+            entry.id for entry in EVERYBODY if specialist_id in specialist_rows.assignable_ids(connection, entry)
         }
     )
-    assert found == given <= listed
+    assert results == given <= listed
     return listed

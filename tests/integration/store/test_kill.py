@@ -58,9 +58,9 @@ def test_killed_after_a_commit_what_was_not_yet_acknowledged_is_kept_too(
     database_url: str, tmp_path: Path, nth: int
 ) -> None:
     acknowledged = killed(database_url, tmp_path, point="store-after-commit", nth=nth)
-    found = kept(database_url, tmp_path)
-    assert found[: len(acknowledged)] == acknowledged
-    assert len(found) > len(acknowledged)
+    results = kept(database_url, tmp_path)
+    assert results[: len(acknowledged)] == acknowledged
+    assert len(results) > len(acknowledged)
 
 
 @pytest.mark.parametrize("after", [1, pytest.param(41, marks=pytest.mark.chaos), 777])

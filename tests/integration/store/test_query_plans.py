@@ -42,67 +42,67 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "tasks that have not ended": (queue.unended, "COVERING INDEX ix_task_state (state=?)"),
     "tasks of a specialist": (_of_specialist, "INDEX ix_task_specialist (specialist=?)"),
     "tasks of a conversation": (
-        lambda found: reads.last_of_context(found, "c", OPERATOR),
+        lambda result: reads.last_of_context(result, "c", OPERATOR),
         "INDEX ix_task_context (creator=? AND context=?)",
     ),
     "waiting tasks": (metric_rows.waiting, "INDEX ix_task_"),
-    "what was spent on a day": (lambda found: spending_rows.by_agent(found, 1, 2), "COVERING INDEX ix_run_spent"),
-    "what a task has spent": (lambda found: spending_rows.of_task(found, "a"), "INDEX ix_run_task"),
-    "windows of an account": (lambda found: spending_rows.windows(found, "a", "b"), "INDEX ix_run_windows"),
+    "what was spent on a day": (lambda result: spending_rows.by_agent(result, 1, 2), "COVERING INDEX ix_run_spent"),
+    "what a task has spent": (lambda result: spending_rows.of_task(result, "a"), "INDEX ix_run_task"),
+    "windows of an account": (lambda result: spending_rows.windows(result, "a", "b"), "INDEX ix_run_windows"),
     "the next demand": (
-        lambda found: queue.demands(found, ["hint"]),
+        lambda result: queue.demands(result, ["hint"]),
         "INDEX ix_task_place (state=? AND hint=? AND demand>?)",
     ),
     "the next hint": (
-        lambda found: queue.demands(found, ["hint"]),
+        lambda result: queue.demands(result, ["hint"]),
         "INDEX ix_task_place (state=? AND hint>?)",
     ),
     "the first of a demand": (
-        lambda found: queue.first_places(found, DEMAND, 3, (1, 2, "a")),
+        lambda result: queue.first_places(result, DEMAND, 3, (1, 2, "a")),
         "INDEX ix_task_demand (state=? AND hint=? AND demand=? AND (rank_ms,created_ms,id)>(?,?,?))",
     ),
     "lanes": (
-        lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
+        lambda result: queue.lanes(result, DEMAND, TAKEN, SHUT),
         "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant=? AND lane=? AND dir_key>?)",
     ),
     "the next lane": (
-        lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
+        lambda result: queue.lanes(result, DEMAND, TAKEN, SHUT),
         "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant=? AND lane>?)",
     ),
     "the next tenant": (
-        lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
+        lambda result: queue.lanes(result, DEMAND, TAKEN, SHUT),
         "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant>?)",
     ),
     "the operator's first lane": (
-        lambda found: queue.lanes(found, DEMAND, TAKEN, SHUT),
+        lambda result: queue.lanes(result, DEMAND, TAKEN, SHUT),
         "INDEX ix_task_place (state=? AND hint=? AND demand=? AND tenant=?)",
     ),
     "what is queued, in order": (
-        lambda found: reads.status_lists(found, 5, failed_since_ms=1, figures=QUEUED),
+        lambda result: reads.status_lists(result, 5, failed_since_ms=1, figures=QUEUED),
         "INDEX ix_task_turn (state=?)",
     ),
     "those of the lanes that are listed": (
-        lambda found: alike_rows.unlisted(
-            found, {**dict.fromkeys(NOT_LISTED, reads.Listed((), 0)), "queued": LISTED}, 1
+        lambda result: alike_rows.unlisted(
+            result, {**dict.fromkeys(NOT_LISTED, reads.Listed((), 0)), "queued": LISTED}, 1
         ),
         "INDEX ix_task_lane (state=? AND lane=?)",
     ),
     "the head of a lane": (
-        lambda found: queue.heads(found, ["lane"], TAKEN, after=(1, 2, "a"), without=["b"]),
+        lambda result: queue.heads(result, ["lane"], TAKEN, after=(1, 2, "a"), without=["b"]),
         "INDEX ix_task_lane (state=? AND lane=? AND (rank_ms,created_ms,id)>(?,?,?))",
     ),
-    "the first of a lane": (lambda found: queue.first(found, "lane", 3), "INDEX ix_task_lane (state=? AND lane=?)"),
+    "the first of a lane": (lambda result: queue.first(result, "lane", 3), "INDEX ix_task_lane (state=? AND lane=?)"),
     "who has a turn": (queue.in_turn, "COVERING INDEX ix_task_begun (state=?)"),
-    "kept directories": (lambda found: queue.kept(found, 1), "INDEX ix_task_kept (state=? AND kept_until_ms>?)"),
-    "the next that is kept": (lambda found: queue.next_times(found, 1), "COVERING INDEX ix_task_kept"),
-    "due tasks": (lambda found: queue.due(found, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
-    "the next due": (lambda found: queue.next_times(found, 1), "COVERING INDEX ix_task_due"),
+    "kept directories": (lambda result: queue.kept(result, 1), "INDEX ix_task_kept (state=? AND kept_until_ms>?)"),
+    "the next that is kept": (lambda result: queue.next_times(result, 1), "COVERING INDEX ix_task_kept"),
+    "due tasks": (lambda result: queue.due(result, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
+    "the next due": (lambda result: queue.next_times(result, 1), "COVERING INDEX ix_task_due"),
     "branches that were merged": (
-        lambda found: events.resolved_branches(found, 5, OPERATOR),
+        lambda result: events.resolved_branches(result, 5, OPERATOR),
         "INDEX ix_event_settled (kind=?)",
     ),
     "events of no task": (
-        lambda found: events.newest(found, 5, EventQuery(of_no_task=True, kinds=("schedule_missed",))),
+        lambda result: events.newest(result, 5, EventQuery(of_no_task=True, kinds=("schedule_missed",))),
         "INDEX ix_event_task (task_id=?)",
     ),
     "answers": (metric_rows.answers, "COVERING INDEX ix_classification_answered"),
@@ -134,8 +134,8 @@ def plans(database: Database, ask: Callable[[Connection], object]) -> list[tuple
         with listening(remember):
             ask(connection)
         explained = [
-            (connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {said}", given), f"{said} {given}")
-            for said, given in asked
+            (connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", given), f"{text} {given}")
+            for text, given in asked
         ]
         return [("; ".join(str(row[3]) for row in plan), text) for plan, text in explained]
 
@@ -155,14 +155,14 @@ def test_all_tasks_are_counted_without_a_look_at_any(sqlite: Database) -> None:
 
 
 def test_the_status_counts_nothing_that_has_ended_again(sqlite: Database) -> None:
-    found = plans(sqlite, lambda connection: reads.status_lists(connection, 0, failed_since_ms=1, figures=FIGURES))
-    assert not [asked for _, asked in found if "COMPLETED" in asked or "CANCELLED" in asked]
+    result = plans(sqlite, lambda connection: reads.status_lists(connection, 0, failed_since_ms=1, figures=FIGURES))
+    assert not [asked for _, asked in result if "COMPLETED" in asked or "CANCELLED" in asked]
 
 
 @pytest.mark.parametrize("state", ["CANCELLED", "COMPLETED", "FAILED"])
 def test_the_status_sorts_nothing_that_has_ended(sqlite: Database, state: str) -> None:
-    found = plans(sqlite, lambda connection: reads.status_lists(connection, 10, failed_since_ms=1, figures=FIGURES))
-    (plan,) = (plan for plan, asked in found if state in asked)
+    results = plans(sqlite, lambda connection: reads.status_lists(connection, 10, failed_since_ms=1, figures=FIGURES))
+    (plan,) = (plan for plan, asked in results if state in asked)
     assert plan.startswith("SEARCH task USING INDEX ix_task_ended (state=?")
     assert "TEMP B-TREE" not in plan
 

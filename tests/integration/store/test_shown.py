@@ -20,15 +20,15 @@ def test_a_row_is_written_without_what_is_known_and_what_becomes_known(tmp_path:
             secrets.add([secret])
             data = {"state": "COMPLETED", "why": f"it said {secret}", "times": 3, "none": None}
             database.write(partial(record, at_ms=1, kind="state", data=data))
-        found = database.read(lambda connection: events.following(connection, 0, 10))
+        result = database.read(lambda connection: events.following(connection, 0, 10))
     stored = {"state": "COMPLETED", "why": f"it said {MARK}", "times": 3, "none": None}
-    assert [event.data for event in found] == [stored, stored]
+    assert [event.data for event in result] == [stored, stored]
 
 
 def test_without_anything_known_shapes_are_still_taken_out(tmp_path: Path) -> None:
     with Database.open("sqlite", state_dir=tmp_path) as database:
         migrate(database)
-        told = {"why": "fatal: https://me:secret@host/repo.git"}
-        database.write(lambda connection: record(connection, 1, "state", data=told))
+        payload = {"why": "fatal: https://me:secret@host/repo.git"}
+        database.write(lambda connection: record(connection, 1, "state", data=payload))
         (event,) = database.read(lambda connection: events.following(connection, 0, 10))
     assert event.data == {"why": f"fatal: https://me:{MARK}@host/repo.git"}

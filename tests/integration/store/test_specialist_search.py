@@ -44,8 +44,8 @@ SYNTAX = [
 @pytest.mark.parametrize("query", SYNTAX)
 def test_no_text_is_syntax(registry: Registry, query: str) -> None:
     registry.register(card("plumber"))
-    found = registry.found_by(query)
-    assert found == ({("plumber", None), ("plumber", "plumber-work")} if "plumber" in query else set())
+    results = registry.found_by(query)
+    assert results == ({("plumber", None), ("plumber", "plumber-work")} if "plumber" in query else set())
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite", "postgresql"])
@@ -70,14 +70,14 @@ def test_the_index_of_sqlite_is_whole_after_every_kind_of_change(tmp_path: Any, 
 
 
 def test_vectors_are_kept_by_text_and_encoder(database: Database) -> None:
-    one, other = np.array([1.0, 2.5], dtype=np.float32), np.array([0.0, -1.0], dtype=np.float32)
-    database.write(lambda connection: specialist_rows.keep_vectors(connection, "e1", {"a": one, "b": other}, NOW))
-    database.write(lambda connection: specialist_rows.keep_vectors(connection, "e1", {"b": one}, NOW))
+    entry, other = np.array([1.0, 2.5], dtype=np.float32), np.array([0.0, -1.0], dtype=np.float32)
+    database.write(lambda connection: specialist_rows.keep_vectors(connection, "e1", {"a": entry, "b": other}, NOW))
+    database.write(lambda connection: specialist_rows.keep_vectors(connection, "e1", {"b": entry}, NOW))
     database.write(lambda connection: specialist_rows.keep_vectors(connection, "e2", {"a": other}, NOW))
 
     def kept(encoder: str) -> dict[str, list[float]]:
-        found = database.read(lambda connection: specialist_rows.kept_vectors(connection, encoder, ["a", "b", "c"]))
-        return {text_hash: vector.tolist() for text_hash, vector in found.items()}
+        results = database.read(lambda connection: specialist_rows.kept_vectors(connection, encoder, ["a", "b", "c"]))
+        return {text_hash: vector.tolist() for text_hash, vector in results.items()}
 
     assert kept("e1") == {"a": [1.0, 2.5], "b": [1.0, 2.5]}
     assert kept("e2") == {"a": [0.0, -1.0]}

@@ -28,15 +28,15 @@ def test_a_card_that_follows_a_file_is_changed_there(registry: Registry) -> None
             change()
     registry.register(card("plumber", description="Edited."), source="file", file_path="/cards/plumber.yaml")
     of_file = registry.database.read(lambda connection: specialist_rows.of_file(connection, "/cards/plumber.yaml"))
-    assert [one.card.description for one in of_file] == ["Edited."]
+    assert [entry.card.description for entry in of_file] == ["Edited."]
     registry.remove("plumber", file_path="/cards/plumber.yaml")
     assert registry.seen() == []
 
 
 def test_a_file_takes_the_place_of_what_its_creator_registered_otherwise(registry: Registry) -> None:
     registry.register(card("plumber"))
-    found = registry.register(card("plumber"), source="file", file_path="/cards/plumber.yaml")
-    assert (found.source, found.version) == ("file", 2)
+    registration = registry.register(card("plumber"), source="file", file_path="/cards/plumber.yaml")
+    assert (registration.source, registration.version) == ("file", 2)
 
 
 def test_a_card_of_the_operator_stands_for_a_shipped_one_which_is_there_again_afterwards(registry: Registry) -> None:
@@ -84,9 +84,9 @@ def test_a_shipped_card_that_was_removed_stays_so_and_its_id_is_the_operators(re
     registry.register(card("generalist", description="Ours."))
     registry.remove("generalist")
 
-    found = registry.find("generalist")
-    assert found is not None
-    assert found.card.description == "Of the next version."
+    registration = registry.find("generalist")
+    assert registration is not None
+    assert registration.card.description == "Of the next version."
 
 
 def test_what_no_longer_ships_goes_and_what_stands_for_it_stays(registry: Registry) -> None:
@@ -110,10 +110,10 @@ def test_shipping_the_same_again_changes_nothing(registry: Registry) -> None:
 def test_a_card_that_ships_under_the_id_of_another_waits_under_it(registry: Registry) -> None:
     registry.register(card("plumber", description="Of Ann."), ANN)
     registry.ship(card("plumber", description="Shipped."))
-    found = registry.find("plumber")
-    assert found is not None
-    assert found.creator == "ann"
+    registration = registry.find("plumber")
+    assert registration is not None
+    assert registration.creator == "ann"
     registry.remove("plumber", ANN)
-    found = registry.find("plumber")
-    assert found is not None
-    assert (found.creator, found.card.description) == (SHIPPER, "Shipped.")
+    registration = registry.find("plumber")
+    assert registration is not None
+    assert (registration.creator, registration.card.description) == (SHIPPER, "Shipped.")

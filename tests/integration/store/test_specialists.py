@@ -20,7 +20,7 @@ def registry(database: Database) -> Registry:
 
 def test_a_public_card_exists_for_everybody_and_that_is_the_default(registry: Registry) -> None:
     registry.register(card("plumber"), ANN)
-    assert seen_by(registry, "plumber") == {one.id for one in EVERYBODY}
+    assert seen_by(registry, "plumber") == {entry.id for entry in EVERYBODY}
 
 
 def test_a_shared_card_exists_for_its_organisation(registry: Registry) -> None:
@@ -67,31 +67,31 @@ def test_a_grant_counts_for_shared_cards_only(registry: Registry) -> None:
 def test_what_does_not_exist_for_somebody_is_refused_as_what_does_not_exist(registry: Registry) -> None:
     registry.register(card("plumbers", visibility="private"), ANN)
     attempts: tuple[Callable[[str], object], ...] = (
-        lambda one: registry.change(card(one), BOB),
-        lambda one: registry.change(card(one), BOB, versions={1}),
-        lambda one: registry.remove(one, BOB),
-        lambda one: registry.grant(one, "bob", BOB),
-        lambda one: registry.revoke(one, "ann", BOB),
+        lambda name: registry.change(card(name), BOB),
+        lambda name: registry.change(card(name), BOB, versions={1}),
+        lambda name: registry.remove(name, BOB),
+        lambda name: registry.grant(name, "bob", BOB),
+        lambda name: registry.revoke(name, "ann", BOB),
     )
     for attempt in attempts:
-        said = []
+        texts = []
         for name in ("plumbers", "plumberx"):
             with pytest.raises(NotFound) as refused:
                 attempt(name)
-            said.append(str(refused.value).replace(name, "ID"))
-        assert said == ["There is no specialist 'ID'. There are no specialists yet."] * 2
+            texts.append(str(refused.value).replace(name, "ID"))
+        assert texts == ["There is no specialist 'ID'. There are no specialists yet."] * 2
     assert registry.find("plumbers") == registry.find("plumbers", ANN)
 
 
 def test_an_id_is_taken_in_the_same_words_whether_or_not_one_may_see_the_card(registry: Registry) -> None:
     registry.register(card("plumber", visibility="private"), ANN)
     registry.register(card("painter"), ANN)
-    said = set()
+    texts = set()
     for name in ("plumber", "painter"):
         with pytest.raises(Conflict) as refused:
             registry.register(card(name), BOB)
-        said.add(str(refused.value).replace(name, "ID"))
-    assert said == {"The id ID is taken. Choose another id."}
+        texts.add(str(refused.value).replace(name, "ID"))
+    assert texts == {"The id ID is taken. Choose another id."}
     assert registry.find("plumber") == registry.find("plumber", ANN)
 
 
@@ -183,9 +183,9 @@ def test_what_was_removed_is_found_in_no_way_and_leaves_no_grants(registry: Regi
 
     assert seen_by(registry, "plumber") == set()
     assert registry.register(card("plumber", visibility="shared"), ANN).grants == ()
-    found = registry.find("plumber")
-    assert found is not None
-    assert found.version == 4, "versions go on"
+    registration = registry.find("plumber")
+    assert registration is not None
+    assert registration.version == 4, "versions go on"
     assert "bob" not in seen_by(registry, "plumber")
 
 
@@ -194,9 +194,9 @@ def test_an_id_that_was_removed_is_free_and_tells_nothing_of_the_card_before(reg
     registry.register(card("plumber", visibility="private", description="Again."), ANN)
     registry.remove("plumber", ANN)
 
-    found = registry.register(card("plumber", visibility="private"), BOB)
+    registration = registry.register(card("plumber", visibility="private"), BOB)
 
-    assert (found.version, found.creator, found.organisation) == (1, "bob", "bolt")
+    assert (registration.version, registration.creator, registration.organisation) == (1, "bob", "bolt")
     assert seen_by(registry, "plumber") == {"bob", "carl", "operator"}
 
 
@@ -214,7 +214,7 @@ def test_events_of_a_card_are_seen_by_who_caused_them_and_by_who_sees_all(regist
 
     def kinds(by: Principal) -> list[str]:
         sought = events.EventQuery(seen_by=by)
-        return [one.kind for one in registry.database.read(lambda c: events.following(c, 0, 10, sought))]
+        return [entry.kind for entry in registry.database.read(lambda c: events.following(c, 0, 10, sought))]
 
     assert kinds(ANN) == kinds(OPERATOR) == ["specialist_registered"]
     assert kinds(AMY) == kinds(BOB) == []
@@ -224,4 +224,4 @@ def test_pages_follow_each_other(registry: Registry) -> None:
     for name in ("a", "b", "c"):
         registry.register(card(name))
     page = registry.database.read(lambda connection: specialist_rows.seen(connection, OPERATOR, after="a", limit=1))
-    assert [one.card.id for one in page] == ["b"]
+    assert [entry.card.id for entry in page] == ["b"]

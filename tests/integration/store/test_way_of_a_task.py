@@ -52,18 +52,18 @@ class Counted:
 
 @pytest.fixture
 def counted() -> Iterator[Counted]:
-    found = Counted()
+    counted = Counted()
 
     def executed(statement: str, parameters: Any) -> None:
         if not statement.startswith(("SAVEPOINT", "RELEASE")):
-            found.statements.append((statement, parameters))
+            counted.statements.append((statement, parameters))
 
     def reached(point: str) -> None:
-        found.commits += point == "store-after-commit"
+        counted.commits += point == "store-after-commit"
 
     with pytest.MonkeyPatch.context() as patch, listening(executed):
         patch.setattr(writer, "crashpoint", reached)
-        yield found
+        yield counted
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_each_step_takes_few_statements_and_commits(database: Database, counted:
         counted.statements.clear()
         counted.commits = 0
         step()
-        statements = [one for one, _ in counted.statements if not one.startswith("PRAGMA")]
+        statements = [entry for entry, _ in counted.statements if not entry.startswith("PRAGMA")]
         taken[name] = (len(statements), counted.commits)
     assert world.state("t") == "COMPLETED"
     too_many = {
@@ -146,12 +146,12 @@ def test_no_statement_reads_all_that_has_ended(database: Database, counted: Coun
     asked = dict(counted.statements)
 
     def plans(connection: Any) -> list[str]:
-        found = []
+        results = []
         for statement, parameters in asked.items():
             if statement.startswith(("SELECT", "WITH", "UPDATE", "DELETE")):
                 plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-                found += [f"{row[3]}: {statement}" for row in plan if SCANNED.match(str(row[3]))]
-        return found
+                results += [f"{row[3]}: {statement}" for row in plan if SCANNED.match(str(row[3]))]
+        return results
 
     assert database.read(plans) == []
 

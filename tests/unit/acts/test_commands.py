@@ -16,16 +16,18 @@ ENTRIES: list[Mapping[str, Any]] = data()["act"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "line"), [(entry["kind"], line) for entry in ENTRIES for line in entry["is"]], ids=lambda one: str(one)
+    ("kind", "line"), [(entry["kind"], line) for entry in ENTRIES for line in entry["is"]], ids=lambda entry: str(entry)
 )
 def test_what_is(kind: str, line: str) -> None:
-    found = acts(line)
-    assert kind in {act.kind for act in found}
-    assert least_reach(found) >= catalogue().kinds[kind].reach
+    result = acts(line)
+    assert kind in {act.kind for act in result}
+    assert least_reach(result) >= catalogue().kinds[kind].reach
 
 
 @pytest.mark.parametrize(
-    ("kind", "line"), [(entry["kind"], line) for entry in ENTRIES for line in entry["is_not"]], ids=lambda one: str(one)
+    ("kind", "line"),
+    [(entry["kind"], line) for entry in ENTRIES for line in entry["is_not"]],
+    ids=lambda entry: str(entry),
 )
 def test_what_is_not(kind: str, line: str) -> None:
     assert kind not in {act.kind for act in acts(line)}
@@ -45,9 +47,9 @@ def test_a_test_that_there_is_not_is_refused() -> None:
 
 
 def test_a_damaged_reach_is_refused() -> None:
-    said = {**data(), "act": [{**ENTRIES[0], "reach": "moon"}]}
+    fields = {**data(), "act": [{**ENTRIES[0], "reach": "moon"}]}
     with pytest.raises(ValueError, match="moon"):
-        read(said)
+        read(fields)
 
 
 @pytest.mark.parametrize(

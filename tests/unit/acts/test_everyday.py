@@ -28,9 +28,9 @@ def judged(row: dict[str, Any]) -> BeyondReach | None:
 
 @pytest.mark.parametrize("name", ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"])
 def test_nearly_all_that_acts_on_others_is_stopped(name: str) -> None:
-    found = [row for row in rows("beyond") if row["set"] == name]
-    missed = [row["command"] for row in found if judged(row) is None]
-    assert len(missed) <= 0.02 * len(found), missed
+    results = [row for row in rows("beyond") if row["set"] == name]
+    missed = [row["command"] for row in results if judged(row) is None]
+    assert len(missed) <= 0.02 * len(results), missed
 
 
 def test_nothing_that_stays_within_is_disturbed() -> None:

@@ -17,9 +17,9 @@ from claudomator_py.acts.prose import commands_in
     ],
 )
 def test_what_is_found(text: str, commands: list[str]) -> None:
-    found = [one for one in commands_in(text) if one.acts or one.in_code]
-    assert [one.text for one in found if one.text != "ls"] == commands
-    assert all(text[one.start : one.end] == one.text for one in found)
+    results = [entry for entry in commands_in(text) if entry.acts or entry.in_code]
+    assert [entry.text for entry in results if entry.text != "ls"] == commands
+    assert all(text[command_text.start : command_text.end] == command_text.text for command_text in results)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,6 @@ def test_what_is_none(text: str) -> None:
 
 
 def test_what_it_does_is_told() -> None:
-    (found,) = commands_in("When done, docker push example.org/shop:1")
-    assert not found.in_code
-    assert [act.kind for act in found.acts] == ["package"]
+    (command_text,) = commands_in("When done, docker push example.org/shop:1")
+    assert not command_text.in_code
+    assert [act.kind for act in command_text.acts] == ["package"]

@@ -278,10 +278,10 @@ def test_the_environment_is_known() -> None:
 
 @pytest.mark.parametrize(("temporary", "removed"), [("/scratch/u1", False), ("/home", True), ("/home/ada", True)])
 def test_the_temporary_folder_is_nobodys_unless_it_has_the_home_in_it(temporary: str, removed: bool) -> None:
-    found = acts(
+    results = acts(
         "rm -rf /scratch/u1/x /home/ada/x" if removed else 'rm -rf "$TMPDIR/x"', place(variables={"TMPDIR": temporary})
     )
-    assert bool(found) is removed
+    assert bool(results) is removed
 
 
 def test_what_is_shown_is_the_command_that_does_it() -> None:

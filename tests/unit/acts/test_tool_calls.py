@@ -51,23 +51,23 @@ def beyond(
     tool: str, given: dict[str, Any], reach: Reach, place: Place, granted: Collection[str] = ()
 ) -> BeyondReach | None:
     """How the call exceeds the reach, unless somebody has granted just that."""
-    found = exceeding(tool, given, reach, place)
-    return None if found is None or found.digest in granted else found
+    beyond_reach = exceeding(tool, given, reach, place)
+    return None if beyond_reach is None or beyond_reach.digest in granted else beyond_reach
 
 
 def granted_by(tool: str, given: dict[str, Any], place: Place = PLACE) -> str:
     """What a person allows who approves the call."""
-    found = beyond(tool, given, Reach.NETWORK, place)
-    assert found is not None
-    digest = digest_in(rule_for(tool, given, found.digest))
-    assert digest == found.digest
+    beyond_reach = beyond(tool, given, Reach.NETWORK, place)
+    assert beyond_reach is not None
+    digest = digest_in(rule_for(tool, given, beyond_reach.digest))
+    assert digest == beyond_reach.digest
     return digest
 
 
 def holding(**files: str) -> Place:
     """The same place, with these files in its folder."""
-    found = {f"/code/shop/{name.replace('_', '.')}": text for name, text in files.items()}
-    return Place("/code/shop", ("/code/shop",), "/home/ada", read=found.get)
+    results = {f"/code/shop/{name.replace('_', '.')}": text for name, text in files.items()}
+    return Place("/code/shop", ("/code/shop",), "/home/ada", read=results.get)
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_a_grant_is_for_what_the_call_did_then(command: str, before: dict[str, s
 
 def test_all_that_goes_too_far_is_told_the_farthest_first() -> None:
     line = "; ".join(["npm publish", "rm -rf ~", *(f"gh issue close {n}" for n in range(9))])
-    found = beyond("Bash", {"command": line}, Reach.NETWORK, PLACE)
-    assert found is not None
-    assert found.needs is Reach.ANY
-    assert found.does.startswith("`rm -rf ~` removes the home folder")
-    assert found.does.endswith("; and 7 more")
+    beyond_reach = beyond("Bash", {"command": line}, Reach.NETWORK, PLACE)
+    assert beyond_reach is not None
+    assert beyond_reach.needs is Reach.ANY
+    assert beyond_reach.does.startswith("`rm -rf ~` removes the home folder")
+    assert beyond_reach.does.endswith("; and 7 more")
 
 
 def test_a_grant_is_for_exactly_that_call() -> None:

@@ -241,8 +241,8 @@ def test_a_snapshot_takes_the_place_of_what_came_in_pieces(capsysbinary: pytest.
         task.take(wire.Update("t", "c", artifacts=(piece,)))
     task.take(wire.Update("t", "c", "completed", artifacts=(wire.Artifact("a", "n", "one two", append=False),)))
     assert task.end().fields["text"] == "one two"
-    said = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
-    assert [event["text"] for event in said if event["type"] == "artifact"] == ["one ", "two"]
+    texts = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert [event["text"] for event in texts if event["type"] == "artifact"] == ["one ", "two"]
 
 
 SAID = {"kind": "message", "messageId": "m", "role": "agent", "parts": [{"kind": "text", "text": "Done."}]}
@@ -265,8 +265,8 @@ def test_a_message_after_the_task_is_what_its_agent_says_meanwhile(capsysbinary:
     task.take(wire.Update("t", "c", "working"))
     task.take(wire.Update("t", "c", text="Half of it.", is_message=True))
     assert not task.settled
-    said = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
-    assert said[-1] == {"type": "status", "state": "working", "text": "Half of it."}
+    texts = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert texts[-1] == {"type": "status", "state": "working", "text": "Half of it."}
     task.take(wire.Update("t", "c", "completed", text="All of it."))
     assert task.end().fields["text"] == "All of it."
 

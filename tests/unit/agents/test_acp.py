@@ -75,8 +75,8 @@ def test_lines_that_are_no_messages(runs: Runs) -> None:
 
 def test_several_messages_in_one_line(runs: Runs) -> None:
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "First. "}}
-    told = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": SESSION, "update": update}}
-    assert runs.run({"turn": [{"raw": json.dumps([told, told])}, *OK]}).outcome.text == "First. First. Done."
+    payload = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": SESSION, "update": update}}
+    assert runs.run({"turn": [{"raw": json.dumps([payload, payload])}, *OK]}).outcome.text == "First. First. Done."
 
 
 def test_a_megabyte_in_a_line(runs: Runs) -> None:
@@ -187,8 +187,8 @@ def asked_for(runs: Runs, call: dict[str, Any], options: list[dict[str, str]] = 
 
 
 def chosen(ran: Any) -> str | None:
-    found: str | None = ran.answers[0]["result"]["outcome"].get("optionId")
-    return found
+    result: str | None = ran.answers[0]["result"]["outcome"].get("optionId")
+    return result
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_what_could_only_be_allowed_for_good_is_not(runs: Runs) -> None:
 
 
 def test_a_call_of_which_only_the_id_is_told_is_known_by_what_was_told_before(runs: Runs) -> None:
-    told = {"update": {"sessionUpdate": "tool_call", **TOUCH}}
-    turn = [told, {"ask": {"toolCallId": "c1"}, "does": str(runs.place / "made")}, {"say": "After."}, {"end": {}}]
+    payload = {"update": {"sessionUpdate": "tool_call", **TOUCH}}
+    turn = [payload, {"ask": {"toolCallId": "c1"}, "does": str(runs.place / "made")}, {"say": "After."}, {"end": {}}]
     ran = runs.run({"turn": turn}, task=task(permissions={"allowed_tools": ["execute(touch made)"]}))
     assert chosen(ran) == "yes"
 
@@ -265,7 +265,7 @@ def test_a_question_of_its_own_reaches_the_operator(runs: Runs) -> None:
 
 
 def modes(current: str, *offered: str) -> dict[str, Any]:
-    return {"modes": {"currentModeId": current, "availableModes": [{"id": one, "name": one} for one in offered]}}
+    return {"modes": {"currentModeId": current, "availableModes": [{"id": entry, "name": entry} for entry in offered]}}
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_the_run_has_its_own_server(runs: Runs) -> None:
     ran = runs.run({}, mcp_command=("python", "-m", "server"), env=env)
     (server,) = ran.asked("session/new")[0]["mcpServers"]
     assert (server["command"], server["args"]) == ("python", ["-m", "server"])
-    assert {one["name"]: one["value"] for one in server["env"]} == env
+    assert {entry["name"]: entry["value"] for entry in server["env"]} == env
     assert "secret" not in json.dumps(ran.events)
 
 
@@ -369,10 +369,10 @@ def test_what_it_cannot_be_held_to_is_said(tmp_path: Path) -> None:
         permissions={"mode": "plan", "tools": ["x"], "disallowed_tools": ["read"]}, max_turns=3, add_dirs=["/tmp"]
     )
     goose = AgentSpec(name="goose", kind="acp", command=("goose", "acp"))
-    said = "\n".join(KIND.unsupported(everything, goose))
-    assert all(word in said for word in ("permissions.tools", "max_turns", "add_dirs", "not read"))
+    text = "\n".join(KIND.unsupported(everything, goose))
+    assert all(word in text for word in ("permissions.tools", "max_turns", "add_dirs", "not read"))
     pi = AgentSpec(name="pi", kind="acp", command=("pi-acp",))
-    assert any("never asks" in one for one in KIND.unsupported(everything, pi))
+    assert any("never asks" in name for name in KIND.unsupported(everything, pi))
 
 
 def test_programs_have_their_own_accounts_and_one_program_has_one() -> None:

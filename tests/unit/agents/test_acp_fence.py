@@ -110,5 +110,5 @@ def test_one_that_has_lost_the_mode_in_which_it_asks_is_not_started(runs: Runs) 
     [("gemini", None), ("copilot", None), ("pi-acp", "it never asks"), ("something", "not known to ask")],
 )
 def test_who_cannot_be_held_says_so(program: str, why: str | None) -> None:
-    said = KIND.unfenced(AgentSpec(name="an-agent", kind="acp", command=(program,)))
-    assert said is None if why is None else why in (said or "")
+    unfenced = KIND.unfenced(AgentSpec(name="an-agent", kind="acp", command=(program,)))
+    assert unfenced is None if why is None else why in (unfenced or "")

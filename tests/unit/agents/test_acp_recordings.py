@@ -54,8 +54,8 @@ def judged(agent: str, recorded: dict[str, Any]) -> Outcome:
         output.event("end", outcome="gone", error="it ended", **turn.facts())
     elif "error" in end:
         error = end["error"]
-        told = {"error": error["message"], "code": error["code"], "data": error.get("data")}
-        output.event("end", outcome="refused", **told, **turn.facts())
+        payload = {"error": error["message"], "code": error["code"], "data": error.get("data")}
+        output.event("end", outcome="refused", **payload, **turn.facts())
     else:
         result = end["result"]
         output.event("end", outcome="answered", stop_reason=result["stopReason"], **turn.facts(result))
@@ -95,7 +95,7 @@ def test_only_what_succeeded_is_a_success(agent: str, turn: dict[str, Any]) -> N
         assert 0 < outcome.reset_at - NOW_MS <= 24 * 3_600_000
 
 
-@pytest.mark.parametrize(("agent", "turn"), [one for one in OF_AGENTS if one.values[0] != BANNER])
+@pytest.mark.parametrize(("agent", "turn"), [entry for entry in OF_AGENTS if entry.values[0] != BANNER])
 def test_who_does_not_know_the_agent_takes_nothing_for_a_success_either(agent: str, turn: dict[str, Any]) -> None:
     outcome = judged(GENERIC, turn)
     if turn["truth"] != "answered":

@@ -66,10 +66,10 @@ def test_a_plan_that_nobody_can_approve_is_an_answer() -> None:
     assert ended("claude", CLAUDE.begin, plan, back(error=True), {**CLAUDE.end, **denial}).status is SUCCEEDED
 
 
-@pytest.mark.parametrize("said", ["Background task b1 was stopped.", "The last answer of the conversation."])
+@pytest.mark.parametrize("text", ["Background task b1 was stopped.", "The last answer of the conversation."])
 @pytest.mark.parametrize(("code", "by", "reason"), [(-15, "timeout", "timeout"), (-9, None, "interrupted")])
-def test_a_result_of_no_turn_that_has_words_is_none_either(said: str, code: int, by: Any, reason: str) -> None:
-    first = [CLAUDE.begin, {**CLAUDE.end, "num_turns": 0, "result": said}]
+def test_a_result_of_no_turn_that_has_words_is_none_either(text: str, code: int, by: Any, reason: str) -> None:
+    first = [CLAUDE.begin, {**CLAUDE.end, "num_turns": 0, "result": text}]
     assert reader("claude", *first).stage is Stage.WORKING
     assert ended("claude", *first, code=code, by=by).reason == reason
     assert ended("claude", *first).reason is Reason.NO_ANSWER
@@ -104,8 +104,8 @@ def test_an_error_in_the_last_message_counts_whatever_the_result_calls_it() -> N
     assert CLAUDE.limit is not None
     words = "You've hit your session limit"
     before = [CLAUDE.begin, CLAUDE.tool, back(), CLAUDE.limit]
-    for said in (words, ""):
-        assert ended("claude", *before, {**CLAUDE.end, "result": said}).status is LIMITED
+    for text in (words, ""):
+        assert ended("claude", *before, {**CLAUDE.end, "result": text}).status is LIMITED
     assert ended("claude", *before, CLAUDE.text, {**CLAUDE.end, "result": "Done."}).status is SUCCEEDED
     subagent = {**CLAUDE.limit, "parent_tool_use_id": "1"}
     assert ended("claude", CLAUDE.begin, CLAUDE.text, subagent, {**CLAUDE.end, "result": "Done."}).status is SUCCEEDED
@@ -223,9 +223,9 @@ OPEN_CALL = {k: v for k, v in CLAUDE.end.items() if k != "stop_reason"}
 def test_a_result_after_a_call_that_was_not_answered_ends_nothing() -> None:
     """Versions whose messages and results give no reason for their end."""
     for result in (OPEN_CALL, {**OPEN_CALL, "stop_reason": None, "result": "Let me see."}):
-        for said in ([CLAUDE.tool], [CLAUDE.text, CLAUDE.tool], [CLAUDE.tool, back(), CLAUDE.tool]):
-            outcome = ended("claude", CLAUDE.begin, *said, result)
-            assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED), said
+        for texts in ([CLAUDE.tool], [CLAUDE.text, CLAUDE.tool], [CLAUDE.tool, back(), CLAUDE.tool]):
+            outcome = ended("claude", CLAUDE.begin, *texts, result)
+            assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED), texts
     assert ended("claude", CLAUDE.begin, CLAUDE.tool, back(), OPEN_CALL).status is SUCCEEDED
     answered = {**OPEN_CALL, "structured_output": {"a": 1}}
     assert ended("claude", CLAUDE.begin, CLAUDE.tool, answered).status is SUCCEEDED
@@ -233,35 +233,35 @@ def test_a_result_after_a_call_that_was_not_answered_ends_nothing() -> None:
 
 @pytest.mark.parametrize(("code", "by"), [(1, None), (-15, "stall"), (-9, None)])
 def test_a_limit_that_the_program_tells_in_a_message_of_its_own_is_one(code: int, by: Any) -> None:
-    said = message({"type": "text", "text": LIMIT})
-    said["message"]["model"] = "<synthetic>"
+    text = message({"type": "text", "text": LIMIT})
+    text["message"]["model"] = "<synthetic>"
     first = {**CLAUDE.end, "num_turns": 0}
-    outcome = ended("claude", CLAUDE.begin, first, CLAUDE.tool, back(), said, code=code, by=by)
+    outcome = ended("claude", CLAUDE.begin, first, CLAUDE.tool, back(), text, code=code, by=by)
     assert (outcome.status, outcome.reason) == (LIMITED, Reason.RATE_LIMITED)
-    said["message"]["model"] = "claude-opus-5"
-    assert ended("claude", CLAUDE.begin, CLAUDE.tool, back(), said, code=code, by=by).status is FAILED, "a quotation"
+    text["message"]["model"] = "claude-opus-5"
+    assert ended("claude", CLAUDE.begin, CLAUDE.tool, back(), text, code=code, by=by).status is FAILED, "a quotation"
 
 
 def test_that_somebody_interrupted_it_is_no_success() -> None:
-    said = message({"type": "text", "text": "[Request interrupted by user for tool use]"})
-    said["message"]["model"] = "<synthetic>"
-    outcome = ended("claude", CLAUDE.begin, CLAUDE.text, said, CLAUDE.end)
+    text = message({"type": "text", "text": "[Request interrupted by user for tool use]"})
+    text["message"]["model"] = "<synthetic>"
+    outcome = ended("claude", CLAUDE.begin, CLAUDE.text, text, CLAUDE.end)
     assert (outcome.status, outcome.reason) == (FAILED, Reason.INTERRUPTED)
 
 
 @pytest.mark.parametrize("nothing", [" ", "\n", "\N{ZERO WIDTH SPACE}", "\N{WORD JOINER}\n", "\N{NO-BREAK SPACE}\x07"])
 def test_an_answer_that_nobody_can_see_is_none(nothing: str) -> None:
-    said: dict[str, Event] = {
+    fields: dict[str, Event] = {
         "claude": message({"type": "text", "text": nothing}),
         "qwen": message({"type": "text", "text": nothing}),
         "gemini": {"type": "message", "role": "assistant", "content": nothing, "delta": True},
         "codex": item("agent_message", text=nothing),
         "opencode": {"type": "text", "part": {"text": nothing}},
     }
-    for kind, event in said.items():
+    for kind, event in fields.items():
         assert ended(kind, KINDS[kind].begin, event, KINDS[kind].end).reason is Reason.NO_ANSWER, kind
-    told = {"type": "assistant.message", "data": {"content": nothing}}
-    assert ended("copilot", told, {"type": "result", "exitCode": 0}).reason is Reason.NO_ANSWER
+    payload = {"type": "assistant.message", "data": {"content": nothing}}
+    assert ended("copilot", payload, {"type": "result", "exitCode": 0}).reason is Reason.NO_ANSWER
 
 
 @pytest.mark.parametrize("why", ["max_tokens", "tool_use", "pause_turn", "length"])

@@ -73,14 +73,14 @@ def test_it_has_only_the_tools_that_are_named(tools: tuple[str, ...], names: str
     assert "--tools" not in launch().argv
 
 
-@pytest.mark.parametrize(("left", "told"), [(2.5, "2.500000"), (0.0, "0.000001")])
-def test_it_keeps_to_the_dollars_that_are_left_by_itself(left: float, told: str) -> None:
+@pytest.mark.parametrize(("left", "text"), [(2.5, "2.500000"), (0.0, "0.000001")])
+def test_it_keeps_to_the_dollars_that_are_left_by_itself(left: float, text: str) -> None:
     agent = AgentSpec(name="claude", kind="claude")
     request = LaunchRequest(
         "run", agent, task(), "", None, CONVERSATION, resume=True, prior_cost_usd=9.0, usd_left=left
     )
     argv = Claude().launch(request).argv
-    assert argv[argv.index("--max-budget-usd") + 1] == told, "what the conversation had cost before does not count"
+    assert argv[argv.index("--max-budget-usd") + 1] == text, "what the conversation had cost before does not count"
 
 
 def test_it_gives_up_soon_unless_the_user_says_otherwise() -> None:

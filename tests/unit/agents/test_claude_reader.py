@@ -281,9 +281,9 @@ def test_a_warning_that_a_limit_is_near_is_told_until_it_is_taken_back() -> None
     near = {"status": "allowed_warning", "resetsAt": NOW_MS // 1000, "utilization": 0.9, "rateLimitType": "five_hour"}
     warning = {"type": "rate_limit_event", "rate_limit_info": near}
     over = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed"}}
-    found = read(warning, result(), exit_record=ended(0))
-    assert found.near_limit_until == NOW_MS // 1000 * 1000
-    assert (found.near_limit, found.near_limit_used) == ("five_hour", 0.9)
+    outcome = read(warning, result(), exit_record=ended(0))
+    assert outcome.near_limit_until == NOW_MS // 1000 * 1000
+    assert (outcome.near_limit, outcome.near_limit_used) == ("five_hour", 0.9)
     assert read(warning, over, result(), exit_record=ended(0)).near_limit_until is None
 
 
@@ -356,5 +356,5 @@ def test_which_models_a_limit_is_for_follows_from_what_the_program_says(
 
 def test_what_is_used_of_a_window_is_that_of_its_family() -> None:
     windows = {"seven_day_overage_included": {"utilization": 0.5, "resetsAt": 1_795_304_166}}
-    told = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed", "unifiedWindows": windows}}
-    assert read(told, result(), exit_record=ended(0)).windows["seven_day_overage_included"].family == "fable"
+    payload = {"type": "rate_limit_event", "rate_limit_info": {"status": "allowed", "unifiedWindows": windows}}
+    assert read(payload, result(), exit_record=ended(0)).windows["seven_day_overage_included"].family == "fable"

@@ -201,7 +201,7 @@ def unscheduled(number: int) -> list[Event]:
 
 ONCE = {"recurring": False, "durable": False}
 _REFUSED_JOB = [call("CronCreate", cron="x", prompt="look"), REFUSED]
-BY_SUBAGENT = [{**one, "parent_tool_use_id": "toolu_9"} for one in scheduled(1, recurring=True)]
+BY_SUBAGENT = [{**entry, "parent_tool_use_id": "toolu_9"} for entry in scheduled(1, recurring=True)]
 DROPPED = {
     "1 scheduled job": [INIT, *scheduled(1, recurring=True), answer("Will do."), result()],
     "1 scheduled job, of a version that says it in words": [INIT, *scheduled(1, given=False), result()],

@@ -89,9 +89,9 @@ def test_when_a_limit_resets(words: str, zone: str | None, reset_at: int) -> Non
 
 
 def answered(status: int, **headers: str) -> bytes:
-    told = ", ".join(f'"x-codex-{name.replace("_", "-")}": "{value}"' for name, value in headers.items())
+    text = ", ".join(f'"x-codex-{name.replace("_", "-")}": "{value}"' for name, value in headers.items())
     line = f"DEBUG codex_http_client::client: Request completed method=POST url=http://x/v1/responses status={status} ?"
-    return f'2026-11-22T05:06:11Z {line} headers={{"date": "x", {told}}} version=HTTP/1.1\n'.encode()
+    return f'2026-11-22T05:06:11Z {line} headers={{"date": "x", {text}}} version=HTTP/1.1\n'.encode()
 
 
 PRIMARY = {"primary_used_percent": "100.0", "primary_reset_at": "1795331212"}
@@ -137,8 +137,8 @@ def test_a_limit_of_one_model_may_be_named_before_it() -> None:
 
 
 def test_a_limit_of_one_model_is_told_with_its_reset() -> None:
-    said = "You've hit your usage limit for GPT-5.3-Codex-Spark. Switch to another model now, or try again at {}."
-    outcome = read(failed(said.format("Dec 2nd, 2026 10:40 AM")))
+    text = "You've hit your usage limit for GPT-5.3-Codex-Spark. Switch to another model now, or try again at {}."
+    outcome = read(failed(text.format("Dec 2nd, 2026 10:40 AM")))
     assert (outcome.status, outcome.family) == ("limited", "gpt-5.3-codex-spark")
     assert outcome.provenance is Provenance.REPORTED
 
@@ -246,8 +246,8 @@ def test_the_log_agrees_with_the_words_whatever_zone_they_are_in(zone: str) -> N
 )
 def test_a_log_that_contradicts_the_words_is_not_believed(words: str) -> None:
     """A tool may have printed it."""
-    said = read(failed(f"usage limit, {words}"), zone="UTC").reset_at
-    assert read(failed(f"usage limit, {words}"), stderr=answered(429, **PRIMARY), zone="UTC").reset_at == said
+    reset = read(failed(f"usage limit, {words}"), zone="UTC").reset_at
+    assert read(failed(f"usage limit, {words}"), stderr=answered(429, **PRIMARY), zone="UTC").reset_at == reset
 
 
 @pytest.mark.parametrize("before", [b"> ", b"2026-11-22T05:06:11Z ERROR codex_core: tool failed: "])

@@ -234,14 +234,14 @@ def test_exit_0_without_the_answer_is_no_success(printed: str) -> None:
     ],
 )
 def test_what_means_nothing_is_refused(key: str, value: object, words: str) -> None:
-    found = parse_agents({"lint": {"kind": "command", "command": ["run"], key: value}}, {})
-    assert isinstance(found, list)
-    assert any(words in problem.render() for problem in found), found
+    agents = parse_agents({"lint": {"kind": "command", "command": ["run"], key: value}}, {})
+    assert isinstance(agents, list)
+    assert any(words in problem.render() for problem in agents), agents
 
 
 def test_a_budget_is_kept_of_what_a_program_tells() -> None:
     entry = {"kind": "command", "command": ["run"], "budget": {"tokens": 5}}
     assert isinstance(parse_agents({"lint": entry}, {}), list)
-    found = parse_agents({"lint": {**entry, "result": RESULT}}, {})
-    assert isinstance(found, dict)
-    assert found["lint"].info.reports == "dollars"
+    agents = parse_agents({"lint": {**entry, "result": RESULT}}, {})
+    assert isinstance(agents, dict)
+    assert agents["lint"].info.reports == "dollars"

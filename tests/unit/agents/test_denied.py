@@ -66,14 +66,14 @@ def test_a_call_is_told_on_one_line_and_cut() -> None:
 def test_claude_tells_input_and_reason_of_a_denial_apart() -> None:
     asked = {"type": "system", "subtype": "permission_denied", "tool_name": "Bash", "tool_use_id": "1"}
     denial = {"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "npm publish"}}
-    said = {**asked, "message": "This Bash command requires approval"}
-    assert read("claude", said, claude_result(denial)).denied == (
+    fields = {**asked, "message": "This Bash command requires approval"}
+    assert read("claude", fields, claude_result(denial)).denied == (
         Denied(tool="Bash", input="npm publish", rule="Bash(npm publish)"),
     )
     ruled = {**asked, "message": "Permission to use Bash with command npm publish has been denied."}
-    found = read("claude", ruled, claude_result(denial))
-    assert found.denied == (), "a rule of the user's own stands above any leave"
-    assert (found.detail or "").startswith("1 tool call was denied: Bash.")
+    outcome = read("claude", ruled, claude_result(denial))
+    assert outcome.denied == (), "a rule of the user's own stands above any leave"
+    assert (outcome.detail or "").startswith("1 tool call was denied: Bash.")
 
 
 def test_claude_asks_by_a_tool_where_it_has_one() -> None:
@@ -82,9 +82,9 @@ def test_claude_asks_by_a_tool_where_it_has_one() -> None:
         {"tool_name": "AskUserQuestion", "tool_use_id": "1", "tool_input": given},
         {"tool_name": "ExitPlanMode", "tool_use_id": "2", "tool_input": {"plan": "do it"}},
     ]
-    found = read("claude", claude_result(*denials))
-    assert (found.question, found.denied) == ("Which colour?\n- Red\n- Blue", ())
-    assert found.detail is None  # to allow the tool would be no remedy
+    outcome = read("claude", claude_result(*denials))
+    assert (outcome.question, outcome.denied) == ("Which colour?\n- Red\n- Blue", ())
+    assert outcome.detail is None  # to allow the tool would be no remedy
 
 
 def gemini(tool: str, given: dict[str, Any], error: dict[str, str]) -> Outcome:
@@ -115,8 +115,8 @@ def test_gemini_names_what_it_does_not_offer_and_invents_no_tool() -> None:
 
 def test_gemini_asks_by_a_tool_that_is_not_there() -> None:
     missing = {"type": "tool_not_registered", "message": "Tool not found."}
-    found = gemini("ask_user", {"questions": [{"question": "Which colour?"}]}, missing)
-    assert (found.question, found.denied) == ("Which colour?", ())
+    outcome = gemini("ask_user", {"questions": [{"question": "Which colour?"}]}, missing)
+    assert (outcome.question, outcome.denied) == ("Which colour?", ())
 
 
 def test_opencode_is_rejected_by_nobody_or_by_a_rule() -> None:

@@ -26,9 +26,9 @@ COMMAND = "echo a &&\nnpm publish"
 
 def mark_of(tool: str, command: str = COMMAND) -> str:
     """What stands for the call, and for what it does."""
-    found = exceeding(tool, {"command": command}, Reach.NETWORK, Place("/work", home="/home/ada"))
-    assert found is not None
-    return found.digest
+    beyond_reach = exceeding(tool, {"command": command}, Reach.NETWORK, Place("/work", home="/home/ada"))
+    assert beyond_reach is not None
+    return beyond_reach.digest
 
 
 def request(kind: str = "claude", reach: Reach | None = Reach.NETWORK, **agent: Any) -> LaunchRequest:
@@ -67,11 +67,11 @@ def test_with_one_the_hook_is_in_its_command_line_or_variables(kind: str, monkey
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_kind_without_a_fence_says_so(kind: str) -> None:
-    said = AGENT_KINDS[kind].unfenced(AgentSpec(name=kind, kind=kind))
+    unfenced = AGENT_KINDS[kind].unfenced(AgentSpec(name=kind, kind=kind))
     if kind == "acp":
-        assert said == "it is not known to ask before every command"
+        assert unfenced == "it is not known to ask before every command"
     elif kind not in (*FENCED, "simulated"):
-        assert said == f"there is no fence for agents of kind {kind}"
+        assert unfenced == f"there is no fence for agents of kind {kind}"
 
 
 @pytest.mark.parametrize(
@@ -114,24 +114,24 @@ def test_users_plugins_and_servers_of_opencode_stay() -> None:
 
 
 def test_the_hook_denies_in_the_words_of_claude_code(tmp_path: Path) -> None:
-    said = judged("Bash", {"command": COMMAND}, request(), tmp_path)
-    assert (said.returncode, said.stderr) == (0, b"")
-    verdict = json.loads(said.stdout)["hookSpecificOutput"]
+    completed = judged("Bash", {"command": COMMAND}, request(), tmp_path)
+    assert (completed.returncode, completed.stderr) == (0, b"")
+    verdict = json.loads(completed.stdout)["hookSpecificOutput"]
     assert verdict["permissionDecision"] == "deny"
     assert "`npm publish` publishes a package" in verdict["permissionDecisionReason"]
     assert verdict["permissionDecisionReason"].endswith(f"[beyond reach {mark_of('Bash')}]")
 
 
 def test_the_hook_denies_in_plain_words(tmp_path: Path) -> None:
-    said = json.loads(judged("bash", {"command": COMMAND}, request(), tmp_path, dialect="plain").stdout)
-    assert said["decision"] == "deny"
-    assert "npm publish" in said["reason"]
+    text = json.loads(judged("bash", {"command": COMMAND}, request(), tmp_path, dialect="plain").stdout)
+    assert text["decision"] == "deny"
+    assert "npm publish" in text["reason"]
 
 
 @pytest.mark.parametrize("dialect", ["claude", "plain"])
 def test_the_hook_has_no_opinion_on_what_stays_within(tmp_path: Path, dialect: str) -> None:
-    said = judged("Bash", {"command": "npm test"}, request(), tmp_path, dialect=dialect)
-    assert (said.returncode, json.loads(said.stdout)) == (0, {})
+    completed = judged("Bash", {"command": "npm test"}, request(), tmp_path, dialect=dialect)
+    assert (completed.returncode, json.loads(completed.stdout)) == (0, {})
 
 
 def test_what_a_person_has_allowed_passes(tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_what_a_person_has_allowed_passes(tmp_path: Path) -> None:
         granted_acts=(mark_of("Bash"),),
     )
     assert json.loads(judged("Bash", {"command": COMMAND}, granted, tmp_path).stdout) == {}
-    said = json.loads(judged("Bash", {"command": COMMAND}, granted, tmp_path, allows=True).stdout)
-    assert said["hookSpecificOutput"]["permissionDecision"] == "allow"
+    text = json.loads(judged("Bash", {"command": COMMAND}, granted, tmp_path, allows=True).stdout)
+    assert text["hookSpecificOutput"]["permissionDecision"] == "allow"
     other = json.loads(judged("Bash", {"command": f"{COMMAND} "}, granted, tmp_path, allows=True).stdout)
     assert other["hookSpecificOutput"]["permissionDecision"] == "deny"
 
@@ -161,20 +161,20 @@ def test_the_hook_reads_the_scripts_of_the_folder(tmp_path: Path) -> None:
 
 def test_a_pipe_in_the_place_of_a_script_holds_nothing_up(tmp_path: Path) -> None:
     subprocess.run(["mkfifo", tmp_path / "run.sh"], check=True)
-    said = judged("Bash", {"command": "./run.sh"}, request(), tmp_path)
-    assert (said.returncode, json.loads(said.stdout)) == (0, {})
+    completed = judged("Bash", {"command": "./run.sh"}, request(), tmp_path)
+    assert (completed.returncode, json.loads(completed.stdout)) == (0, {})
 
 
 @pytest.mark.parametrize(
     "event", [b"", b"no JSON", b"[]", b"{}", b'{"tool_name": "Bash"}', b'{"tool_name": "Bash", "cwd": 1}']
 )
 def test_a_call_that_it_cannot_judge_is_denied_with_a_reason(event: bytes) -> None:
-    said = subprocess.run([*hook_argv(request())], input=event, capture_output=True, check=False)
+    completed = subprocess.run([*hook_argv(request())], input=event, capture_output=True, check=False)
     if event.endswith(b"1}"):
-        assert said.returncode == 0
+        assert completed.returncode == 0
         return
-    assert said.returncode == 2
-    assert said.stderr.startswith(b"Claudomator's fence could not judge this call, so it was denied.")
+    assert completed.returncode == 2
+    assert completed.stderr.startswith(b"Claudomator's fence could not judge this call, so it was denied.")
 
 
 @pytest.mark.parametrize("order", ["", "x", base64.urlsafe_b64encode(b'{"reach": "moon"}').decode()])
@@ -186,9 +186,9 @@ def test_a_damaged_order_denies(order: str) -> None:
 
 def test_a_hook_that_cannot_be_started_denies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("claudomator_py.agents.fence.own_program", lambda module: ("/nowhere/python",))
-    said = subprocess.run(["sh", "-c", hook_line(request())], input=b"{}", capture_output=True, check=False)
-    assert said.returncode == 2
-    assert b"so the call was denied" in said.stderr
+    completed = subprocess.run(["sh", "-c", hook_line(request())], input=b"{}", capture_output=True, check=False)
+    assert completed.returncode == 2
+    assert b"so the call was denied" in completed.stderr
 
 
 def test_no_secret_and_no_quote_is_in_the_hook(tmp_path: Path) -> None:
@@ -210,14 +210,14 @@ def said_by_hook(tool: str, command: str = COMMAND) -> str:
     return f"No further, and {needs}. Nothing of the call was run. Go on. [beyond reach {mark_of(tool, command)}]"
 
 
-def told(kind: str, said: str) -> tuple[Denied, ...]:
+def told(kind: str, text: str) -> tuple[Denied, ...]:
     """What the kind's reader makes of a call that was denied with these words, as its CLI was seen to tell."""
     given = {"command": COMMAND}
     match kind:
         case "claude" | "qwen":
             tool = "Bash" if kind == "claude" else "run_shell_command"
             use: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": tool, "input": given}
-            result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": f"hook error: {said}"}
+            result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": f"hook error: {text}"}
             denial: dict[str, Any] = {"tool_name": tool, "tool_use_id": "t1", "tool_input": given}
             return denied_by(
                 kind,
@@ -235,7 +235,7 @@ def told(kind: str, said: str) -> tuple[Denied, ...]:
                 ],
             )
         case "gemini":
-            failure = {"type": "policy_violation", "message": f"Tool execution blocked: {said}"}
+            failure = {"type": "policy_violation", "message": f"Tool execution blocked: {text}"}
             return denied_by(
                 kind,
                 [
@@ -247,7 +247,7 @@ def told(kind: str, said: str) -> tuple[Denied, ...]:
                 ],
             )
         case "opencode":
-            state = {"status": "error", "input": given, "error": said}
+            state = {"status": "error", "input": given, "error": text}
             return denied_by(
                 kind,
                 [
@@ -260,7 +260,7 @@ def told(kind: str, said: str) -> tuple[Denied, ...]:
                     },
                 ],
             )
-    line = f"2026-11-27T19:19:17.4Z ERROR codex_core::tools::router: error=Command blocked by PreToolUse hook: {said}."
+    line = f"2026-11-27T19:19:17.4Z ERROR codex_core::tools::router: error=Command blocked by PreToolUse hook: {text}."
     log = f"{line} Command: {COMMAND}\n2026-11-27T19:19:18Z ERROR x: y\nnothing of it\n"
     item = {"type": "agent_message", "text": "Left."}
     events: list[dict[str, Any]] = [

@@ -83,8 +83,8 @@ def test_a_folder_that_would_be_several_is_not_handed_over() -> None:
 def test_its_attempts_are_bounded_where_it_takes_the_word_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemini, "_only_root_writes", lambda path: True)
     monkeypatch.setattr(gemini, "_DEFAULTS", SettingsFile(gemini._DEFAULTS.variable, Path("/nowhere")))
-    told = launch().env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]
-    assert json.loads(Path(told).read_text())["general"]["maxAttempts"] < 10
+    gemini_cli_system_defaults_path = launch().env["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]
+    assert json.loads(Path(gemini_cli_system_defaults_path).read_text())["general"]["maxAttempts"] < 10
     assert "GEMINI_CLI_SYSTEM_DEFAULTS_PATH" not in launch(agent={"env": {"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": "x"}}).env
     monkeypatch.setattr(gemini, "_DEFAULTS", SettingsFile(gemini._DEFAULTS.variable, Path("/")))
     assert "GEMINI_CLI_SYSTEM_DEFAULTS_PATH" not in launch().env, "the machine has defaults of its own"

@@ -201,8 +201,8 @@ def test_a_sleep_that_a_tool_has_printed_is_none_of_its_own(ended_by: EndedBy | 
 def test_a_sleep_that_a_tool_has_printed_in_colour_is_none_of_its_own() -> None:
     coloured = FAKED.replace("Retrying", "Retr\x1b[31mying")
     failed = tool("run_shell_command", status="error", error={"type": "shell", "message": coloured})
-    told = f"Error executing tool run_shell_command: failed:\n{coloured}\n".encode()
-    assert sleeper(*failed, stderr=told).stuck_until is None
+    record = f"Error executing tool run_shell_command: failed:\n{coloured}\n".encode()
+    assert sleeper(*failed, stderr=record).stuck_until is None
 
 
 def test_what_stderr_repeats_of_a_tool_is_not_believed_before_its_result_is_read() -> None:

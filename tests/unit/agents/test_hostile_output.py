@@ -83,10 +83,10 @@ def test_lines_of_a_log_that_do_not_end_as_they_began(kind: str, begin: str, uni
     line = filled(unit, LINE, begin).encode() + b"\n"
 
     def read() -> None:
-        one = AGENT_KINDS[kind].reader()
+        output_reader = AGENT_KINDS[kind].reader()
         for _ in range(8):
-            one.feed("stderr", line)
-        one.outcome(FAILED, 1)
+            output_reader.feed("stderr", line)
+        output_reader.outcome(FAILED, 1)
 
     in_time(read)
 
@@ -100,11 +100,11 @@ def test_messages_of_events(kind: str) -> None:
         for unit in UNITS:
             text = filled(unit, begin="You hit your limit, resets in ", end="!")
             error = {"message": text, "name": "APIError", "data": {"message": text, "responseBody": text}}
-            one = AGENT_KINDS[kind].reader()
+            output_reader = AGENT_KINDS[kind].reader()
             for told_by in ("result", "error", "turn.failed", "system"):
                 event = {"type": told_by, "subtype": "error", "is_error": True, "status": "error"}
-                told = {"result": text, "message": text, "error": error}
-                one.feed("stdout", json.dumps(event | told).encode() + b"\n")
-            one.outcome(FAILED, 1)
+                payload = {"result": text, "message": text, "error": error}
+                output_reader.feed("stdout", json.dumps(event | payload).encode() + b"\n")
+            output_reader.outcome(FAILED, 1)
 
     in_time(read)

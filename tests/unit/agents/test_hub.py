@@ -37,9 +37,9 @@ def outcome(*events: dict[str, Any], code: int = 1) -> Any:
     ],
 )
 def test_an_event_says_something_to_people(event: dict[str, Any], words: str) -> None:
-    said = [part.text for part in KIND.events(None).take(event)]
+    texts = [part.text for part in KIND.events(None).take(event)]
 
-    assert said == [words]
+    assert texts == [words]
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_an_event_says_something_to_people(event: dict[str, Any], words: str) ->
 def test_a_run_ends_as_the_hub_or_the_agent_says(
     end: dict[str, Any], status: OutcomeStatus, reason: Reason | None
 ) -> None:
-    found = outcome({"type": "accepted"}, {"type": "end", **end}, code=0 if reason is None else 1)
+    result = outcome({"type": "accepted"}, {"type": "end", **end}, code=0 if reason is None else 1)
 
-    assert (found.status, found.reason) == (status, reason)
-    assert (found.text or found.detail) == (end.get("text") or end.get("error"))
+    assert (result.status, result.reason) == (status, reason)
+    assert (result.text or result.detail) == (end.get("text") or end.get("error"))
 
 
 def test_a_process_that_ends_without_a_word_is_a_fault_of_ours() -> None:
-    found = outcome({"type": "accepted"})
+    result = outcome({"type": "accepted"})
 
-    assert (found.status, found.reason) == (OutcomeStatus.FAILED, Reason.AGENT_ERROR)
+    assert (result.status, result.reason) == (OutcomeStatus.FAILED, Reason.AGENT_ERROR)

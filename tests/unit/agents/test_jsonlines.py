@@ -29,16 +29,16 @@ def test_zeros_of_a_punched_out_middle_end_a_line() -> None:
 def test_a_line_that_is_too_long_is_dropped_whole(piece: int) -> None:
     data = b"short\n" + b"x" * 11 + b"\n" + b"y" * 10 + b"\nend"
     lines = LineSplitter(max_bytes=10)
-    found = [line for start in range(0, len(data), piece) for line in lines.feed(data[start : start + piece])]
-    assert found == [b"short", b"y" * 10]
+    results = [line for start in range(0, len(data), piece) for line in lines.feed(data[start : start + piece])]
+    assert results == [b"short", b"y" * 10]
     assert lines.rest == b"end"
 
 
 @given(st.lists(st.binary(max_size=20) | st.sampled_from([b"\n", b"\0", b"ab\n"])))
 def test_pieces_change_nothing(pieces: list[bytes]) -> None:
     apart, together = LineSplitter(8), LineSplitter(8)
-    found = [line for piece in pieces for line in apart.feed(piece)]
-    assert found == together.feed(b"".join(pieces))
+    results = [line for piece in pieces for line in apart.feed(piece)]
+    assert results == together.feed(b"".join(pieces))
     assert apart.rest == together.rest
 
 

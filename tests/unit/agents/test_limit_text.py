@@ -182,5 +182,5 @@ def test_what_cannot_be_a_reset_time_is_none(given: object) -> None:
 
 @given(st.text() | st.from_regex(r"(resets|try again) (at|in)? ?[\w:., ()/-]{0,40}", fullmatch=True))
 def test_any_words_give_a_sane_time_or_none(message: str) -> None:
-    found = find_reset(message, AFTERNOON, NEW_YORK)
-    assert found is None or 0 < found < 5_000_000_000_000
+    reset = find_reset(message, AFTERNOON, NEW_YORK)
+    assert reset is None or 0 < reset < 5_000_000_000_000

@@ -103,7 +103,7 @@ def test_what_is_no_http_ends_the_connection_alone(server: HttpServer, line: byt
 def test_an_agent_that_takes_no_other_is_told_where_it_is(tmp_path: Path) -> None:
     env = {"CLAUDOMATOR_RUN": "r1", "CLAUDOMATOR_RUN_TOKEN": "secret"}
     ran = Runs(tmp_path, program="copilot").run({}, mcp_command=("python", "-m", "server", str(tmp_path)), env=env)
-    (told,) = ran.asked("session/new")[0]["mcpServers"]
-    assert (told["type"], told["name"]) == ("http", "claudomator")
-    assert told["url"].startswith("http://127.0.0.1:")
-    assert "secret" not in json.dumps([told, ran.events]), "it is another one"
+    (record,) = ran.asked("session/new")[0]["mcpServers"]
+    assert (record["type"], record["name"]) == ("http", "claudomator")
+    assert record["url"].startswith("http://127.0.0.1:")
+    assert "secret" not in json.dumps([record, ran.events]), "it is another one"

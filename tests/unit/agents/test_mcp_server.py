@@ -92,10 +92,10 @@ def test_a_client_that_shakes_no_hands_is_answered_in_its_words() -> None:
         daemon=daemon,
     )
     assert discovered["result"]["supportedVersions"] == ["2026-07-28"]
-    assert {one["result"]["resultType"] for one in (discovered, listed, done)} == {"complete"}
-    for one in (discovered, listed):
-        assert one["result"]["cacheScope"] == "private"
-        assert one["result"]["ttlMs"] > 0
+    assert {entry["result"]["resultType"] for entry in (discovered, listed, done)} == {"complete"}
+    for entry in (discovered, listed):
+        assert entry["result"]["cacheScope"] == "private"
+        assert entry["result"]["ttlMs"] > 0
     assert len(listed["result"]["tools"]) == len(TOOLS)
     assert len(daemon.asked) == 1
     assert pinged["error"]["code"] == -32601
@@ -182,8 +182,8 @@ def test_arguments_go_to_the_daemon_as_they_are() -> None:
 
 
 def test_what_is_dropped_is_said() -> None:
-    told = called("report_progress", Asked({"recorded": False}), text="Here.")["content"][0]["text"]
-    assert "Not recorded" in told
+    record = called("report_progress", Asked({"recorded": False}), text="Here.")["content"][0]["text"]
+    assert "Not recorded" in record
 
 
 def test_the_model_reads_what_the_daemon_has_against_it() -> None:
@@ -203,18 +203,18 @@ def test_a_question_that_reaches_nobody_is_to_be_asked_in_words() -> None:
 def test_the_tools_say_what_the_daemon_takes() -> None:
     """Each is written by hand, as the server is without pydantic; so is each list of the daemon's own."""
     (answer,) = talk({"method": "tools/list"})
-    listed = {one["name"]: one for one in answer["result"]["tools"]}
+    listed = {tool["name"]: tool for tool in answer["result"]["tools"]}
     assert set(listed) == set(REQUESTS) | {"read_handoff"}
     for name, model in REQUESTS.items():
         schema, own = listed[name]["inputSchema"], model.model_json_schema()
         required = {field for field, info in model.model_fields.items() if info.is_required()}
         assert set(schema["required"]) == required
         assert set(schema["properties"]) <= set(own["properties"])
-        for field, said in schema["properties"].items():
+        for field, text in schema["properties"].items():
             for key in ("maxLength", "maxItems", "minimum", "maximum"):
                 # The pattern of names says how long one may be.
-                if key in said and NAME_PATTERN not in str(own["properties"][field]):
-                    assert f'"{key}": {said[key]}' in json.dumps(own["properties"][field]), (name, field, key)
+                if key in text and NAME_PATTERN not in str(own["properties"][field]):
+                    assert f'"{key}": {text[key]}' in json.dumps(own["properties"][field]), (name, field, key)
         assert not schema["additionalProperties"]
 
 
@@ -235,7 +235,7 @@ def test_the_program_stands_alone(tmp_path: Path) -> None:
     messages = [{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}]
     ended = subprocess.run(
         mcp_command(tmp_path),
-        input="".join(json.dumps(one) + "\n" for one in messages).encode(),
+        input="".join(json.dumps(message) + "\n" for message in messages).encode(),
         env={"CLAUDOMATOR_RUN": "r", "CLAUDOMATOR_RUN_TOKEN": SECRET},
         capture_output=True,
         timeout=PATIENCE_S,

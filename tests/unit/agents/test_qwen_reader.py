@@ -57,8 +57,8 @@ def test_a_failed_request_that_it_got_over_does_not_count() -> None:
 
 
 def test_what_was_said_before_the_connection_broke_off_does_not_hide_that() -> None:
-    said = "I look at [API Error: 401 it] first. [API Error: terminated (cause: other side closed)]"
-    outcome = read(message(said), result(said))
+    text = "I look at [API Error: 401 it] first. [API Error: terminated (cause: other side closed)]"
+    outcome = read(message(text), result(text))
     assert (outcome.reason, outcome.detail) == (Reason.NETWORK, "terminated (cause: other side closed)")
 
 

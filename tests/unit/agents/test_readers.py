@@ -49,7 +49,9 @@ TYPES = (
 )
 fields = st.dictionaries(st.sampled_from(FIELDS), values, max_size=6)
 events = st.builds(lambda kind, event: {**event, "type": kind}, st.sampled_from(TYPES), fields)
-json_lines = st.lists(events, max_size=6).map(lambda found: b"\n".join(json.dumps(one).encode() for one in found))
+json_lines = st.lists(events, max_size=6).map(
+    lambda results: b"\n".join(json.dumps(entry).encode() for entry in results)
+)
 odd_pieces = st.binary(max_size=60) | st.sampled_from(
     [b"\n", b"\r\n", b"\0\0\0", b"[" * 30, b"{", b"usage limit reached\n"]
 )
@@ -116,9 +118,9 @@ def test_neither_pieces_nor_asking_between_them_change_what_is_read(
 
     asked = fed(kind, [])
     streams: tuple[tuple[Stream, bytes], ...] = (("stdout", stdout), ("stderr", stderr))
-    for stream, said in streams:
-        step = max(40, len(said) // 10)
-        for start in range(0, len(said), step):
-            asked.feed(stream, said[start : start + step])
+    for stream, text in streams:
+        step = max(40, len(text) // 10)
+        for start in range(0, len(text), step):
+            asked.feed(stream, text[start : start + step])
             asked.outcome(exit_record, NOW_MS)
     assert asked.outcome(exit_record, NOW_MS) == outcome

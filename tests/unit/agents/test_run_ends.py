@@ -97,10 +97,10 @@ def words(kind: str) -> Words:
 
 
 def reader(kind: str, *events: Event) -> OutputReader:
-    found = AGENT_KINDS[kind].reader()
+    output_reader = AGENT_KINDS[kind].reader()
     for event in events:
-        found.feed("stdout", json.dumps(event).encode() + b"\n")
-    return found
+        output_reader.feed("stdout", json.dumps(event).encode() + b"\n")
+    return output_reader
 
 
 def ended(kind: str, *events: Event, code: int = 0, by: Any = None) -> Outcome:
@@ -155,11 +155,11 @@ def test_the_result_of_a_tool_after_the_end_of_a_turn_is_of_another_one(kind: st
 
 
 def test_an_event_that_was_cut_off_is_one_more(kind: str, words: Words) -> None:
-    found = reader(kind, words.begin, words.text, words.end)
-    found.feed("stdout", json.dumps(words.tool).encode()[:-9])
+    output_reader = reader(kind, words.begin, words.text, words.end)
+    output_reader.feed("stdout", json.dumps(words.tool).encode()[:-9])
     killed = ExitRecord(-9, "timeout", NOW_MS - 60_000, NOW_MS)
-    assert found.outcome(killed, NOW_MS).reason is Reason.TIMEOUT
-    assert found.outcome(ExitRecord(0, None, NOW_MS - 60_000, NOW_MS), NOW_MS).status is SUCCEEDED
+    assert output_reader.outcome(killed, NOW_MS).reason is Reason.TIMEOUT
+    assert output_reader.outcome(ExitRecord(0, None, NOW_MS - 60_000, NOW_MS), NOW_MS).status is SUCCEEDED
 
 
 def test_a_limit_after_the_end_of_a_turn_of_codex_is_one() -> None:
@@ -204,10 +204,10 @@ def test_of_a_result_of_claude_that_does_not_say_why_it_ended_its_last_message_d
 )
 def test_what_claude_code_puts_into_a_message_itself_is_no_answer(text: str, model: str) -> None:
     words = KINDS["claude"]
-    said = {"type": "assistant", "message": {"model": model, "content": [{"type": "text", "text": text}]}}
+    fields = {"type": "assistant", "message": {"model": model, "content": [{"type": "text", "text": text}]}}
     result = {**words.end, "result": text}
-    assert ended("claude", words.begin, said, result).reason is Reason.NO_ANSWER
-    assert ended("claude", words.begin, words.tool, said, result).status is SUCCEEDED
+    assert ended("claude", words.begin, fields, result).reason is Reason.NO_ANSWER
+    assert ended("claude", words.begin, words.tool, fields, result).status is SUCCEEDED
 
 
 def test_words_of_a_result_of_claude_that_no_message_had_are_an_answer() -> None:

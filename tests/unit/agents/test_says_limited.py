@@ -115,9 +115,9 @@ def test_the_family_that_a_window_is_of(window: str, family: str | None) -> None
 @pytest.mark.parametrize("kind", ["gemini", "qwen"])
 @pytest.mark.parametrize("words", ["Login required: expired", "Failed to login: invalid_grant", "please authenticate"])
 def test_a_missing_login_is_told_from_other_faults_of_the_configuration(kind: str, words: str) -> None:
-    for said, reason in ((words, Reason.AUTH), ("Unexpected token } in settings.json", Reason.BAD_INVOCATION)):
+    for text, reason in ((words, Reason.AUTH), ("Unexpected token } in settings.json", Reason.BAD_INVOCATION)):
         reader = AGENT_KINDS[kind].reader()
-        reader.feed("stderr", f"{said}\n".encode())
+        reader.feed("stderr", f"{text}\n".encode())
         assert reader.outcome(ExitRecord(52, None, NOW_MS, NOW_MS), NOW_MS).reason is reason
 
 

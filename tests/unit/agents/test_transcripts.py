@@ -131,8 +131,8 @@ def test_words_for_people_stay_text() -> None:
 
 def test_codexs_log_of_its_requests_is_not_for_people() -> None:
     logged = b"DEBUG codex_http_client::client: Request completed method=POST status=200 OK headers={}\n"
-    said = AGENT_KINDS["codex"].transcript("stderr").feed(0, logged + b"WARNING: mind the gap\n")
-    assert [(entry.part.kind, entry.part.text) for entry in said] == [("text", "WARNING: mind the gap")]
+    feed = AGENT_KINDS["codex"].transcript("stderr").feed(0, logged + b"WARNING: mind the gap\n")
+    assert [(entry.part.kind, entry.part.text) for entry in feed] == [("text", "WARNING: mind the gap")]
 
 
 def test_thinking_and_subagents_of_claude() -> None:

@@ -82,15 +82,15 @@ _PARTS = 4
 def claude_tool(text: str, failed: bool, model: Events) -> Events:
     used = {"type": "tool_use", "id": "toolu_x", "name": "Bash", "input": {"command": f"echo {text}"}}
     result = {"type": "tool_result", "tool_use_id": "toolu_x", "content": text, "is_error": failed}
-    said = {**next((event for event in model if event.get("type") == "assistant"), {"type": "assistant"})}
-    said["message"] = {"role": "assistant", "content": [used]}
+    fields = {**next((event for event in model if event.get("type") == "assistant"), {"type": "assistant"})}
+    fields["message"] = {"role": "assistant", "content": [used]}
     file = {"type": "text", "file": {"filePath": "/w/log", "content": text}}
     back = {
         "type": "user",
         "message": {"role": "user", "content": [result]},
         "tool_use_result": {"stdout": text, **file},
     }
-    return [said, back]
+    return [fields, back]
 
 
 def gemini_tool(text: str, failed: bool, model: Events) -> Events:
@@ -118,8 +118,8 @@ def qwen_tool(text: str, failed: bool, model: Events) -> Events:
     used = {"type": "tool_use", "id": "call_x", "name": "run_shell_command", "input": {"command": f"echo {text}"}}
     result = {"type": "tool_result", "tool_use_id": "call_x", "content": text, "is_error": failed}
     usage = {"input_tokens": 1, "output_tokens": 1}
-    said = {"type": "assistant", "message": {"role": "assistant", "content": [used], "usage": usage}}
-    return [said, {"type": "user", "message": {"role": "user", "content": [result]}}]
+    fields = {"type": "assistant", "message": {"role": "assistant", "content": [used], "usage": usage}}
+    return [fields, {"type": "user", "message": {"role": "user", "content": [result]}}]
 
 
 def copilot_tool(text: str, failed: bool, model: Events) -> Events:
@@ -162,10 +162,10 @@ def read(
 
 def events_of(kind: str, case: str) -> Events:
     try:
-        found = [json.loads(line) for line in recorded(kind, case, "stdout").splitlines()]
+        results = [json.loads(line) for line in recorded(kind, case, "stdout").splitlines()]
     except ValueError:
         return []
-    return found if all(isinstance(event, dict) for event in found) else []
+    return results if all(isinstance(event, dict) for event in results) else []
 
 
 def out(events: Events) -> list[tuple[str, str]]:
@@ -205,8 +205,8 @@ def test_what_tools_print_changes_nothing_of_a_success(kind: str, case: str, par
     for text in TEXTS[part::_PARTS]:
         for failed in (False, True):
             *used, result = out(TOOLS[kind](text, failed, events))
-            told = ("stderr", on_stderr(kind, text) if failed or kind != "gemini" else "")
-            for piece in ([result, told], [told, result]):
+            messages = ("stderr", on_stderr(kind, text) if failed or kind != "gemini" else "")
+            for piece in ([result, messages], [messages, result]):
                 outcome, stuck = read(kind, [*before, *used, *piece, *after, ("stderr", stderr)], 0)
                 assert came_to(outcome) == came_to(expected), text
                 assert set(stuck) == {(None, None)}, text

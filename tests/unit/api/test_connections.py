@@ -181,5 +181,5 @@ def test_without_a_file_left_the_newest_is_served_and_nothing_spins(tmp_path: Pa
             for _ in range(20):
                 stack.enter_context(connected(daemon))
             assert daemon.ask("GET", "/livez").status == 200
-        _, said = process.communicate("", timeout=PATIENCE_S)
-    assert said.count("cannot accept connections") == len(said.splitlines()) == 1
+        _, text = process.communicate("", timeout=PATIENCE_S)
+    assert text.count("cannot accept connections") == len(text.splitlines()) == 1

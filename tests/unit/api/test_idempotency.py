@@ -18,9 +18,9 @@ def submit(daemon: Daemon, key: str | None, task: object = None) -> Answer:
     return daemon.ask("POST", "/v1/tasks", json_body=task or TASK, headers={"Idempotency-Key": key})
 
 
-def same(one: Answer, other: Answer) -> bool:
+def same(answer: Answer, other: Answer) -> bool:
     kept = ("location", "etag", "content-type")
-    return (one.status, one.body, [one.headers.get(name) for name in kept]) == (
+    return (answer.status, answer.body, [answer.headers.get(name) for name in kept]) == (
         other.status,
         other.body,
         [other.headers.get(name) for name in kept],

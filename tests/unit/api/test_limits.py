@@ -151,10 +151,10 @@ def test_bodies_that_nobody_finishes_are_bounded_together(tmp_path: Path) -> Non
         with suppress(ConnectionResetError):  # what the daemon has not read
             while part := refused[0].recv(65_536):
                 answer += part
-        status, told = raw_problem(answer)
-        assert (status, told["code"]) == (429, "too_many_bodies")
-        for one in (other, daemon):
-            assert one.ask("POST", "/v1/tasks", json_body=TASK).status == 201
+        status, payload = raw_problem(answer)
+        assert (status, payload["code"]) == (429, "too_many_bodies")
+        for entry in (other, daemon):
+            assert entry.ask("POST", "/v1/tasks", json_body=TASK).status == 201
         floods.close()
         while guest.ask("POST", "/v1/tasks", json_body=TASK).status == 429:
             pass
@@ -165,8 +165,8 @@ def test_bodies_that_nobody_finishes_are_bounded_together(tmp_path: Path) -> Non
 def test_a_head_that_does_not_come_is_not_waited_for(hasty: Daemon, begun: bytes) -> None:
     with connected(hasty) as sock:
         sock.sendall(begun)
-        status, told = raw_problem(rest_of(sock))
-    assert (status, told["code"]) == (408, "head_timeout")
+        status, payload = raw_problem(rest_of(sock))
+    assert (status, payload["code"]) == (408, "head_timeout")
 
 
 def test_trickling_does_not_buy_time(hasty: Daemon) -> None:
@@ -203,8 +203,8 @@ def test_a_second_request_has_its_time_too(hasty: Daemon) -> None:
 def test_too_much_in_the_head_is_told(hasty: Daemon) -> None:
     with connected(hasty) as sock:
         sock.sendall(b"GET /livez HTTP/1.1\r\nX-Long: " + b"x" * HEAD_BYTES)
-        status, told = raw_problem(rest_of(sock))
-    assert (status, told["code"]) == (431, "headers_too_large")
+        status, payload = raw_problem(rest_of(sock))
+    assert (status, payload["code"]) == (431, "headers_too_large")
 
 
 LARGE_HEADS = {
@@ -221,8 +221,8 @@ def test_a_large_head_is_refused_though_it_is_complete(daemon: Daemon, before: b
     with connected(daemon) as sock:
         sock.sendall(before + b"GET /livez HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
         answer = rest_of(sock)
-    status, told = raw_problem(answer[answer.rindex(b"HTTP/1.1 ") :])
-    assert (status, told["code"]) == (431, "headers_too_large")
+    status, payload = raw_problem(answer[answer.rindex(b"HTTP/1.1 ") :])
+    assert (status, payload["code"]) == (431, "headers_too_large")
 
 
 def test_as_many_headers_as_there_may_be_are_taken(daemon: Daemon) -> None:
@@ -234,8 +234,8 @@ def test_a_body_in_very_many_chunks_is_refused(daemon: Daemon) -> None:
     head = f"POST /v1/tasks HTTP/1.1\r\nHost: {daemon.address}\r\nAuthorization: Bearer {daemon.token}\r\n"
     with connected(daemon) as sock:
         sock.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * (CHUNKS + 1))
-        status, told = raw_problem(rest_of(sock))
-    assert (status, told["code"]) == (413, "too_large")
+        status, payload = raw_problem(rest_of(sock))
+    assert (status, payload["code"]) == (413, "too_large")
 
 
 def test_a_login_is_short(daemon: Daemon) -> None:
@@ -257,8 +257,8 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_fault(
 def test_what_is_no_request_is_told(hasty: Daemon, nonsense: bytes) -> None:
     with connected(hasty) as sock:
         sock.sendall(nonsense + b"\r\n\r\n")
-        status, told = raw_problem(rest_of(sock))
-    assert (status, told["code"]) == (400, "bad_http")
+        status, payload = raw_problem(rest_of(sock))
+    assert (status, payload["code"]) == (400, "bad_http")
 
 
 def test_a_target_that_is_too_long_is_told(strict: Daemon) -> None:

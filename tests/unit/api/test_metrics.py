@@ -67,14 +67,14 @@ def families_of(text: bytes) -> dict[str, Metric]:
 
 
 def value(families: dict[str, Metric], name: str, **labels: str) -> float:
-    found = [
+    value = [
         sample.value
         for family in families.values()
         for sample in family.samples
         if sample.name == name and sample.labels == labels
     ]
-    assert len(found) == 1, f"{name}{labels}: {found}"
-    return found[0]
+    assert len(value) == 1, f"{name}{labels}: {value}"
+    return value[0]
 
 
 @pytest.fixture(scope="module")

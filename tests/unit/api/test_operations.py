@@ -47,8 +47,8 @@ def _operations() -> dict[str, tuple[str, str, dict[str, Any]]]:
 
 def _body(name: str) -> dict[str, Any] | None:
     _, _, operation = _operations()[name]
-    found: dict[str, Any] | None = operation.get("requestBody", {}).get("content", {}).get("application/json")
-    return found
+    results: dict[str, Any] | None = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    return results
 
 
 def _with_bodies() -> list[str]:
@@ -59,7 +59,7 @@ def _taking(header: str) -> list[str]:
     return [
         name
         for name, (_, _, operation) in _operations().items()
-        if any(one["name"] == header for one in operation.get("parameters", ()))
+        if any(parameter["name"] == header for parameter in operation.get("parameters", ()))
     ]
 
 
@@ -94,7 +94,7 @@ def _refused(answer: Answer) -> list[str] | tuple[int, bytes]:
     """The fields that it is about; what was answered, if that is no refusal of fields."""
     if answer.status != 422 or answer.json()["code"] != "invalid":
         return answer.status, answer.body
-    return [one["field"] for one in answer.json()["problems"]]
+    return [problem["field"] for problem in answer.json()["problems"]]
 
 
 def test_a_parameter_that_is_not_known_is_refused(daemon: Daemon) -> None:
@@ -117,7 +117,7 @@ def test_a_value_of_the_wrong_type_is_refused(daemon: Daemon) -> None:
         for field in schemas[body["schema"]["$ref"].rpartition("/")[2]]["properties"]:
             wrong = {**_example(name), field: [[{"of": "no type"}]]}
             refused = _refused(_ask(daemon, name, body=wrong))
-            assert any(str(one).startswith(field) for one in refused), (name, field, refused)
+            assert any(str(entry).startswith(field) for entry in refused), (name, field, refused)
         assert _ask(daemon, name, body=["no", "object"]).status == 422, name
 
 

@@ -34,8 +34,8 @@ def test_it_is_its_owners_alone_whatever_the_umask_and_replaces_what_was_left(tm
     try:
         for _ in range(2):  # what is closed without more, as by a kill, leaves its file
             with bind_own(tmp_path) as sock:
-                found = (tmp_path / "api.sock").lstat()
-                assert (stat.S_ISSOCK(found.st_mode), stat.S_IMODE(found.st_mode)) == (True, 0o600)
+                stat_result = (tmp_path / "api.sock").lstat()
+                assert (stat.S_ISSOCK(stat_result.st_mode), stat.S_IMODE(stat_result.st_mode)) == (True, 0o600)
                 assert not sock.getblocking()
     finally:
         os.umask(old)

@@ -36,9 +36,9 @@ def paces() -> Paces:
 
 
 def pace_of(among: Paces, by: Principal) -> Pace:
-    found = among.of(by)
-    assert found is not None
-    return found
+    pace = among.of(by)
+    assert pace is not None
+    return pace
 
 
 async def worked_s(among: Paces, connections: dict[Principal, int], seconds: float) -> dict[str, float]:

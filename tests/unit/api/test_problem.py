@@ -16,13 +16,13 @@ from tests.fakes.prepared import PreparedService
 
 def problem(answer: Answer) -> dict[str, Any]:
     assert answer.headers["content-type"] == "application/problem+json"
-    told: dict[str, Any] = answer.json()
-    assert told["status"] == answer.status
-    assert told["type"] == f"urn:problem-type:claudomator:{told['code']}"
-    assert told["title"]
-    assert told["detail"]
-    assert told["remedy"]
-    return told
+    payload: dict[str, Any] = answer.json()
+    assert payload["status"] == answer.status
+    assert payload["type"] == f"urn:problem-type:claudomator:{payload['code']}"
+    assert payload["title"]
+    assert payload["detail"]
+    assert payload["remedy"]
+    return payload
 
 
 @pytest.mark.parametrize(
@@ -54,23 +54,23 @@ def test_refusals(daemon: Daemon, method: str, path: str, status: int, code: str
 
 
 def test_a_wrong_field_is_named(daemon: Daemon) -> None:
-    told = problem(daemon.ask("GET", "/v1/tasks?limit=0"))
-    assert told["problems"][0]["field"] == "limit"
-    assert "limit" in told["detail"]
+    payload = problem(daemon.ask("GET", "/v1/tasks?limit=0"))
+    assert payload["problems"][0]["field"] == "limit"
+    assert "limit" in payload["detail"]
 
 
 def test_a_task_with_faults_is_told_all_of_them(daemon: Daemon, prepared: PreparedService) -> None:
     body = {"name": "a", "instructons": "x", "priority": "highest"}
-    told = problem(daemon.ask("POST", "/v1/tasks", json_body=body))
-    assert {one["field"] for one in told["problems"]} == {"instructons", "instructions", "priority"}
-    assert any("instructions" in (one["remedy"] or "") for one in told["problems"])
+    record = problem(daemon.ask("POST", "/v1/tasks", json_body=body))
+    assert {problem["field"] for problem in record["problems"]} == {"instructons", "instructions", "priority"}
+    assert any("instructions" in (problem["remedy"] or "") for problem in record["problems"])
     assert not prepared.task_ids()
 
 
 def test_a_refusal_of_the_desk_keeps_its_problems(daemon: Daemon) -> None:
     body = {"name": "a", "instructions": "x", "working_dir": "/forbidden"}
-    told = problem(daemon.ask("POST", "/v1/tasks", json_body=body))
-    assert (told["status"], told["problems"][0]["field"]) == (422, "working_dir")
+    payload = problem(daemon.ask("POST", "/v1/tasks", json_body=body))
+    assert (payload["status"], payload["problems"][0]["field"]) == (422, "working_dir")
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_a_charset_is_utf_8(daemon: Daemon, parameters: str, status: int) -> Non
 
 
 def test_an_ambiguous_prefix_is_a_conflict(daemon: Daemon, prepared: PreparedService) -> None:
-    one, two = prepared.add("one"), prepared.add("two")
-    shared = next(one[:length] for length in range(len(one), 0, -1) if two.startswith(one[:length]))
+    name, two = prepared.add("one"), prepared.add("two")
+    shared = next(name[:length] for length in range(len(name), 0, -1) if two.startswith(name[:length]))
     answer = daemon.ask("GET", f"/v1/tasks/{shared}")
     assert (answer.status, problem(answer)["code"]) == (409, "ambiguous")
-    assert daemon.ask("GET", f"/v1/tasks/{one[: len(shared) + 1]}").json()["name"] == "one"
+    assert daemon.ask("GET", f"/v1/tasks/{name[: len(shared) + 1]}").json()["name"] == "one"
 
 
 @pytest.mark.parametrize(("state", "body"), [(Queued(), {}), (Running(), {}), (Completed(), {"resume": True})])
@@ -171,8 +171,8 @@ def test_a_restart_that_is_not_possible_says_why(
 
 def test_an_unknown_key_in_a_restart_is_refused(daemon: Daemon, prepared: PreparedService) -> None:
     prepared.add("it", Completed())
-    told = problem(daemon.ask("POST", "/v1/tasks/it/restart", json_body={"agnt": "codex"}))
-    assert told["problems"][0]["field"] == "agnt"
+    payload = problem(daemon.ask("POST", "/v1/tasks/it/restart", json_body={"agnt": "codex"}))
+    assert payload["problems"][0]["field"] == "agnt"
 
 
 def test_a_fault_of_ours_tells_nothing_of_the_inside(

@@ -16,15 +16,15 @@ def test_a_submitted_task_is_created_at_a_location(daemon: Daemon) -> None:
     body = {"name": "fix-login", "instructions": "Fix it.", "priority": "high", "timeout": "45m", "x-ticket": 4711}
     created = daemon.ask("POST", "/v1/tasks", json_body=body)
     assert (created.status, created.json()["state"], created.json()["priority"]) == (201, "QUEUED", "high")
-    found = daemon.ask("GET", created.headers["location"])
+    answer = daemon.ask("GET", created.headers["location"])
     waits = {"reason", "reason_short", "reason_text", "blocked"}
-    assert {name: value for name, value in found.json().items() if name not in waits} == {
+    assert {name: value for name, value in answer.json().items() if name not in waits} == {
         name: value for name, value in created.json().items() if name not in waits
     }, "why it waits is found out by whoever asks for that"
-    assert found.headers["etag"] == created.headers["etag"]
-    assert found.headers["etag"] == f'"{found.json()["version"]}"'
-    assert found.json()["spec"]["x-ticket"] == 4711
-    assert found.json()["spec"]["timeout"] == "45m"
+    assert answer.headers["etag"] == created.headers["etag"]
+    assert answer.headers["etag"] == f'"{answer.json()["version"]}"'
+    assert answer.json()["spec"]["x-ticket"] == 4711
+    assert answer.json()["spec"]["timeout"] == "45m"
 
 
 def test_the_fields_of_a_task_come_in_the_order_of_the_contract(daemon: Daemon, prepared: PreparedService) -> None:
@@ -66,8 +66,8 @@ def test_a_person_says_what_a_task_needs_to_hear(daemon: Daemon, prepared: Prepa
     answered = daemon.ask("POST", "/v1/tasks/asks/answer", json_body={"text": "Blue."})
     approved = daemon.ask("POST", "/v1/tasks/wants/approve")
     rejected = daemon.ask("POST", "/v1/tasks/no/reject", json_body={"reason": "No."})
-    assert [one.status for one in (answered, approved, rejected)] == [202, 202, 202]
-    assert [one.json()["state"] for one in (answered, approved, rejected)] == ["QUEUED", "QUEUED", "FAILED"]
+    assert [entry.status for entry in (answered, approved, rejected)] == [202, 202, 202]
+    assert [entry.json()["state"] for entry in (answered, approved, rejected)] == ["QUEUED", "QUEUED", "FAILED"]
     assert prepared.heard() == [
         ("asks", "answered", {"answer": "Blue."}),
         ("wants", "approved", {"tools": ["Bash(npm publish)"]}),
@@ -201,8 +201,8 @@ def test_health_is_open_and_tells_details_only_with_the_token(daemon: Daemon, pr
     prepared.ready = False
     refused = daemon.ask("GET", "/readyz", headers=anonymous)
     assert (refused.status, refused.json()) == (503, {"ready": False, "checks": []})
-    told = daemon.ask("GET", "/readyz").json()["checks"]
-    assert [check["remedy"] for check in told if not check["ok"]] == ["Stop the other process."]
+    checks = daemon.ask("GET", "/readyz").json()["checks"]
+    assert [check["remedy"] for check in checks if not check["ok"]] == ["Stop the other process."]
     assert daemon.ask("GET", "/livez").status == 200
 
 
@@ -211,7 +211,7 @@ def test_notifications_come_in_pages_of_one_list(daemon: Daemon, prepared: Prepa
         prepared.add_delivery("phone", DeliveryState.DEAD)
     first = daemon.ask("GET", "/v1/notifications?limit=3").json()
     rest = daemon.ask("GET", f"/v1/notifications?limit=3&cursor={first['next_cursor']}").json()
-    assert [one["id"] for one in first["items"] + rest["items"]] == [5, 4, 3, 2, 1]
+    assert [item["id"] for item in first["items"] + rest["items"]] == [5, 4, 3, 2, 1]
     assert rest["next_cursor"] is None
     for bad in ("cursor=3", f"cursor={first['next_cursor']}&state=dead"):
         refused = daemon.ask("GET", f"/v1/notifications?{bad}")

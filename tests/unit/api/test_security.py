@@ -116,9 +116,9 @@ def test_our_own_page_and_a_typed_address_pass(daemon: Daemon) -> None:
 def test_without_the_token_nothing_is_told_or_done(
     daemon: Daemon, prepared: PreparedService, authorization: str | None
 ) -> None:
-    said = authorization and authorization.format(token=daemon.token, short=daemon.token[:-1])
+    text = authorization and authorization.format(token=daemon.token, short=daemon.token[:-1])
     for method, path in (("POST", "/v1/tasks"), ("GET", "/v1/status"), ("GET", "/openapi.json"), ("GET", "/nowhere")):
-        answer = daemon.ask(method, path, json_body=TASK, headers={"Authorization": said})
+        answer = daemon.ask(method, path, json_body=TASK, headers={"Authorization": text})
         assert (answer.status, answer.json()["code"]) == (401, "not_authorised")
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert daemon.token not in answer.body.decode()

@@ -64,12 +64,12 @@ def test_a_request_at_hand_is_finished_before_the_end() -> None:
 
 
 def test_what_is_answered_is_sent_at_once() -> None:
-    told: list[int] = []
+    messages: list[int] = []
 
     class Noted(Connection):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             connected = transport.get_extra_info("socket")
-            told.append(connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            messages.append(connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             super().connection_made(transport)
 
     async def scenario() -> None:
@@ -81,7 +81,7 @@ def test_what_is_answered_is_sent_at_once() -> None:
         await serving
 
     asyncio.run(scenario())
-    assert told == [1], "what follows would wait until the client has acknowledged what came before"
+    assert messages == [1], "what follows would wait until the client has acknowledged what came before"
 
 
 def test_a_cancelled_server_stops_and_lets_go_of_the_port() -> None:
@@ -165,18 +165,18 @@ def test_a_response_has_the_date_of_its_time(monkeypatch: pytest.MonkeyPatch) ->
 
         def dates() -> list[str | None]:
             connection = http.client.HTTPConnection(bound_address(sock), timeout=PATIENCE_S)
-            found = []
+            results = []
             for _ in range(2):
                 connection.request("GET", "/")
                 response = connection.getresponse()
                 response.read()
-                found.append(response.headers["date"])
+                results.append(response.headers["date"])
             connection.close()
-            return found
+            return results
 
-        found = await asyncio.to_thread(dates)
+        thread = await asyncio.to_thread(dates)
         server.stop()
         await serving
-        return found
+        return thread
 
     assert asyncio.run(scenario()) == ["first", "second"]

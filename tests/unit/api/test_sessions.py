@@ -93,9 +93,13 @@ def test_the_least_used_one_makes_room(sessions: Sessions, clock: Clock) -> None
 
 def test_it_outlives_the_daemon_and_ends_with_the_token(database: Database, clock: Clock) -> None:
     value = begin(Sessions(database, TOKEN, clock))
-    found = Sessions(database, TOKEN, clock).find(value, HOST)
-    assert found is not None
-    assert (found.principal, found.browser, found.created_ms) == ("operator", "Firefox 131 on Linux", NOW)
+    browser_session = Sessions(database, TOKEN, clock).find(value, HOST)
+    assert browser_session is not None
+    assert (browser_session.principal, browser_session.browser, browser_session.created_ms) == (
+        "operator",
+        "Firefox 131 on Linux",
+        NOW,
+    )
     assert Sessions(database, "y" * 32, clock).find(value, HOST) is None
 
 
@@ -104,9 +108,9 @@ def test_what_has_ended_stays_so(database: Database, clock: Clock) -> None:
     mine, yours = begin(sessions), begin(sessions)
     ended: list[int] = []
     sessions.on_end(lambda: ended.append(len(sessions.all())))
-    found = sessions.find(mine, HOST)
-    assert found is not None
-    sessions.end([found.id, "no session at all"], "operator")
+    browser_session = sessions.find(mine, HOST)
+    assert browser_session is not None
+    sessions.end([browser_session.id, "no session at all"], "operator")
     assert ended == [1]
     for known in (sessions, Sessions(database, TOKEN, clock)):
         assert known.find(mine, HOST) is None

@@ -48,8 +48,8 @@ def holder(daemon: Daemon, name: str, role: GivenRole = "operate", organisation:
 def ann(daemon: Daemon) -> Daemon:
     """Who has a private specialist, and a public one."""
     ann = holder(daemon, "ann", organisation="acme")
-    for one in (card(HIDDEN, visibility="private"), card("painter")):
-        assert ann.ask("POST", "/v1/specialists", json_body=one.document).status == 201
+    for entry in (card(HIDDEN, visibility="private"), card("painter")):
+        assert ann.ask("POST", "/v1/specialists", json_body=entry.document).status == 201
     return ann
 
 
@@ -58,27 +58,27 @@ def ann(daemon: Daemon) -> Daemon:
 def test_what_is_hidden_is_answered_as_what_is_absent(daemon: Daemon, role: GivenRole) -> None:
     for other in (holder(daemon, "bob", role, "bolt"), holder(daemon, "amy", role, "acme")):
         for method, path, body, headers in REQUESTS:
-            told = []
+            messages = []
             for name in (HIDDEN, ABSENT):
                 sent = body if body is None or "id" not in body else {**body, "id": name}
                 answer = other.ask(method, path.format(id=name), json_body=sent, headers=headers)
                 known = {key: value for key, value in answer.headers.items() if key.lower() != "date"}
-                told.append((answer.status, answer.body.replace(name.encode(), b"ID"), known))
-            assert told[0] == told[1], (method, path)
-            assert told[0][0] == 404
-            assert HIDDEN.encode() not in told[1][1]
+                messages.append((answer.status, answer.body.replace(name.encode(), b"ID"), known))
+            assert messages[0] == messages[1], (method, path)
+            assert messages[0][0] == 404
+            assert HIDDEN.encode() not in messages[1][1]
 
 
 @pytest.mark.usefixtures("ann")
 def test_neither_lists_searches_nor_pages_tell_of_it(daemon: Daemon) -> None:
     bob = holder(daemon, "bob", organisation="bolt")
     listed = bob.ask("GET", "/v1/specialists?limit=1").json()
-    assert ([one["id"] for one in listed["items"]], listed["next_cursor"]) == (["painter"], None)
+    assert ([item["id"] for item in listed["items"]], listed["next_cursor"]) == (["painter"], None)
     search = f"/v1/specialists/search?query={HIDDEN}%20painter"
     assert bob.ask("GET", search).json()["total"] == 0, "whom bob may see, but give no work"
     assert daemon.ask("PUT", "/v1/specialists/painter/admission").status == 200
-    found = bob.ask("GET", search).json()
-    assert ([one["specialist"]["id"] for one in found["items"]], found["total"]) == (["painter"], 1)
+    result = bob.ask("GET", search).json()
+    assert ([item["specialist"]["id"] for item in result["items"]], result["total"]) == (["painter"], 1)
     missing = bob.ask("GET", "/v1/specialists/plumbe").body
     assert HIDDEN.encode() not in missing
     assert b"painter" in missing, "what exists is suggested"
@@ -125,7 +125,7 @@ def test_a_card_may_have_fields_of_a2a_and_a_misspelt_key_beside_them_is_refused
     changed = daemon.ask("PUT", "/v1/specialists/pipes", json_body={**plain, "description": "Mends leaks."})
     assert changed.status == 200, changed.json()
     for key, value in (("visibilty", "private"), ("private", True), ("visible", "private"), ("risk-ceiling", "low")):
-        del_visibility = {name: one for name, one in plain.items() if name != "visibility"}
+        del_visibility = {name: entry for name, entry in plain.items() if name != "visibility"}
         for method, url in (("POST", "/v1/specialists"), ("PUT", "/v1/specialists/pipes")):
             refused = daemon.ask(method, url, json_body={**del_visibility, key: value})
             (problem,) = refused.json()["problems"]

@@ -212,10 +212,10 @@ def test_messages_that_nobody_finishes_are_bounded_together(pieces: int) -> None
         flood = frame(TEXT | 0x80, b"join") + unfinished
         floods = [asyncio.ensure_future(close_code_after(address, flood)) for _ in range(25)]
         ended, _ = await asyncio.wait(floods, return_when=asyncio.FIRST_COMPLETED)
-        assert {one.result() for one in ended} == {1008}
+        assert {entry.result() for entry in ended} == {1008}
         assert MAX_UNFINISHED_BYTES // 2 < held[GUEST] < MAX_UNFINISHED_BYTES * 1.2
-        for one in floods:
-            one.cancel()
+        for task in floods:
+            task.cancel()
         while held:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
         for _ in range(20):

@@ -40,24 +40,24 @@ def asked(answer: Response, method: str = "GET", *, given: bool = False) -> http
 @pytest.mark.parametrize("text", [f"it is {SECRET}", PEM + '"} and on'])
 def test_json_stays_json(media_type: str, text: str) -> None:
     document: dict[str, Any] = {"a": [text, 1.5, None], "state": "COMPLETED", "ü": True}
-    found = asked(JSONResponse(document, media_type=media_type))
-    assert found.headers["content-length"] == str(len(found.content))
-    assert MARK in found.json()["a"][0]
-    assert {**found.json(), "a": None} == {**document, "a": None}
+    response = asked(JSONResponse(document, media_type=media_type))
+    assert response.headers["content-length"] == str(len(response.content))
+    assert MARK in response.json()["a"][0]
+    assert {**response.json(), "a": None} == {**document, "a": None}
 
 
 def test_a_value_is_found_as_a_page_writes_it() -> None:
-    found = asked(HTMLResponse("<p>geheim&#34;&lt;9f2c&gt;</p>"))
-    assert (found.text, found.headers["content-length"]) == (f"<p>{MARK}</p>", str(len(found.content)))
+    response = asked(HTMLResponse("<p>geheim&#34;&lt;9f2c&gt;</p>"))
+    assert (response.text, response.headers["content-length"]) == (f"<p>{MARK}</p>", str(len(response.content)))
 
 
 def test_events_are_cleaned_one_by_one_and_keep_their_lines() -> None:
     events = [f"id: {n}\nevent: state\ndata: {json.dumps({'text': SECRET, 'n': n})}\n\n".encode() for n in (1, 2)]
-    found = asked(StreamingResponse(iter(events), media_type="text/event-stream"))
-    lines = found.text.splitlines()
+    response = asked(StreamingResponse(iter(events), media_type="text/event-stream"))
+    lines = response.text.splitlines()
     assert [line for line in lines if line.startswith("id:")] == ["id: 1", "id: 2"]
-    told = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data:")]
-    assert told == [{"text": MARK, "n": 1}, {"text": MARK, "n": 2}]
+    messages = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data:")]
+    assert messages == [{"text": MARK, "n": 1}, {"text": MARK, "n": 2}]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_events_are_cleaned_one_by_one_and_keep_their_lines() -> None:
     ],
 )
 def test_bytes_of_a_log_and_what_is_given_out_stay_as_they_are(answer: Response, given: bool) -> None:
-    found = asked(answer, given=given)
-    assert found.content == answer.body
+    response = asked(answer, given=given)
+    assert response.content == answer.body
     assert asked(answer, "HEAD", given=given).headers["content-length"] == str(len(answer.body))

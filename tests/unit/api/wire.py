@@ -12,11 +12,11 @@ from tests.patience import PATIENCE_S
 
 
 def code(answer: Answer) -> tuple[int, str]:
-    told = answer.json()
+    record = answer.json()
     assert answer.headers["content-type"] == "application/problem+json"
-    assert told["status"] == answer.status
-    assert told["remedy"]
-    return answer.status, str(told["code"])
+    assert record["status"] == answer.status
+    assert record["remedy"]
+    return answer.status, str(record["code"])
 
 
 @contextmanager
@@ -45,9 +45,9 @@ def raw_problem(answer: bytes) -> tuple[int, dict[str, Any]]:
     assert b"content-type: application/problem+json" in head.lower()
     assert b"connection: close" in head.lower()
     assert b"x-content-type-options: nosniff" in head.lower()
-    told: dict[str, Any] = json.loads(body)
-    assert told["remedy"]
-    return int(head.split(b" ")[1]), told
+    payload: dict[str, Any] = json.loads(body)
+    assert payload["remedy"]
+    return int(head.split(b" ")[1]), payload
 
 
 def begin(daemon: Daemon, sock: socket.socket, *, authorised: bool) -> None:

@@ -19,8 +19,8 @@ skills:
 
 
 def told(command: Command, *arguments: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads(command(*arguments, "-o", "json").stdout)
-    return found
+    results: list[dict[str, object]] = json.loads(command(*arguments, "-o", "json").stdout)
+    return results
 
 
 def named(name: str, url: str) -> dict[str, object]:

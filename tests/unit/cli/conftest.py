@@ -43,8 +43,8 @@ def forked(command: Command, warm: WarmStarter) -> Command:
 @pytest.fixture
 def cards(command: Command, daemon: Daemon) -> Path:
     """A file with a card, and a registry without any."""
-    for one in daemon.ask("GET", "/v1/specialists").json()["items"]:
-        assert daemon.ask("DELETE", f"/v1/specialists/{one['id']}").status == 204
+    for item in daemon.ask("GET", "/v1/specialists").json()["items"]:
+        assert daemon.ask("DELETE", f"/v1/specialists/{item['id']}").status == 204
     file = command.home / "plumber.yaml"
     file.write_text(PLUMBER)
     return file

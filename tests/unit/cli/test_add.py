@@ -82,7 +82,7 @@ def test_a_dash_reads_the_text(command: Command, prepared: PreparedService) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "text"),
     [
         (("",), "instructions"),
         (("   ",), "instructions"),
@@ -93,11 +93,11 @@ def test_a_dash_reads_the_text(command: Command, prepared: PreparedService) -> N
     ],
 )
 def test_what_is_no_task_is_refused_with_its_field(
-    command: Command, prepared: PreparedService, given: tuple[str, ...], said: str
+    command: Command, prepared: PreparedService, given: tuple[str, ...], text: str
 ) -> None:
     done = command("add", *given)
     assert done.returncode in (1, 2)
-    assert said in done.stderr
+    assert text in done.stderr
     assert not prepared.task_ids()
 
 

@@ -41,7 +41,10 @@ def test_all_that_match_are_restarted_and_each_is_told(command: Command, prepare
 def test_only_what_has_not_ended_is_cancelled(command: Command, prepared: PreparedService) -> None:
     a_shop(prepared)
     done = command("cancel", "--tag", "shop", "-o", "json")
-    assert [(one["task"]["name"], one["done"]) for one in json.loads(done.stdout)] == [("works", True), ("next", True)]
+    assert [(load["task"]["name"], load["done"]) for load in json.loads(done.stdout)] == [
+        ("works", True),
+        ("next", True),
+    ]
     prepared.settle()
     assert [name for name, state in states(prepared).items() if state == "CANCELLED"] == ["works", "next"]
     assert "There is nothing to cancel." in command("cancel", "--on", "claude").stderr
@@ -56,7 +59,10 @@ def test_several_questions_get_the_same_answer(command: Command, prepared: Prepa
     tried = command("answer", "--tag", "shop", "Blue.", "--dry-run")
     assert "Answer would be asked for 2 tasks (2 NEEDS_INPUT)" in tried.stderr
     done = command("answer", "--tag", "shop", "Blue.", "-o", "json")
-    assert [(one["task"]["name"], one["done"]) for one in json.loads(done.stdout)] == [("one", True), ("three", True)]
+    assert [(load["task"]["name"], load["done"]) for load in json.loads(done.stdout)] == [
+        ("one", True),
+        ("three", True),
+    ]
     assert states(prepared) == {"one": "QUEUED", "two": "NEEDS_INPUT", "three": "QUEUED", "calm": "QUEUED"}
     refused = command("answer", "two", "calm", "Red.")
     assert refused.returncode == 1
@@ -109,8 +115,8 @@ def test_a_dry_run_says_which_tasks_would_be_refused(command: Command, prepared:
     assert "Restart would be asked for 1 task (1 FAILED); nothing was done." in tried.stderr
     assert "works (RUNNING)" in tried.stderr
     assert command("restart", "works", "--force", "--dry-run").returncode == 0
-    told = json.loads(command("cancel", "done", "next", "--dry-run", "-o", "json").stdout)
-    assert [(one["done"], one["problem"] is None) for one in told] == [(False, False), (False, True)]
+    record = json.loads(command("cancel", "done", "next", "--dry-run", "-o", "json").stdout)
+    assert [(entry["done"], entry["problem"] is None) for entry in record] == [(False, False), (False, True)]
 
 
 def test_one_that_is_refused_hinders_no_other(command: Command, prepared: PreparedService) -> None:

@@ -98,20 +98,20 @@ def test_status_fits_80_columns_whatever_the_names(command: Command, prepared: P
 
 
 def test_ids_are_as_long_as_they_must_be(command: Command, prepared: PreparedService) -> None:
-    one, two = prepared.add("one"), prepared.add("two", Completed())  # in two sections
+    name, two = prepared.add("one"), prepared.add("two", Completed())  # in two sections
     text = command("status").stdout
     shown = [word for word in text.split() if word.startswith("c0ffee")]
     assert len(set(shown)) == 2
     for ref in shown:
-        assert json.loads(command("show", ref, "-o", "json").stdout)["id"] in (one, two)
+        assert json.loads(command("show", ref, "-o", "json").stdout)["id"] in (name, two)
 
 
 def test_status_can_list_what_matches(command: Command, prepared: PreparedService) -> None:
     prepared.add("broken", Failed(Reason.TIMEOUT), tags=("shop",))
     prepared.add("other", Failed(Reason.TIMEOUT))
     prepared.add("fine", Completed(), tags=("shop",), done_by="plumber")
-    found = json.loads(command("status", "--state", "failed", "--tag", "shop", "-o", "json").stdout)
-    assert [task["name"] for task in found] == ["broken"]
+    result = json.loads(command("status", "--state", "failed", "--tag", "shop", "-o", "json").stdout)
+    assert [task["name"] for task in result] == ["broken"]
     of_plumber = json.loads(command("status", "--specialist", "plumber", "-o", "json").stdout)
     assert [(task["name"], task["specialist"]) for task in of_plumber] == [("fine", "plumber")]
     nothing = command("status", "--tag", "none")
@@ -126,11 +126,11 @@ def test_a_name_cannot_speak_to_the_terminal(command: Command, prepared: Prepare
 
 
 def test_json_on_a_terminal_says_the_same_and_shows_all_of_it(command: Command, prepared: PreparedService) -> None:
-    said = "ü \x9b31m\u202etxt.exe\u200b\u2066"
+    text = "ü \x9b31m\u202etxt.exe\u200b\u2066"
     task = prepared.add("it", Completed())
-    prepared.move(task, Completed(), result_text=said)
+    prepared.move(task, Completed(), result_text=text)
     printed = command("show", "it", "-o", "json").stdout
-    assert json.loads(printed)["result_text"] == said
+    assert json.loads(printed)["result_text"] == text
     assert '"ü \\u009b31m\\u202etxt.exe\\u200b\\u2066"' in printed
 
 
@@ -172,7 +172,7 @@ def test_result_is_data(command: Command, prepared: PreparedService) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "text"),
     [
         (Queued(), "has not ended; it is QUEUED"),
         (Failed(Reason.TIMEOUT), "failed: timeout. The run took longer"),
@@ -180,12 +180,12 @@ def test_result_is_data(command: Command, prepared: PreparedService) -> None:
     ],
 )
 def test_no_result_is_exit_1_with_the_reason(
-    command: Command, prepared: PreparedService, state: Queued | Failed | Cancelled, told: str
+    command: Command, prepared: PreparedService, state: Queued | Failed | Cancelled, text: str
 ) -> None:
     prepared.add("it", state)
     done = command("result", "it")
     assert (done.returncode, done.stdout) == (1, "")
-    assert told in done.stderr
+    assert text in done.stderr
     assert "claudomator" in done.stderr  # what to do next
 
 
@@ -259,7 +259,7 @@ def test_several_are_approved_and_rejected_at_once(command: Command, prepared: P
         prepared.add(name, NeedsInput(InputKind.APPROVAL))
     assert command("reject", "six", "seven", "Not now.", "--yes").returncode == 0
     assert command("approve", "--state", "NEEDS_INPUT", "--yes").returncode == 0
-    assert [one for one in prepared.heard() if one[0] in ("six", "seven", "eight")] == [
+    assert [entry for entry in prepared.heard() if entry[0] in ("six", "seven", "eight")] == [
         ("six", "rejected", {"reason": "Not now."}),
         ("seven", "rejected", {"reason": "Not now."}),
         ("eight", "approved", {}),
@@ -358,8 +358,8 @@ def test_a_shorter_hold_does_not_hide_a_longer_one(command: Command, prepared: P
     assert command("hold", "claude", "--for", "1h").stderr == ""
     assert "It stays held until " in command("hold", "claude", "--for", "5m").stderr
     assert command("hold", "claude").stderr == ""
-    said = "It stays held by an earlier hold; `claudomator release claude` ends both.\n"
-    assert command("hold", "claude", "--for", "2h").stderr == said
+    text = "It stays held by an earlier hold; `claudomator release claude` ends both.\n"
+    assert command("hold", "claude", "--for", "2h").stderr == text
 
 
 def test_no_agents(command: Command) -> None:

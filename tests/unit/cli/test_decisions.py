@@ -43,10 +43,10 @@ def test_they_are_listed_and_shown(command: Command) -> None:
     # What the wide list names can be shown.
     wide = command("decisions", "list", "--kind", "triage", "-o", "wide").stdout.splitlines()
     assert command("decisions", "show", wide[1].split()[-1]).returncode == 0
-    found = json.loads(command("decisions", "list", "--limit", "1", "-o", "json").stdout)["items"][0]
-    shown = command("decisions", "show", found["id"]).stdout
+    result = json.loads(command("decisions", "list", "--limit", "1", "-o", "json").stdout)["items"][0]
+    shown = command("decisions", "show", result["id"]).stdout
     assert "triage" in shown
-    assert found["reason"] in shown
+    assert result["reason"] in shown
     rows = [line.split() for line in shown.splitlines()]
     assert ["rule", "direct_mention"] in rows
     assert ["agents", "cook"] in rows
@@ -104,7 +104,7 @@ def test_all_that_was_recorded_is_shown(line: str) -> None:
 def test_all_are_exported_as_lines(command: Command) -> None:
     lines = [json.loads(line) for line in command("decisions", "export").stdout.splitlines()]
     assert len(lines) == MESSAGES
-    assert {one["kind"] for one in lines} == {"triage"}
+    assert {line["kind"] for line in lines} == {"triage"}
     for until in ("2020-01-01T00:00:00Z", "2020-01-01", "100d"):
         assert command("decisions", "export", "--until", until).stdout == "", until
 
@@ -117,10 +117,10 @@ def test_what_cannot_be_meant_is_refused(command: Command) -> None:
     ):
         done = command("decisions", "list", option, value)
         assert done.returncode == 2
-        said = " ".join(done.stderr.split())
-        assert option in said
-        assert remedy in said
-        assert "Value error" not in said
+        text = " ".join(done.stderr.split())
+        assert option in text
+        assert remedy in text
+        assert "Value error" not in text
 
 
 def test_none_is_said(command: Command) -> None:

@@ -48,10 +48,10 @@ def test_validate_speaks_of_the_agents_that_are_configured_and_as_they_are(offli
         "agents:\n  claude: {}\n  lint: {kind: command, command: [make, lint]}\n"
         "  codex: {auto_select: false}\n  gemini: {prices: {m: {input: 1, output: 1}}, models: {balanced: m}}\n"
     )
-    said = offline("validate", "t.yaml").stdout
-    assert "note: t: gemini has no option for max_turns" in said
+    stdout = offline("validate", "t.yaml").stdout
+    assert "note: t: gemini has no option for max_turns" in stdout
     for absent in ("codex", "opencode", "qwen", "lint", "has no price"):
-        assert absent not in said
+        assert absent not in stdout
 
 
 def test_validate_warns_of_what_is_not_there(offline: Command) -> None:

@@ -81,22 +81,22 @@ def test_the_short_form_names_all_and_no_terminal_code(command: Command, changed
 
 def test_names_alone_and_json(command: Command, changed: str) -> None:
     assert command("diff", "t", "--name-only").stdout == "a\nb.png\n"
-    told = json.loads(command("diff", "t", "-o", "json").stdout)
-    assert [(run["number"], run["changes"]["file_count"]) for run in told["runs"]] == [(1, 2)]
+    record = json.loads(command("diff", "t", "-o", "json").stdout)
+    assert [(run["number"], run["changes"]["file_count"]) for run in record["runs"]] == [(1, 2)]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (("t", "--run", "2"), "t has no such run"),
         (("t", "--stat", "--name-only"), "Only one of"),
         (("other",), "There is no task 'other'"),
     ],
 )
-def test_what_cannot_be_shown_is_said(command: Command, changed: str, arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_shown_is_said(command: Command, changed: str, arguments: tuple[str, ...], text: str) -> None:
     done = command("diff", *arguments)
     assert done.returncode != 0
-    assert said in done.stderr
+    assert text in done.stderr
 
 
 def test_a_task_that_has_not_run(command: Command, prepared: PreparedService) -> None:

@@ -22,8 +22,8 @@ Check = dict[str, str | None]
 
 
 def _checks(command: Command, *arguments: str, **environ: str) -> dict[str, Check]:
-    found = json.loads(command("doctor", "-o", "json", *arguments, **environ).stdout)
-    return {check["name"]: check for check in found}
+    result = json.loads(command("doctor", "-o", "json", *arguments, **environ).stdout)
+    return {check["name"]: check for check in result}
 
 
 def _problems(checks: dict[str, Check]) -> list[str]:
@@ -131,8 +131,8 @@ def test_a_munged_that_is_missing_or_dead_is_named(offline: Command, tmp_path: P
 
     def munge(text: str) -> tuple[object, object]:
         conf.write_text(text)
-        found = _checks(offline, PATH=path, SLURM_CONF=str(conf)).get("host lab: munge", {})
-        return found.get("verdict"), found.get("detail")
+        results = _checks(offline, PATH=path, SLURM_CONF=str(conf)).get("host lab: munge", {})
+        return results.get("verdict"), results.get("detail")
 
     named = f"AuthType=auth/munge\nAuthInfo=ttl=60,socket={listening}\n"
     assert munge(named) == ("problem", f"munged does not run: there is no {listening}")
@@ -180,8 +180,8 @@ def test_an_inbox_that_others_can_write_to(offline: Command) -> None:
     tasks = offline.home / "tasks"
     tasks.mkdir()
     tasks.chmod(0o777)
-    found = _checks(offline)["inbox"]
-    assert (found["verdict"], found["detail"], found["remedy"]) == (
+    inbox = _checks(offline)["inbox"]
+    assert (inbox["verdict"], inbox["detail"], inbox["remedy"]) == (
         "problem",
         f"{tasks} is not read: every user can write to it (mode 0777)",
         f"Run `chmod go-w {tasks}`.",
@@ -197,8 +197,11 @@ def test_a_configuration_that_others_could_have_written(offline: Command) -> Non
     config = offline.home / "claudomator.yaml"
     config.write_text("")
     offline.home.chmod(0o777)
-    found = _checks(offline, "--config", str(config))["configuration"]
-    assert (found["verdict"], found["remedy"]) == ("problem", f"Look through it, and run `chmod go-w {offline.home}`.")
+    configuration = _checks(offline, "--config", str(config))["configuration"]
+    assert (configuration["verdict"], configuration["remedy"]) == (
+        "problem",
+        f"Look through it, and run `chmod go-w {offline.home}`.",
+    )
     offline.home.chmod(0o755)
     assert _checks(offline)["configuration"]["verdict"] == "ok"
 
@@ -207,8 +210,8 @@ def test_a_state_folder_that_others_could_exchange(offline: Command) -> None:
     (offline.home / "claudomator.yaml").write_text("state_dir: above/state\n")
     (offline.home / "above/state").mkdir(mode=0o700, parents=True)
     (offline.home / "above").chmod(0o777)
-    found = _checks(offline)["state folder"]
-    assert (found["verdict"], found["remedy"]) == (
+    results = _checks(offline)["state folder"]
+    assert (results["verdict"], results["remedy"]) == (
         "problem",
         f"Run `chmod go-w {offline.home / 'above'}`, or choose another state_dir.",
     )
@@ -231,9 +234,9 @@ def test_the_folders_of_another_users_daemon_are_judged_as_that_user_s(offline: 
 
 def test_a_full_disk(offline: Command) -> None:
     (offline.home / "claudomator.yaml").write_text("limits: {min_free: 1TiB}\n")
-    found = _checks(offline)["disk space"]
-    assert found["verdict"] == "problem"
-    assert "limits.min_free (1TiB)" in str(found["remedy"])
+    results = _checks(offline)["disk space"]
+    assert results["verdict"] == "problem"
+    assert "limits.min_free (1TiB)" in str(results["remedy"])
 
 
 def test_a_disk_that_is_shared_with_other_machines(tmp_path: Path) -> None:
@@ -241,8 +244,8 @@ def test_a_disk_that_is_shared_with_other_machines(tmp_path: Path) -> None:
     lines = ["22 1 8:1 / / rw - ext4 /dev/sda1 rw", f"30 22 0:40 / {tmp_path} rw shared:1 - nfs4 server:/x rw"]
     mounts.write_text("\n".join(lines))
     state = tmp_path / "state"
-    found = [folders.file_system(state, sqlite=sqlite, mounts=mounts) for sqlite in (True, False)]
-    assert [finding.verdict for finding in found] == [Severity.PROBLEM, Severity.WARN]
+    file_system = [folders.file_system(state, sqlite=sqlite, mounts=mounts) for sqlite in (True, False)]
+    assert [finding.verdict for finding in file_system] == [Severity.PROBLEM, Severity.WARN]
     mounts.write_text("\n".join([*lines, f"31 30 8:2 / {tmp_path} rw - xfs /dev/sdb rw"]))
     assert folders.file_system(state, sqlite=True, mounts=mounts).detail == "xfs"
     assert folders.file_system(state, sqlite=True, mounts=tmp_path / "none").verdict is Severity.OK
@@ -250,16 +253,16 @@ def test_a_disk_that_is_shared_with_other_machines(tmp_path: Path) -> None:
 
 def test_a_clock_that_cannot_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 0.0)
-    found = machine.clock()
-    assert (found.verdict, found.detail[:4]) == (Severity.PROBLEM, "1970")
+    finding = machine.clock()
+    assert (finding.verdict, finding.detail[:4]) == (Severity.PROBLEM, "1970")
 
 
 def test_a_daemon_whose_clock_differs(daemon: Daemon) -> None:
     with daemon.client() as client:
-        told = client.server_time()
-    assert told is not None
-    assert same_time(told, time.time()).verdict is Severity.OK
-    ahead = same_time(told + 3600, told)
+        server_time = client.server_time()
+    assert server_time is not None
+    assert same_time(server_time, time.time()).verdict is Severity.OK
+    ahead = same_time(server_time + 3600, server_time)
     assert (ahead.verdict, ahead.detail) == (Severity.WARN, "is 3600 s ahead of this machine's")
 
 
@@ -307,16 +310,16 @@ KEYS = {
 
 
 def _login(agent: AgentSpec, home: Path, **environ: str) -> Finding:
-    found = list(agents.login(agent, {"HOME": str(home), **environ}))
-    assert len(found) == 1
-    return found[0]
+    findings = list(agents.login(agent, {"HOME": str(home), **environ}))
+    assert len(findings) == 1
+    return findings[0]
 
 
 @pytest.mark.parametrize("kind", FILES)
 def test_an_agent_without_login_or_key(tmp_path: Path, kind: str) -> None:
-    found = _login(default_agent(kind), tmp_path)
-    assert found.verdict is Severity.WARN
-    assert "pass_env" in str(found.remedy)
+    finding = _login(default_agent(kind), tmp_path)
+    assert finding.verdict is Severity.WARN
+    assert "pass_env" in str(finding.remedy)
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -324,10 +327,10 @@ def test_a_login_is_found_where_the_agent_keeps_it(tmp_path: Path, kind: str) ->
     file = tmp_path / FILES[kind]
     file.parent.mkdir(parents=True)
     file.write_text('{"token": "never shown"}')
-    found = _login(default_agent(kind), tmp_path, GOOGLE_CLOUD_PROJECT="ours")
-    assert found.verdict is Severity.OK
-    assert str(file) in found.detail
-    assert "never shown" not in found.detail
+    finding = _login(default_agent(kind), tmp_path, GOOGLE_CLOUD_PROJECT="ours")
+    assert finding.verdict is Severity.OK
+    assert str(file) in finding.detail
+    assert "never shown" not in finding.detail
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -337,8 +340,8 @@ def test_a_key_counts_only_if_the_agent_gets_it(tmp_path: Path, kind: str) -> No
     assert (kept_back.verdict, f"pass_env: [{key}]" in str(kept_back.remedy)) == (Severity.WARN, True)
     passed = _login(agent.model_copy(update={"pass_env": (key,)}), tmp_path, **{key: "never shown"})
     given = _login(agent.model_copy(update={"env": {key: "never shown"}}), tmp_path)
-    for found in (passed, given):
-        assert (found.verdict, found.detail) == (Severity.OK, f"it gets {key}; not verified against the service")
+    for finding in (passed, given):
+        assert (finding.verdict, finding.detail) == (Severity.OK, f"it gets {key}; not verified against the service")
 
 
 def test_settings_of_gemini_that_say_how_to_log_in(tmp_path: Path) -> None:
@@ -353,10 +356,10 @@ def test_settings_of_gemini_that_say_how_to_log_in(tmp_path: Path) -> None:
 def test_a_login_of_gemini_that_may_be_an_individual_account_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini/oauth_creds.json").write_text("{}")
-    found = _login(default_agent("gemini"), tmp_path)
-    assert found.verdict is Severity.WARN
-    assert "2026-06-18" in found.detail
-    assert "paid key" in str(found.remedy)
+    finding = _login(default_agent("gemini"), tmp_path)
+    assert finding.verdict is Severity.WARN
+    assert "2026-06-18" in finding.detail
+    assert "paid key" in str(finding.remedy)
     assert _login(default_agent("gemini"), tmp_path, GOOGLE_CLOUD_PROJECT="ours").verdict is Severity.OK
     key = default_agent("gemini").model_copy(update={"env": {"GEMINI_API_KEY": "never shown"}})
     assert _login(key, tmp_path).verdict is Severity.OK
@@ -401,19 +404,19 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _service(tmp_path: Path) -> dict[str, Finding]:
-    found = daemon.service_findings(tmp_path / "home", tmp_path / "root", "anna")
-    return {finding.name: finding for finding in found}
+    findings = daemon.service_findings(tmp_path / "home", tmp_path / "root", "anna")
+    return {finding.name: finding for finding in findings}
 
 
 def test_no_service_is_no_problem(tmp_path: Path) -> None:
-    found = _service(tmp_path)
-    assert (found["service"].verdict, set(found)) == (Severity.OK, {"service"})
+    service = _service(tmp_path)
+    assert (service["service"].verdict, set(service)) == (Severity.OK, {"service"})
 
 
 def test_a_unit_as_shipped_that_ends_with_the_login(tmp_path: Path, installed: Path) -> None:
-    found = _service(tmp_path)
-    assert (found["service"].verdict, found["service"].detail) == (Severity.OK, str(installed))
-    assert (found["linger"].verdict, found["linger"].remedy) == (Severity.WARN, "Run: loginctl enable-linger anna")
+    service = _service(tmp_path)
+    assert (service["service"].verdict, service["service"].detail) == (Severity.OK, str(installed))
+    assert (service["linger"].verdict, service["linger"].remedy) == (Severity.WARN, "Run: loginctl enable-linger anna")
     linger = tmp_path / "root/var/lib/systemd/linger"
     linger.mkdir(parents=True)
     (linger / "anna").touch()
@@ -422,10 +425,10 @@ def test_a_unit_as_shipped_that_ends_with_the_login(tmp_path: Path, installed: P
 
 def test_a_unit_that_was_changed(tmp_path: Path, installed: Path) -> None:
     installed.write_text(installed.read_text().replace("KillMode=process", "KillMode=mixed"))
-    found = _service(tmp_path)["service"]
-    assert found.verdict is Severity.WARN
-    assert "claudomator init --systemd user --force" in str(found.remedy)
-    assert "`systemctl --user edit claudomator`" in str(found.remedy)
+    finding = _service(tmp_path)["service"]
+    assert finding.verdict is Severity.WARN
+    assert "claudomator init --systemd user --force" in str(finding.remedy)
+    assert "`systemctl --user edit claudomator`" in str(finding.remedy)
 
 
 def test_a_unit_on_whose_path_there_is_no_agent(tmp_path: Path, installed: Path) -> None:
@@ -435,9 +438,9 @@ def test_a_unit_on_whose_path_there_is_no_agent(tmp_path: Path, installed: Path)
         f'Environment="PATH={programs}"' if "PATH=" in line else line for line in installed.read_text().split("\n")
     ]
     installed.write_text("\n".join(lines))
-    found = _service(tmp_path)["service PATH"]
-    assert (found.verdict, found.detail.endswith(f" is in {programs}")) == (Severity.WARN, True)
-    assert "`systemctl --user edit claudomator`" in str(found.remedy)
+    finding = _service(tmp_path)["service PATH"]
+    assert (finding.verdict, finding.detail.endswith(f" is in {programs}")) == (Severity.WARN, True)
+    assert "`systemctl --user edit claudomator`" in str(finding.remedy)
     elsewhere = _program(tmp_path / "others", "codex")
     drop_in = installed.with_name(f"{installed.name}.d") / "path.conf"
     drop_in.parent.mkdir()

@@ -9,8 +9,8 @@ from claudomator_py.domain.agent import AgentSpec
 
 
 def _login(agent: AgentSpec, home: Path) -> Finding:
-    (found,) = agents.login(agent, {"HOME": str(home)})
-    return found
+    (finding,) = agents.login(agent, {"HOME": str(home)})
+    return finding
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,6 @@ def test_an_agent_over_acp_is_looked_at_by_what_its_program_is(
 
 def test_of_an_agent_that_nothing_is_known_of_nothing_is_said(tmp_path: Path) -> None:
     assert not list(agents.login(AgentSpec(name="mine", kind="acp", command=("mine",)), {"HOME": str(tmp_path)}))
-    said = _login(AgentSpec(name="goose", kind="acp", command=("goose", "acp")), tmp_path)
-    assert (said.verdict, said.remedy) == (Severity.OK, None)
-    assert "goose configure" in said.detail
+    finding = _login(AgentSpec(name="goose", kind="acp", command=("goose", "acp")), tmp_path)
+    assert (finding.verdict, finding.remedy) == (Severity.OK, None)
+    assert "goose configure" in finding.detail

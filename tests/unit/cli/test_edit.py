@@ -44,10 +44,10 @@ def test_a_task_is_edited_by_a_file_and_checked_as_a_new_one(command: Command, p
 
 
 @pytest.mark.parametrize(
-    ("state", "said"), [(Running(), "paint is running."), (Completed(), "paint is COMPLETED already.")]
+    ("state", "text"), [(Running(), "paint is running."), (Completed(), "paint is COMPLETED already.")]
 )
 def test_a_task_that_runs_or_has_ended_is_not_edited(
-    command: Command, prepared: PreparedService, state: Running | Completed, said: str
+    command: Command, prepared: PreparedService, state: Running | Completed, text: str
 ) -> None:
     task_id = prepared.add("paint", state)
     before = instructions(prepared, task_id)
@@ -56,7 +56,7 @@ def test_a_task_that_runs_or_has_ended_is_not_edited(
     opened = command.home / "opened"
     for refused in (command("edit", "paint", str(file)), command("edit", "paint", EDITOR=f"cp -t {opened}")):
         assert refused.returncode == 1
-        assert said in refused.stderr
+        assert text in refused.stderr
     assert "the editor" not in refused.stderr.lower(), "it is refused before somebody writes in vain"
     assert instructions(prepared, task_id) == before
 

@@ -33,8 +33,8 @@ def test_it_prints_the_figures_and_writes_each_decision(tmp_path: Path) -> None:
     assert (figures["cases"], figures["top1"], figures["oos_recall"]) == (2, 1.0, None)
     assert figures["latency_ms"].keys() == {"encode_p50", "score_p50", "p99"}
     decided = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [one["id"] for one in decided] == ["1", "2"]
-    assert {one["decision"]["specialist"] for one in decided} == {"cook"}
+    assert [entry["id"] for entry in decided] == ["1", "2"]
+    assert {entry["decision"]["specialist"] for entry in decided} == {"cook"}
     assert decided[0]["decision"]["specialist_candidates"][0]["parts"]["semantic"] > 0
 
 
@@ -45,7 +45,7 @@ def test_people_get_a_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tasks", "said"),
+    ("tasks", "text"),
     [
         ('{"id": "1", "text": "t"}\nnonsense', "tasks.jsonl:2: "),
         ("[]", "tasks.jsonl:1: it is not a JSON object"),
@@ -53,17 +53,17 @@ def test_people_get_a_list(tmp_path: Path) -> None:
         ('{"id": "1"}', "tasks.jsonl:1: it needs an `id` and a `text` or `instructions`"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, tasks: str, said: str) -> None:
+def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, tasks: str, text: str) -> None:
     code, _, problem = run(tmp_path, tasks=tasks)
     assert code == 2
-    assert said in problem
+    assert text in problem
 
 
 LABELLED = {"id": "1", "instructions": "boil a soup", "expected": {"route": "specialist", "specialist": "cook"}}
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ({"route": "specalist"}, "`route` is specalist, which is not allowed: did you mean `specialist`?"),
         ({"specialist": "cok"}, "`expected.specialist` names `cok`, which has no card: did you mean `cook`?"),
@@ -78,12 +78,12 @@ LABELLED = {"id": "1", "instructions": "boil a soup", "expected": {"route": "spe
     ],
 )
 def test_a_misspelt_label_is_an_error_with_its_line_and_the_nearest(
-    tmp_path: Path, changes: dict[str, object], said: str
+    tmp_path: Path, changes: dict[str, object], text: str
 ) -> None:
     wrong = {**LABELLED, "id": "2", "expected": {**LABELLED["expected"], **changes}}  # type: ignore[dict-item]
     code, _, problem = run(tmp_path, tasks=f"{json.dumps(LABELLED)}\n{json.dumps(wrong)}")
     assert code == 2
-    assert f"tasks.jsonl:2: {said}" in problem
+    assert f"tasks.jsonl:2: {text}" in problem
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_label_that_would_be_none_is_an_error(tmp_path: Path, line: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "text"),
     [
         ({"source": "fiel"}, "`source` is fiel, which is not a source: did you mean `file`?"),
         ({"permissions": {"mod": "plan"}}, "permissions.mod: is not a known key; did you mean `mode`?"),
@@ -105,11 +105,11 @@ def test_a_label_that_would_be_none_is_an_error(tmp_path: Path, line: dict[str, 
     ],
 )
 def test_what_would_be_overlooked_is_an_error_with_its_line(
-    tmp_path: Path, asked: dict[str, object], said: str
+    tmp_path: Path, asked: dict[str, object], text: str
 ) -> None:
     code, _, problems = run(tmp_path, tasks=json.dumps({"id": "1", "instructions": "boil a soup", **asked}))
     assert code == 2
-    assert f"tasks.jsonl:1: {said}" in problems
+    assert f"tasks.jsonl:1: {text}" in problems
 
 
 def test_rules_see_what_a_task_asks_for(tmp_path: Path) -> None:
@@ -169,11 +169,11 @@ def test_what_is_wrong_is_listed_with_what_was_expected_and_the_scores(tmp_path:
     assert figures["per_class"]["specialist"] == {"cases": 2, "precision": 0.5, "recall": 0.5}
     assert figures["confusion"]["specialist"]["wrong_specialist"] == 1
     assert figures["per_specialist"]["smith"] == {"cases": 2, "precision": None, "recall": 0.0}
-    assert [one["id"] for one in figures["wrong"]] == ["2", "3"]
+    assert [entry["id"] for entry in figures["wrong"]] == ["2", "3"]
     wrong = figures["wrong"][0]
     assert (wrong["expected_route"], wrong["expected"]) == ("specialist", ["smith"])
     assert (wrong["route"], wrong["specialist"]) == ("specialist", "cook")
-    assert {one["specialist"] for one in wrong["scores"]} == {"cook", "smith"}
+    assert {score["specialist"] for score in wrong["scores"]} == {"cook", "smith"}
 
     report = tmp_path / "report.html"
     _, printed, _ = run(tmp_path, "--html", str(report), cards=cards, tasks=tasks)
@@ -209,8 +209,8 @@ def test_the_rules_of_a_configuration_are_applied_as_the_daemon_does(tmp_path: P
     given = ("--policy", str(rules), "--decisions", str(out), "-o", "json")
     code, printed, _ = run(tmp_path, *given, cards=cards, tasks="\n".join(map(json.dumps, lines)))
     assert code == 0
-    decided = {one["id"]: one["decision"] for one in map(json.loads, out.read_text().splitlines())}
-    assert {name: (one["route"], one["specialist"]) for name, one in decided.items()} == {
+    decided = {entry["id"]: entry["decision"] for entry in map(json.loads, out.read_text().splitlines())}
+    assert {name: (entry["route"], entry["specialist"]) for name, entry in decided.items()} == {
         name: (route, who) for name, (_, route, who) in ways.items()
     }
     assert (decided["cold"]["tier"], decided["plain"]["tier"], decided["hot"]["risk"]) == ("fast", "balanced", "medium")
@@ -233,20 +233,20 @@ def test_an_unknown_encoder_is_refused_with_the_nearest(tmp_path: Path) -> None:
 
 def test_an_encoder_for_which_nothing_was_fitted_says_so(tmp_path: Path) -> None:
     folder = model_folder(tmp_path / "model")
-    code, printed, said = run(tmp_path, "--encoder", f"onnx:{folder}", "-o", "json")
+    code, printed, text = run(tmp_path, "--encoder", f"onnx:{folder}", "-o", "json")
     assert code == 0
     assert json.loads(printed)["fitted"] is False
-    assert said == (
+    assert text == (
         "No threshold was fitted for this encoder, and 0.3 is a guess: run `claudomator calibrate` on the set.\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("encoder", "said"), [("onnx", "--encoder onnx:FOLDER"), ("onnx:/nowhere", "/nowhere has none of model.onnx")]
+    ("encoder", "text"), [("onnx", "--encoder onnx:FOLDER"), ("onnx:/nowhere", "/nowhere has none of model.onnx")]
 )
-def test_a_model_that_is_not_there_is_named(tmp_path: Path, encoder: str, said: str) -> None:
+def test_a_model_that_is_not_there_is_named(tmp_path: Path, encoder: str, text: str) -> None:
     code, _, problem = run(tmp_path, "--encoder", encoder)
-    assert (code, said in problem) == (2, True)
+    assert (code, text in problem) == (2, True)
 
 
 def test_cards_are_in_a_card_file_too(tmp_path: Path) -> None:
@@ -260,17 +260,17 @@ def test_cards_are_in_a_card_file_too(tmp_path: Path) -> None:
 
     card = "id: cook\ndescription: Boils soup.\n"
     assert told(card)[0] == 0
-    code, said = told(f"{card}colour: white\n")
-    assert (code, "colour" in said) == (2, True)
-    code, said = told(f"{card}---\n{card}")
-    assert (code, "is the id in line 1, too" in said) == (2, True)
+    code, message = told(f"{card}colour: white\n")
+    assert (code, "colour" in message) == (2, True)
+    code, message = told(f"{card}---\n{card}")
+    assert (code, "is the id in line 1, too" in message) == (2, True)
 
 
 def test_the_threshold_is_told_and_keys_that_mean_nothing(tmp_path: Path) -> None:
-    code, printed, said = run(tmp_path, cards=json.dumps(CARD | {"colour": "white", "display_name": "Cook"}))
+    code, printed, text = run(tmp_path, cards=json.dumps(CARD | {"colour": "white", "display_name": "Cook"}))
     assert code == 0
     assert "threshold            0.14\n" in printed
-    assert said == f"{tmp_path}/cards.jsonl: the key `colour` is unknown and ignored (in 1 of the cards).\n"
+    assert text == f"{tmp_path}/cards.jsonl: the key `colour` is unknown and ignored (in 1 of the cards).\n"
 
 
 MESSAGE = {
@@ -308,7 +308,7 @@ def test_messages_are_judged_and_each_decision_written(tmp_path: Path) -> None:
         "false_positives": 1,
     }
     decided = [json.loads(line) for line in decisions.read_text().splitlines()]
-    assert [one["id"] for one in decided] == ["t1", "t2", "t3"]
+    assert [entry["id"] for entry in decided] == ["t1", "t2", "t3"]
     assert decided[2]["decision"] == RIGHT | {
         "should_respond_after_processing": False,
         "confidence": 1.0,
@@ -323,7 +323,7 @@ def test_messages_without_labels_have_no_score(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "text"),
     [
         ({"channel": None}, "messages.jsonl:1: it needs an `id`, a `channel`"),
         ({"participants": None}, "messages.jsonl:1: `participants` is not a list"),
@@ -338,10 +338,10 @@ def test_messages_without_labels_have_no_score(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_message_that_cannot_be_read_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:
+def test_a_message_that_cannot_be_read_is_named(tmp_path: Path, change: dict[str, object], text: str) -> None:
     code, _, problem = run_on_messages(tmp_path, MESSAGE | change)
     assert code == 2
-    assert said in problem
+    assert text in problem
 
 
 def test_tasks_and_messages_are_judged_apart(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_tasks_and_messages_are_judged_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gates", "code", "said"),
+    ("gates", "code", "text"),
     [
         ("top1: {at_least: 0.9}", 0, ""),
         ("latency_ms.p99: {at_most: 100000}", 0, ""),
@@ -363,11 +363,11 @@ def test_tasks_and_messages_are_judged_apart(tmp_path: Path) -> None:
         ("[", 2, "cannot be read as gates"),
     ],
 )
-def test_figures_have_to_meet_the_gates(tmp_path: Path, gates: str, code: int, said: str) -> None:
+def test_figures_have_to_meet_the_gates(tmp_path: Path, gates: str, code: int, text: str) -> None:
     (tmp_path / "gates.yaml").write_text(gates)
-    ended, _, told = run(tmp_path, "--gates", str(tmp_path / "gates.yaml"))
-    assert ended == code, told
-    assert said in told
+    ended, _, message = run(tmp_path, "--gates", str(tmp_path / "gates.yaml"))
+    assert ended == code, message
+    assert text in message
 
 
 def test_figures_are_written_as_a_page_even_where_a_gate_is_missed(tmp_path: Path) -> None:

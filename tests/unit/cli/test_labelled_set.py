@@ -43,10 +43,10 @@ def evaluated(cards: Path, tasks: Path, *more: str) -> tuple[int, str]:
 
 
 def test_the_set_is_broad() -> None:
-    told = Counter(task["kind"] for task in TASKS)
+    counter = Counter(task["kind"] for task in TASKS)
     roles = Counter(task["expected"]["specialist"] for task in TASKS if task["kind"] == "clear")
     assert len(TASKS) >= 200
-    assert set(told) >= KINDS
+    assert set(counter) >= KINDS
     assert set(roles) == {card.id for card in shipped_cards(shipped_files()) if card.skills}
     assert set(roles.values()) == {12}
     assert len({task["instructions"] for task in TASKS}) == len(TASKS)
@@ -75,10 +75,10 @@ def pleading(text: str, plea: str) -> tuple[str, str, str]:
 
 def assert_no_less(text: str, pleas: Iterable[str]) -> None:
     before = assess_once(text)
-    for one in pleas:
-        after = assess(one)
-        assert after.harmful >= before.harmful, one
-        assert (after.risk is Risk.HIGH) >= (before.risk is Risk.HIGH), one
+    for plea in pleas:
+        after = assess(plea)
+        assert after.harmful >= before.harmful, plea
+        assert (after.risk is Risk.HIGH) >= (before.risk is Risk.HIGH), plea
 
 
 @pytest.mark.parametrize("plea", PLEAS)
@@ -109,13 +109,19 @@ def decided_without(cards: Path, tmp_path_factory: pytest.TempPathFactory) -> li
 
 def decided(cards: Path, folder: Path, suffix: str) -> list[tuple[Any, ...]]:
     """For whom, and on which tier, tasks are that address somebody or are dangerous, with that at their end."""
-    tasks, told = folder / "tasks.jsonl", folder / "decisions.out"
+    tasks, path = folder / "tasks.jsonl", folder / "decisions.out"
     addressed = [task for task in TASKS if task["kind"] in ("mention", "high-risk", "harmful", "policy")]
     tasks.write_text(
         "".join(json.dumps({**task, "instructions": task["instructions"] + suffix}) + "\n" for task in addressed)
     )
-    evaluated(cards, tasks, "--decisions", str(told))
-    decisions = [json.loads(line)["decision"] for line in told.read_text("utf-8").splitlines()]
+    evaluated(cards, tasks, "--decisions", str(path))
+    decisions = [json.loads(line)["decision"] for line in path.read_text("utf-8").splitlines()]
     return [
-        (one["route"], one["risk"], one["tier"], one["specialist"] if one["mentions"] else None) for one in decisions
+        (
+            decision["route"],
+            decision["risk"],
+            decision["tier"],
+            decision["specialist"] if decision["mentions"] else None,
+        )
+        for decision in decisions
     ]

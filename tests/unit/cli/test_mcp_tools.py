@@ -11,7 +11,7 @@ from claudomator_py.domain.task import Priority
 
 
 @pytest.mark.parametrize(
-    ("tool", "place", "said"),
+    ("tool", "place", "text"),
     [
         ("submit_task", ("agent", "properties", "tier", "enum"), list(TIERS)),
         ("submit_task", ("priority", "enum"), [priority.label for priority in Priority]),
@@ -20,8 +20,8 @@ from claudomator_py.domain.task import Priority
         ("list_tasks", ("limit", "maximum"), MAX_LISTED),
     ],
 )
-def test_a_description_names_the_values_that_are_taken(tool: str, place: tuple[str, ...], said: object) -> None:
-    found: Any = DESCRIPTIONS[tool]["inputSchema"]["properties"]
+def test_a_description_names_the_values_that_are_taken(tool: str, place: tuple[str, ...], text: object) -> None:
+    result: Any = DESCRIPTIONS[tool]["inputSchema"]["properties"]
     for key in place:
-        found = found[key]
-    assert found == said
+        result = result[key]
+    assert result == text

@@ -64,8 +64,8 @@ def _told(command: Command, *arguments: str, **environ: str) -> tuple[int, str, 
         check=False,
         timeout=120,
     )
-    said, _, modules = done.stderr.rpartition("\n")
-    return done.returncode, done.stdout, said, set(json.loads(modules))
+    text, _, modules = done.stderr.rpartition("\n")
+    return done.returncode, done.stdout, text, set(json.loads(modules))
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_it_says_the_same_without_the_libraries(
 ) -> None:
     _full(prepared)
     whole = command(*arguments)
-    code, out, said, modules = _told(command, *arguments)
-    assert (code, out, said) == (whole.returncode, whole.stdout, whole.stderr)
+    code, out, text, modules = _told(command, *arguments)
+    assert (code, out, text) == (whole.returncode, whole.stdout, whole.stderr)
     assert out
     assert modules & _LIBRARIES == set()
 
@@ -98,8 +98,8 @@ def test_what_is_not_plain_takes_the_whole_command(
 ) -> None:
     _full(prepared)
     whole = command(*arguments)
-    code, out, said, modules = _told(command, *arguments)
-    assert (code, out, said) == (whole.returncode, whole.stdout, whole.stderr)
+    code, out, text, modules = _told(command, *arguments)
+    assert (code, out, text) == (whole.returncode, whole.stdout, whole.stderr)
     assert "typer" in modules
 
 
@@ -111,9 +111,9 @@ def test_over_tcp_the_whole_command_asks_at_once(command: Command, prepared: Pre
 
 
 def test_where_no_daemon_runs_the_whole_command_says_so(offline: Command) -> None:
-    code, out, said, _ = _told(offline, "status")
+    code, out, text, _ = _told(offline, "status")
     assert (code, out) == (3, "")
-    assert "claudomator serve" in said
+    assert "claudomator serve" in text
 
 
 def test_a_broken_configuration_is_warned_of_before_the_answer(command: Command, prepared: PreparedService) -> None:
@@ -135,7 +135,7 @@ def test_each_of_them_is_a_command_that_needs_nothing_more() -> None:
 
     for resource, function, needed in LOOKS.values():
         taken = signature(getattr(import_module(f"claudomator_py.resources.{resource}.cli"), function)).parameters
-        assert {name for name, one in taken.items() if one.default is Parameter.empty} == set(needed)
+        assert {name for name, entry in taken.items() if entry.default is Parameter.empty} == set(needed)
         assert {"config", "state_dir", "output"} <= set(taken)
 
 
@@ -177,7 +177,7 @@ def _known(value: Any, handler: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("hint", "said", "value"),
+    ("hint", "text", "value"),
     [
         (str, "a", "a"),
         (float, 1, 1.0),
@@ -188,31 +188,31 @@ def _known(value: Any, handler: Any) -> Any:
         (Colour, "red", Colour.RED),
         (list[Colour], ["red"], [Colour.RED]),
         (dict[Colour, int], {"red": 1}, {Colour.RED: 1}),
-        (Annotated[int, Before(lambda one: int(one) + 1), After(lambda one: one * 2)], "4", 10),
+        (Annotated[int, Before(lambda entry: int(entry) + 1), After(lambda entry: entry * 2)], "4", 10),
         (Annotated[Colour | None, Wrap(_known)], "blue", None),
         (Annotated[str, Marker(max_length=3)], "abc", "abc"),
         (Any, {"a": 1}, {"a": 1}),
     ],
 )
-def test_a_hint_is_read_as_it_says(hint: Any, said: Any, value: Any) -> None:
-    assert read(hint, said, __name__, {}) == value
+def test_a_hint_is_read_as_it_says(hint: Any, text: Any, value: Any) -> None:
+    assert read(hint, text, __name__, {}) == value
 
 
 @pytest.mark.parametrize(
-    ("hint", "said"),
+    ("hint", "text"),
     [
         *((str, 1), (int, True), (int, "1"), (str, None), (Literal["a"], "b"), (tuple[int, ...], "ab"), (Part, [])),
         *((Part | Many, {}), (tuple[int, str], [1, "a"]), (Problem, {}), (dict[str, int], [])),
     ],
 )
-def test_what_is_not_as_it_says_is_beyond_it(hint: Any, said: Any) -> None:
+def test_what_is_not_as_it_says_is_beyond_it(hint: Any, text: Any) -> None:
     with pytest.raises(Beyond):
-        read(hint, said, __name__, {})
+        read(hint, text, __name__, {})
 
 
 def test_a_model_is_read_field_by_field() -> None:
-    said = {"items": [{"name": "a", "size": 2}], "by_name": {"b": {"name": "b"}}, "newer": 1, "inner": {"name": "c"}}
-    many: Any = Many[Part].model_validate(said)
+    fields = {"items": [{"name": "a", "size": 2}], "by_name": {"b": {"name": "b"}}, "newer": 1, "inner": {"name": "c"}}
+    many: Any = Many[Part].model_validate(fields)
     assert (many.items[0].size, many.items[0].title, many.by_name["b"].tags, many.inner.name) == (2.0, "A", (), "c")
     assert many.items[0] == Part.model_validate({"name": "a", "size": 2.0}) != Part(name="a")
     assert len({many.items[0], many.items[0], many.inner}) == 2

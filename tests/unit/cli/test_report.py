@@ -58,9 +58,9 @@ def test_it_prints_the_report_on_the_clock_here_and_no_terminal_code(
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("# ")
     assert "\x1b" not in done.stdout
-    found = json.loads(command("report", "-o", "json", "--since", "2026-09-21", "--until", "2026-09-23").stdout)
-    assert found["runs"] == 1
-    assert f"# {found['headline']}\n" in done.stdout
+    result = json.loads(command("report", "-o", "json", "--since", "2026-09-21", "--until", "2026-09-23").stdout)
+    assert result["runs"] == 1
+    assert f"# {result['headline']}\n" in done.stdout
 
 
 def test_a_span_that_ends_before_it_begins_is_refused(command: Command) -> None:

@@ -55,15 +55,15 @@ def test_what_is_found_is_listed_and_can_be_added_as_it_says(offline: Command) -
     path = programs(offline.home, "claude", "vibe-acp", "codex-acp", "unknown-agent")
     done = offline("agents", "--found", "--output=json", **path)
     assert done.returncode == 0, done
-    entries = {one["name"]: one["entry"] for one in json.loads(done.stdout)}
+    entries = {load["name"]: load["entry"] for load in json.loads(done.stdout)}
     assert entries == {
         "claude": "",
         "codex-acp": "codex-acp: {kind: acp, command: [codex-acp]}",
         "vibe": "vibe: {kind: acp}",
     }
-    found = parse_agents(yaml.safe_load("\n".join(filter(None, entries.values()))), {})
-    assert isinstance(found, dict)
-    assert {name: agent.command for name, agent in found.items()} == {
+    agents = parse_agents(yaml.safe_load("\n".join(filter(None, entries.values()))), {})
+    assert isinstance(agents, dict)
+    assert {name: agent.command for name, agent in agents.items()} == {
         "codex-acp": ("codex-acp",),
         "vibe": ("vibe-acp",),
     }
@@ -144,5 +144,5 @@ def test_init_says_that_a_folder_which_was_there_before_is_not_read(offline: Com
 
 def test_a_message_shows_what_nobody_would_see_of_a_name(offline: Command) -> None:
     (offline.home / "file").write_text("")
-    said = offline("init", "file/\u202e\x1b[31m").stderr
-    assert "file/\\u202e\\u001b[31m/claudomator.yaml cannot be written" in said
+    stderr = offline("init", "file/\u202e\x1b[31m").stderr
+    assert "file/\\u202e\\u001b[31m/claudomator.yaml cannot be written" in stderr

@@ -110,7 +110,7 @@ def test_keys_that_nobody_knows_are_named_at_import(command: Command, cards: Pat
     assert "kept but not applied, as neither A2A nor Claudomator knows it: `private`." in " ".join(done.stderr.split())
     assert refused.returncode == 1
     assert "visibel: is not a known key; did you mean `visibility`?" in " ".join(refused.stderr.split())
-    assert [one["id"] for one in told(command, "specialists", "list")] == ["docs-bot"]
+    assert [entry["id"] for entry in told(command, "specialists", "list")] == ["docs-bot"]
 
 
 def test_a_card_is_fetched_from_where_a2a_has_it(command: Command, cards: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_secret_goes_to_no_other_host_than_the_card_came_from(command: Command
     assert without.returncode == 0
     assert "its agent is on another host, https://agents.example/rpc" in " ".join(without.stderr.split())
     assert same.returncode == 0, same.stderr
-    assert [one["id"] for one in told(command, "specialists", "list")] == ["docs-bot", "own-bot"]
+    assert [entry["id"] for entry in told(command, "specialists", "list")] == ["docs-bot", "own-bot"]
 
 
 OURS = {"id": "docs-bot", "description": "Writes pages."}
@@ -208,17 +208,17 @@ OURS = {"id": "docs-bot", "description": "Writes pages."}
 def test_a_card_that_is_fetched_names_no_secret_by_itself(
     command: Command, cards: Path, asked: tuple[str, ...], card: dict[str, object], url: str
 ) -> None:
-    said = dict(card) | {"authentication": {"scheme": "bearer", "secret": "AWS_SECRET_ACCESS_KEY"}}
-    with card_server({"/card.json": (200, said)}) as host:
-        if url != "/rpc" or "supportedInterfaces" not in said:
-            said["url"] = url if "://" in url else f"{host}{url}"
+    fields = dict(card) | {"authentication": {"scheme": "bearer", "secret": "AWS_SECRET_ACCESS_KEY"}}
+    with card_server({"/card.json": (200, fields)}) as host:
+        if url != "/rpc" or "supportedInterfaces" not in fields:
+            fields["url"] = url if "://" in url else f"{host}{url}"
         command("specialists", "import", f"{host}/card.json", *asked)
 
     shown = [
-        json.loads(command("specialists", "show", str(one["id"]), "-o", "json").stdout)
-        for one in told(command, "specialists", "list")
+        json.loads(command("specialists", "show", str(entry["id"]), "-o", "json").stdout)
+        for entry in told(command, "specialists", "list")
     ]
-    assert "AWS_SECRET_ACCESS_KEY" not in json.dumps([one["card"].get("authentication") for one in shown])
+    assert "AWS_SECRET_ACCESS_KEY" not in json.dumps([entry["card"].get("authentication") for entry in shown])
     if card is OURS:
         assert shown == []
 
@@ -262,9 +262,9 @@ def test_a_host_that_drips_its_card_is_not_awaited_for_ever(monkeypatch: pytest.
 def test_why_a_card_is_not_there_is_said_in_words(command: Command, url: str, words: str) -> None:
     done = command("specialists", "import", url)
 
-    said = " ".join(done.stderr.split())
-    assert (done.returncode, "Errno" in said, "pa55word" in said) == (2, False, False)
-    assert words in said
+    text = " ".join(done.stderr.split())
+    assert (done.returncode, "Errno" in text, "pa55word" in text) == (2, False, False)
+    assert words in text
 
 
 def test_what_is_no_card_or_not_encrypted_is_told_by_what_it_is(command: Command) -> None:
@@ -285,8 +285,8 @@ def test_a_card_is_not_fetched_unencrypted_from_elsewhere(command: Command) -> N
 def imported(command: Command, card: dict[str, object]) -> dict[str, object]:
     file = command.home / "card.json"
     file.write_text(json.dumps(card))
-    (found,) = told(command, "specialists", "import", str(file))
-    return found
+    (results,) = told(command, "specialists", "import", str(file))
+    return results
 
 
 def test_nothing_is_replaced_that_came_from_elsewhere(command: Command, cards: Path) -> None:
@@ -298,7 +298,7 @@ def test_nothing_is_replaced_that_came_from_elsewhere(command: Command, cards: P
     assert (first["id"], second["id"]) == ("plumber-a.example", "plumber-b.example-8443")
     assert str(third["id"]).startswith("plumber-")
 
-    again = [imported(command, one)["id"] for one in (theirs, mine | {"description": "Speaks well."})]
+    again = [imported(command, entry)["id"] for entry in (theirs, mine | {"description": "Speaks well."})]
     assert again == [second["id"], first["id"]], "the same agent is the same specialist"
     assert len(told(command, "specialists", "list")) == 4
     own = json.loads(command("specialists", "show", "plumber", "-o", "json").stdout)
@@ -315,9 +315,9 @@ def test_the_protocol_is_written_down_where_the_card_would_not_be_found_again(co
         )
     }
     with card_server(answers) as url:
-        found = [told(command, "specialists", "import", f"{url}{path}")[0] for path in ("/echo", "/", "/twin/")]
-    kept = [Card.model_validate(one["card"]) for one in found]
-    reached = [(str(one.url).removeprefix(url), one.protocol.value) for one in kept]
+        results = [told(command, "specialists", "import", f"{url}{path}")[0] for path in ("/echo", "/", "/twin/")]
+    kept = [Card.model_validate(entry["card"]) for entry in results]
+    reached = [(str(entry.url).removeprefix(url), entry.protocol.value) for entry in kept]
     assert reached == [("/echo/rpc", "0.3"), ("/rpc", "auto"), ("/twin", "auto")]
 
 

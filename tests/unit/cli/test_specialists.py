@@ -34,16 +34,16 @@ def test_cards_are_registered_listed_and_shown(command: Command, cards: Path) ->
 def test_several_cards_and_json_come_from_stdin(command: Command, cards: Path) -> None:
     documents = f"{PLUMBER}---\n{json.dumps(card('painter').document)}\n"
     assert command("specialists", "add", "-", stdin=documents).returncode == 0
-    assert [one["id"] for one in told(command, "specialists", "list")] == ["painter", "plumber"]
+    assert [entry["id"] for entry in told(command, "specialists", "list")] == ["painter", "plumber"]
 
 
 def test_whom_a_card_names_is_registered_before_it(command: Command, cards: Path) -> None:
     chain = "---\n".join(
-        f"id: {one}\ndescription: Does {one}.\n{named}\n"
-        for one, named in [("a", "fallback: b"), ("b", "escalation: c"), ("c", "fallback: human_review")]
+        f"id: {name}\ndescription: Does {name}.\n{named}\n"
+        for name, named in [("a", "fallback: b"), ("b", "escalation: c"), ("c", "fallback: human_review")]
     )
     added = command("specialists", "add", "-", "-o", "json", stdin=chain)
-    assert [one["id"] for one in json.loads(added.stdout)] == ["c", "b", "a"], added.stderr
+    assert [load["id"] for load in json.loads(added.stdout)] == ["c", "b", "a"], added.stderr
     refused = command("specialists", "add", "-", stdin="id: d\ndescription: D.\nfallback: e\n")
     assert refused.returncode == 1
     assert "there is no specialist `e`" in refused.stderr
@@ -78,8 +78,8 @@ def test_a_card_is_edited_with_an_editor(command: Command, cards: Path) -> None:
     command("specialists", "add", str(cards))
     done = command("specialists", "edit", "plumber", EDITOR="sed -i s/leaking/burst/")
     assert done.returncode == 0, done.stderr
-    (found,) = told(command, "specialists", "list")
-    assert (found["description"], found["version"]) == ("Fixes burst pipes.", 2)
+    (results,) = told(command, "specialists", "list")
+    assert (results["description"], results["version"]) == ("Fixes burst pipes.", 2)
 
     done = command("specialists", "edit", "plumber", EDITOR="true")
     assert "Nothing was changed" in done.stderr
@@ -104,8 +104,8 @@ def test_an_editor_that_fails_changes_nothing(command: Command, cards: Path, edi
 
 def test_a_card_as_text_is_the_same_card() -> None:
     prompt = 'One.\n\n  Two: "three" # four\n'
-    one = card("plumber", system_prompt=prompt, keywords=["yes", "1"], extra={"x-a": [None]})
-    assert parse_card_file(card_text(one.document).encode(), "card.yaml").cards == (one,)
+    entry = card("plumber", system_prompt=prompt, keywords=["yes", "1"], extra={"x-a": [None]})
+    assert parse_card_file(card_text(entry.document).encode(), "card.yaml").cards == (entry,)
 
 
 def test_a_shared_one_is_shared_with_others(command: Command, cards: Path) -> None:
@@ -132,16 +132,16 @@ def test_cards_are_exported_as_a_file_that_can_be_added(command: Command, cards:
     whole = command("specialists", "export").stdout
     assert parse_card_file(whole.encode(), "a.yaml").cards[1:] == parse_card_file(PLUMBER.encode(), "b.yaml").cards
     assert command("specialists", "add", "-", stdin=whole).returncode == 0
-    assert [one["version"] for one in told(command, "specialists", "list")] == [1, 1]
-    assert [one["id"] for one in told(command, "specialists", "export", "painter")] == ["painter"]
+    assert [entry["version"] for entry in told(command, "specialists", "list")] == [1, 1]
+    assert [entry["id"] for entry in told(command, "specialists", "export", "painter")] == ["painter"]
 
 
 def test_one_is_found_by_what_it_does(command: Command, cards: Path) -> None:
     command("specialists", "add", str(cards))
     done = command("search", "something drips")
     assert done.stdout.splitlines()[1].split()[1:3] == ["plumber", "leaks"]
-    found = json.loads(command("search", "something drips", "-o", "json").stdout)
-    assert found["items"][0]["best_skill_id"] == "leaks"
+    result = json.loads(command("search", "something drips", "-o", "json").stdout)
+    assert result["items"][0]["best_skill_id"] == "leaks"
     none = command("search", "zyzzyva")
     assert (none.returncode, none.stdout) == (0, "")
     assert "No specialist matches" in none.stderr
@@ -161,6 +161,6 @@ def test_who_would_do_a_task(command: Command, cards: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("drips would go to plumber (skill leaks): ")
     assert "semantic 0." in done.stdout
-    found = json.loads(command("route", "Find what drips.", "-o", "json").stdout)
-    assert [one["specialist"] for one in found["candidates"]] == ["plumber"]
+    result = json.loads(command("route", "Find what drips.", "-o", "json").stdout)
+    assert [candidate["specialist"] for candidate in result["candidates"]] == ["plumber"]
     assert command("route", "  ").returncode == 2

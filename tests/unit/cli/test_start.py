@@ -288,11 +288,11 @@ def test_the_help_lists_each_command_once_in_its_section(offline: Command) -> No
     sections = [name for names in SECTIONS.values() for name in names]
     assert len(sections) == len(set(sections))
     assert set(group.commands) <= set(sections)
-    said = offline("--help").stdout
+    stdout = offline("--help").stdout
     for title in SECTIONS:
-        assert f"\n{title}:\n" in said
+        assert f"\n{title}:\n" in stdout
     for name in group.commands:
-        assert len(re.findall(rf"^  {name}  ", said, re.MULTILINE)) == 1, name
+        assert len(re.findall(rf"^  {name}  ", stdout, re.MULTILINE)) == 1, name
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("validate", "--schema"), ("no-such-command",)])

@@ -145,8 +145,8 @@ def test_what_init_writes_can_be_checked_whole(offline: Command) -> None:
     done = offline("validate", "old/claudomator.yaml")
     assert done.returncode == 1
     assert "old/claudomator.yaml:1: inbxo: is not a known key; did you mean `inbox`?" in done.stdout
-    (found,) = json.loads(offline("validate", "old", "-o", "json").stdout)
-    assert {problem["line"] for problem in found["problems"]} == {1, 2}
+    (result,) = json.loads(offline("validate", "old", "-o", "json").stdout)
+    assert {problem["line"] for problem in result["problems"]} == {1, 2}
 
 
 def test_a_configuration_among_tasks_is_not_submitted(command: Command) -> None:
@@ -225,9 +225,9 @@ def test_validate_checks_zones_and_agents_as_the_daemon_would(offline: Command) 
     (offline.home / "task.yaml").write_text(
         "instructions: x\nagent: {type: lnt, strict: true}\nworking_dir: /somewhere\n"
     )
-    said = offline("validate", "task.yaml").stdout
-    assert "agent.type: no agent `lnt` is configured, and the task insists on it; did you mean `lint`?" in said
-    assert "task.yaml:3: working_dir: /somewhere is not under a root" in said
+    stdout = offline("validate", "task.yaml").stdout
+    assert "agent.type: no agent `lnt` is configured, and the task insists on it; did you mean `lint`?" in stdout
+    assert "task.yaml:3: working_dir: /somewhere is not under a root" in stdout
 
 
 def test_validate_warns_of_a_wish_that_nobody_can_grant(offline: Command) -> None:
@@ -239,8 +239,10 @@ def test_validate_warns_of_a_wish_that_nobody_can_grant(offline: Command) -> Non
         0,
         ["task.yaml: ok (task)", f"task.yaml:2: warning: agent.type: {warning}; did you mean `claude`?"],
     )
-    (found,) = json.loads(offline("validate", "task.yaml", "-o", "json").stdout)
-    assert [(found["valid"], one["line"], one["message"]) for one in found["warnings"]] == [(True, 2, warning)]
+    (result,) = json.loads(offline("validate", "task.yaml", "-o", "json").stdout)
+    assert [(result["valid"], warning["line"], warning["message"]) for warning in result["warnings"]] == [
+        (True, 2, warning)
+    ]
     # Simulated work is not to become real work, nor a program's an agent's.
     for kind in ("simulated", "command"):
         (offline.home / "task.yaml").write_text(f"instructions: x\nagent: {{type: {kind}}}\n")
@@ -271,11 +273,11 @@ def test_validate_reads_cards_where_the_daemon_would(offline: Command) -> None:
 def test_validate_reads_cards_anywhere_if_told_to(offline: Command) -> None:
     (offline.home / "plumber.yaml").write_text(CARD)
 
-    told = offline("validate", "--specialists", "plumber.yaml", "-o", "json")
+    completed = offline("validate", "--specialists", "plumber.yaml", "-o", "json")
     untold = offline("validate", "plumber.yaml")
 
-    (found,) = json.loads(told.stdout)
-    assert (found["valid"], [card["id"] for card in found["specialists"]]) == (True, ["plumber"])
+    (result,) = json.loads(completed.stdout)
+    assert (result["valid"], [card["id"] for card in result["specialists"]]) == (True, ["plumber"])
     assert untold.returncode == 1
     assert "a card file, not a task file; --specialists checks it as one" in untold.stderr
 
@@ -293,8 +295,10 @@ def test_validate_warns_of_whom_no_card_file_has(offline: Command) -> None:
     assert [line for line in done.stdout.splitlines() if "warning" in line] == [
         f"unknown.yaml:3: warning: fallback: {warning}"
     ]
-    (found,) = json.loads(offline("validate", "--specialists", "unknown.yaml", "-o", "json").stdout)
-    assert [(one["line"], one["field"], one["message"]) for one in found["warnings"]] == [(3, "fallback", warning)]
+    (result,) = json.loads(offline("validate", "--specialists", "unknown.yaml", "-o", "json").stdout)
+    assert [(warning["line"], warning["field"], warning["message"]) for warning in result["warnings"]] == [
+        (3, "fallback", warning)
+    ]
 
 
 def test_validate_warns_of_a_specialist_whom_no_card_file_has(offline: Command) -> None:

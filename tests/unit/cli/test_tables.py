@@ -50,7 +50,7 @@ def an_agent(name: str, **changes: object) -> AgentView:
 
 
 @pytest.mark.parametrize(
-    ("passed", "said"),
+    ("passed", "text"),
     [
         (-5 * SECOND_MS, "just now"),
         (0, "just now"),
@@ -62,16 +62,16 @@ def an_agent(name: str, **changes: object) -> AgentView:
         (40 * DAY_MS, "2026-08-12"),
     ],
 )
-def test_ago(passed: int, said: str) -> None:
-    assert ago(format_instant(NOW - passed), NOW) == said
+def test_ago(passed: int, text: str) -> None:
+    assert ago(format_instant(NOW - passed), NOW) == text
 
 
 @pytest.mark.parametrize(
-    ("left", "said"),
+    ("left", "text"),
     [(-1, "now"), (0, "now"), (30 * SECOND_MS, "in 30s"), (47 * MINUTE_MS, "in 47m"), (40 * DAY_MS, "2026-10-31")],
 )
-def test_until(left: int, said: str) -> None:
-    assert until(format_instant(NOW + left), NOW) == said
+def test_until(left: int, text: str) -> None:
+    assert until(format_instant(NOW + left), NOW) == text
 
 
 def test_no_instant_is_nothing() -> None:
@@ -283,11 +283,11 @@ def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: 
             "waiting_until": "2026-09-21T15:00:00.000Z",
         }
     )
-    said = (
+    text = (
         "limited: claude is limited (5h window, reported) until 17:00 CEST; "
         "codex is limited (5h window, reported) until 2026-09-22 08:30 CEST"
     )
-    assert said in tasks_table([behind], wide=True)
+    assert text in tasks_table([behind], wide=True)
     assert "limited  in 46m" in tasks_table([behind])
     backs_off = task.model_copy(
         update={"reason": "backoff", "blocked": blocked(BlockCode.BACKOFF, until=parse_instant(THREE_UTC))}
@@ -404,8 +404,8 @@ def test_windows_of_accounts_are_told_once_with_their_forecast() -> None:
     over = window(name="seven_day", resets_at=THREE_UTC)
     agents = [an_agent(name, windows=(known, slow, over)) for name in ("a", "b")]
     with freeze_time("2026-09-21T15:10:00Z"):
-        (said,) = hold_tables(agents)
-    title, *rows = said.splitlines()
+        (text,) = hold_tables(agents)
+    title, *rows = text.splitlines()
     assert title == "WINDOWS"
     assert [re.split("  +", row) for row in rows] == [
         ["ACCOUNT", "WINDOW", "USED", "RESETS", "READ", "FORECAST"],
@@ -429,9 +429,9 @@ def test_it_paints_and_measures_as_rich_does(monkeypatch: pytest.MonkeyPatch) ->
         with console.capture() as capture:
             console.print(Text.assemble(*parts), soft_wrap=True, end="")
         assert output._paint(parts) == capture.get()
-        one, broad = text(), chance.randrange(1, 9)
-        assert output._cells(one) == cell_len(one)
-        assert output._cut(one, broad) == (one if cell_len(one) <= broad else set_cell_size(one, broad - 1) + "…")
+        name, broad = text(), chance.randrange(1, 9)
+        assert output._cells(name) == cell_len(name)
+        assert output._cut(name, broad) == (name if cell_len(name) <= broad else set_cell_size(name, broad - 1) + "…")
 
 
 def test_hosts_are_part_of_the_whole_once_there_are_some() -> None:

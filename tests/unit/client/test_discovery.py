@@ -92,8 +92,8 @@ def test_flags_win_over_everything(home: Home) -> None:
 
 def test_the_environment_wins_over_what_is_found(home: Home) -> None:
     home.announce(home.root / ".local/state/claudomator")
-    found = home.discover(CLAUDOMATOR_URL="https://box.example", CLAUDOMATOR_TOKEN=OTHER)
-    assert found == Endpoint("https://box.example", OTHER)
+    endpoint = home.discover(CLAUDOMATOR_URL="https://box.example", CLAUDOMATOR_TOKEN=OTHER)
+    assert endpoint == Endpoint("https://box.example", OTHER)
 
 
 def test_a_url_on_this_machine_gets_the_token_of_this_user(home: Home) -> None:
@@ -293,21 +293,21 @@ BROKEN = ["gone", "unreadable", "concurency: {total: 2}\n", "a: [\n", "agents: {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-@pytest.mark.parametrize("told", ["", "state_dir: own\n"])
+@pytest.mark.parametrize("text", ["", "state_dir: own\n"])
 @pytest.mark.parametrize("named", ["", "--config", "CLAUDOMATOR_CONFIG", "--state-dir"])
 def test_a_broken_configuration_keeps_nobody_from_the_daemon_that_was_started_with_it(
-    home: Home, how: str, told: str, named: str
+    home: Home, how: str, text: str, named: str
 ) -> None:
-    config = home.configure(home.cwd / "claudomator.yaml", told)
-    folder = home.announce(home.cwd / "own" if told else home.root / ".local/state/claudomator")
+    config = home.configure(home.cwd / "claudomator.yaml", text)
+    folder = home.announce(home.cwd / "own" if text else home.root / ".local/state/claudomator")
     home.record(folder, config)
     broken(config, how)
-    found = home.discover(
+    endpoint = home.discover(
         config if named == "--config" else None,
         folder if named == "--state-dir" else None,
         **({named: str(config)} if named.isupper() else {}),
     )
-    assert found == Endpoint("http://127.0.0.1:4711", TOKEN, own=folder, socket=True)
+    assert endpoint == Endpoint("http://127.0.0.1:4711", TOKEN, own=folder, socket=True)
     problem = configuration_problem(folder, home.environ)
     assert problem is not None
     assert problem.startswith(str(config))

@@ -83,9 +83,9 @@ def test_the_whole_list_is_fetched_page_by_page(client: Client, prepared: Prepar
 
 def test_an_unready_daemon_is_an_answer_not_an_error(client: Client, prepared: PreparedService) -> None:
     prepared.ready = False
-    found = client.readiness()
-    assert not found.ready
-    assert [check.remedy for check in found.checks if not check.ok] == ["Stop the other process."]
+    readiness = client.readiness()
+    assert not readiness.ready
+    assert [check.remedy for check in readiness.checks if not check.ok] == ["Stop the other process."]
 
 
 def test_restart_and_cancel_carry_what_was_asked(client: Client, prepared: PreparedService) -> None:

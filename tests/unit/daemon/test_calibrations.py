@@ -24,7 +24,7 @@ def test_it_is_kept_by_encoder(tmp_path: Path) -> None:
     calibrations.keep(tmp_path, fitted(cards=1))
     path = calibrations.keep(tmp_path, fitted())
     assert calibrations.read(tmp_path) == {"other": fitted("other"), HASHED: fitted()}
-    assert [one.name for one in tmp_path.iterdir()] == [calibrations.FILE]
+    assert [entry.name for entry in tmp_path.iterdir()] == [calibrations.FILE]
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -58,7 +58,7 @@ def test_what_holds_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoder", "stored", "cards", "said"),
+    ("encoder", "stored", "cards", "text"),
     [
         ("other", {}, 4, "no threshold was fitted for other, and 0.3 is a guess"),
         (
@@ -73,9 +73,9 @@ def test_what_holds_is_told() -> None:
     ],
 )
 def test_a_threshold_that_means_little_is_warned_of(
-    encoder: str, stored: dict[str, Fitted], cards: int, said: str
+    encoder: str, stored: dict[str, Fitted], cards: int, text: str
 ) -> None:
     (check,) = calibrations.checks(encoder, stored, {f"card-{number}": "a" for number in range(cards)})
     assert (check.ok, check.blocking) == (False, False)
-    assert check.detail.endswith(said)
+    assert check.detail.endswith(text)
     assert "claudomator calibrate --store" in (check.remedy or "")

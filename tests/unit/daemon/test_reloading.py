@@ -21,10 +21,10 @@ def settings(**keys: object) -> Settings:
 def test_only_what_can_change_is_in_force() -> None:
     started = settings(http={"listen": "127.0.0.1:1"}, concurrency={"total": 1})
     wanted = settings(http={"listen": "127.0.0.1:2"}, database="postgresql://x/y", concurrency={"total": 2}, agents={})
-    found, waiting = in_force(started, wanted)
+    result, waiting = in_force(started, wanted)
     assert waiting == ("database", "http")
-    assert (found.http, found.database) == (started.http, started.database)
-    assert (found.concurrency.total, found.agents_configured) == (2, True)
+    assert (result.http, result.database) == (started.http, started.database)
+    assert (result.concurrency.total, result.agents_configured) == (2, True)
     assert in_force(started, started) == (started, ())
 
 
@@ -44,15 +44,15 @@ class Rig:
             raise self.wanted
         return self.wanted
 
-    async def _take(self, found: Settings) -> None:
+    async def _take(self, settings: Settings) -> None:
         if self.fault is not None:
             raise self.fault
-        self.taken.append(found)
+        self.taken.append(settings)
 
     def reload(self) -> None:
         asyncio.run(self.reloader.reload())
-        told = self.manager.pending()
-        assert [next(iter(message)) for message in told] == ["RELOADING", "READY"], "the manager waits for both"
+        pending = self.manager.pending()
+        assert [next(iter(message)) for message in pending] == ["RELOADING", "READY"], "the manager waits for both"
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
@@ -70,4 +70,4 @@ def test_whatever_goes_wrong_is_told_and_over_with_the_next_good_one(database: D
         rig.fault = None
         rig.reload()
         assert rig.reloader.check().ok
-        assert [found.concurrency.total for found in rig.taken] == [2]
+        assert [result.concurrency.total for result in rig.taken] == [2]

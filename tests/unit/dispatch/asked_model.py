@@ -19,10 +19,10 @@ class Model:
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
         self.asked.append(question)
-        said = self.says.pop(0) if self.says else '{"specialist": "twin-b"}'
-        if isinstance(said, Exception):
-            raise said
-        return said
+        text = self.says.pop(0) if self.says else '{"specialist": "twin-b"}'
+        if isinstance(text, Exception):
+            raise text
+        return text
 
     def close(self) -> None:
         """Nothing to let go of."""

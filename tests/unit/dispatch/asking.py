@@ -33,10 +33,10 @@ class Model:
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
         self.asked.append(question.subject)
-        said = self.says.pop(0) if self.says else FAST
-        if isinstance(said, Exception):
-            raise said
-        return said
+        text = self.says.pop(0) if self.says else FAST
+        if isinstance(text, Exception):
+            raise text
+        return text
 
     def close(self) -> None:
         self.closed = True
@@ -84,18 +84,21 @@ class Asking:
     def event_data(self, name: str, kind: str) -> list[dict[str, Any]]:
         """What the events of that kind about the task say."""
         task_id = self.world.row(name).id
-        found = self.world.database.read(lambda connection: of_task(connection, task_id))
-        return [event.data or {} for event in found if event.kind == kind]
+        result = self.world.database.read(lambda connection: of_task(connection, task_id))
+        return [event.data or {} for event in result if event.kind == kind]
 
     def tiers(self, name: str) -> list[TierRecord]:
         """The decisions on the task's tier, oldest first."""
         task_id = self.world.row(name).id
-        found = self.world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
-        tiers = sorted((one for one in found if one.kind == "tier"), key=lambda one: one.generation or 0)
-        return [TierRecord.model_validate(one.data) for one in tiers]
+        decisions = self.world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
+        tiers = sorted(
+            (decision for decision in decisions if decision.kind == "tier"),
+            key=lambda decision: decision.generation or 0,
+        )
+        return [TierRecord.model_validate(tier.data) for tier in tiers]
 
     def known(self, name: str) -> ClassificationRow:
         task = self.world.row(name)
-        found = self.world.database.read(lambda c: classification_rows.find(c, task.id, task.generation))
-        assert found is not None, f"nobody was asked about {name}"
-        return found
+        classification = self.world.database.read(lambda c: classification_rows.find(c, task.id, task.generation))
+        assert classification is not None, f"nobody was asked about {name}"
+        return classification

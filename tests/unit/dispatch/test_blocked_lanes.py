@@ -28,8 +28,8 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def hold(world: World, **bucket: Any) -> None:
     reason = Reason.RATE_LIMITED
-    found = Hold(Bucket(**bucket), reason, START_MS + 10**9, Provenance.REPORTED, "five_hour", START_MS)
-    world.database.write(partial(hold_rows.add, hold=found, run_id=None))
+    hold = Hold(Bucket(**bucket), reason, START_MS + 10**9, Provenance.REPORTED, "five_hour", START_MS)
+    world.database.write(partial(hold_rows.add, hold=hold, run_id=None))
 
 
 def on_a_held_agent(world: World, number: int) -> None:

@@ -49,9 +49,9 @@ def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
     assert failed is not None
     assert (failed.status, failed.step, failed.exit_code, failed.output) == ("failed", 1, 2, "E501 line too long")
     assert failed.verdicts == (("make test", "passed"), ("make lint", "exited with 2"))
-    told = world.service.why("t").sentences
-    assert "Its check failed after 0s: make lint (2 of 2) exited with 2." in told
-    assert "Its last output: E501 line too long" in told
+    sentences = world.service.why("t").sentences
+    assert "Its check failed after 0s: make lint (2 of 2) exited with 2." in sentences
+    assert "Its last output: E501 line too long" in sentences
     assert world.run_requests.log(run_id, "stdout", 0, 100, check=True).data == b"E501 line too long\n"
     world.tick(60_000)
     world.end("t", text="done")

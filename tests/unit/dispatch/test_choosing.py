@@ -39,8 +39,8 @@ class Routed:
         self.world = World(database)
         for name in ("twin-a", "twin-b"):
             mends = "Mends whatever is broken, leaking handles of connection pools too."
-            one = card(name, name="Twin", description=mends, skills=[])
-            self.world.specialists.register(one)
+            entry = card(name, name="Twin", description=mends, skills=[])
+            self.world.specialists.register(entry)
         self.model, self.pool = Model(*says), Later()
         clock, self.encoder = self.world.clock, Hashed()
         self.encoder.immediate = says_at_once
@@ -65,9 +65,9 @@ class Routed:
 
     def record(self, name: str) -> SpecialistRecord:
         task_id = self.world.service.get(name).id
-        found = self.world.database.read(lambda c: decision_rows.latest(c, task_id, DecisionKind.SPECIALIST, 1))
-        assert found is not None
-        return SpecialistRecord.model_validate(found.data)
+        decision = self.world.database.read(lambda c: decision_rows.latest(c, task_id, DecisionKind.SPECIALIST, 1))
+        assert decision is not None
+        return SpecialistRecord.model_validate(decision.data)
 
 
 @pytest.mark.both_databases
@@ -81,22 +81,25 @@ def test_the_model_chooses_among_those_who_are_as_good(database: Database) -> No
     record = routed.record("leak")
     assert record.reason.text == "it could be for any of twin-a, twin-b, and the classifier picked twin-b"
     assert record.versions.classifier == "lite/1"
-    assert [(one.specialist, one.rejected is None) for one in record.specialist_candidates] == [
+    assert [
+        (specialist_candidate.specialist, specialist_candidate.rejected is None)
+        for specialist_candidate in record.specialist_candidates
+    ] == [
         ("twin-a", False),
         ("twin-b", True),
     ]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [ModelFault(Cause.TIMEOUT, "no answer"), "I do not know.", '{"specialist": "root"}', RuntimeError("broken")],
 )
-def test_without_an_answer_the_signals_choose_and_the_task_is_routed(database: Database, said: str | Exception) -> None:
-    routed = Routed(database, said)
+def test_without_an_answer_the_signals_choose_and_the_task_is_routed(database: Database, text: str | Exception) -> None:
+    routed = Routed(database, text)
     routed.submit("leak")
 
     routed.route()
-    if isinstance(said, RuntimeError):  # A fault of our own: it is tried again after a pause.
+    if isinstance(text, RuntimeError):  # A fault of our own: it is tried again after a pause.
         (fault,) = routed.world.faults.all()
         assert fault.item.name == "leak"
         routed.route()

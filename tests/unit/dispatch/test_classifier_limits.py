@@ -93,8 +93,12 @@ def test_a_limit_of_the_classifier_holds_the_agents_of_its_account(database: Dat
     (claude,) = asking.world.roster.all()
     assert (claude.limited, claude.limited_until) == (True, format_instant(START_MS + 600_000))
     assert [hold.bucket for hold in claude.holds] == ["claude/default"]
-    (told,) = asking.event_data("t", "hold")
-    assert (told["bucket"], told["reason"], told["until"]) == ("claude/default", "rate_limited", START_MS + 600_000)
+    (payload,) = asking.event_data("t", "hold")
+    assert (payload["bucket"], payload["reason"], payload["until"]) == (
+        "claude/default",
+        "rate_limited",
+        START_MS + 600_000,
+    )
     asking.world.tick()
     assert asking.world.state("t") == "QUEUED limited"
 

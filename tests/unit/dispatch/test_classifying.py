@@ -48,10 +48,10 @@ def test_what_came_of_the_question_is_a_decision(database: Database) -> None:
         assert (decision.kind, decision.generation, decision.run_id) == ("tier", 1, None)
         assert (decision.latency_ms, decision.confidence) == (40, None)
         assert decision.input_ref == f"task:{task.id}/1"
-        told = TierRecord.model_validate(decision.data)
-        assert (told.tier, told.agent, told.classification.source) == (tier, "claude", source)
-        assert told.reason.code is (RationaleCode.UNANSWERED if tier is None else RationaleCode.ANSWERED)
-        assert told.versions.classifier == f"lite/{PROMPT_VERSION}"
+        record = TierRecord.model_validate(decision.data)
+        assert (record.tier, record.agent, record.classification.source) == (tier, "claude", source)
+        assert record.reason.code is (RationaleCode.UNANSWERED if tier is None else RationaleCode.ANSWERED)
+        assert record.versions.classifier == f"lite/{PROMPT_VERSION}"
 
 
 def test_asking_again_supersedes_the_answer_before(database: Database) -> None:
@@ -63,8 +63,8 @@ def test_asking_again_supersedes_the_answer_before(database: Database) -> None:
     asking.ask_again("t")
 
     task_id = asking.world.row("t").id
-    tiers = [found for found in database.read(lambda c: decision_rows.of_task(c, task_id)) if found.kind == "tier"]
-    first, second = sorted(tiers, key=lambda found: found.generation or 0)
+    tiers = [result for result in database.read(lambda c: decision_rows.of_task(c, task_id)) if result.kind == "tier"]
+    first, second = sorted(tiers, key=lambda decision: decision.generation or 0)
     assert second.supersedes == first.id
 
 
@@ -137,11 +137,11 @@ def test_the_deadline_is_stored_with_the_question_and_holds_for_a_daemon_that_ne
     assert asking.world.running() == {"t": "claude"}
 
 
-@pytest.mark.parametrize(("said", "shown"), [("codex", "codex"), (" Claude ", None)])
+@pytest.mark.parametrize(("text", "shown"), [("codex", "codex"), (" Claude ", None)])
 def test_another_agent_in_the_answer_is_shown_and_changes_nothing(
-    database: Database, said: str, shown: str | None
+    database: Database, text: str, shown: str | None
 ) -> None:
-    asking = Asking(database, f'{{"tier": "fast", "reason": "a recipe", "agent_type": "{said}"}}')
+    asking = Asking(database, f'{{"tier": "fast", "reason": "a recipe", "agent_type": "{text}"}}')
     asking.ask("t")
     asking.world.tick()
     assert asking.world.running() == {"t": "claude"}
@@ -235,9 +235,9 @@ def test_an_answer_that_somebody_was_faster_than_changes_nothing(database: Datab
 
     def faster() -> None:
         known = asking.known("t")
-        said: dict[str, Any] = {"source": "default", "tier": None, "cause": "interrupted", "detail": None}
+        fields: dict[str, Any] = {"source": "default", "tier": None, "cause": "interrupted", "detail": None}
         write = partial(classification_rows.answer, task_id=known.task_id, generation=1, said_agent=None, now_ms=1)
-        assert database.write(partial(write, **said))
+        assert database.write(partial(write, **fields))
 
     asking.inline.before = faster
     assert asking.ask("t").source == "default"

@@ -100,17 +100,17 @@ class Deciding:
     def subjects(self, without: Sequence[str] = ()) -> list[str]:
         """The names of those that are looked at next."""
         left = [self.world.row(name).id for name in without]
-        found, _ = self.world.database.read(partial(self.decider.subjects, faults=self.world.faults, without=left))
-        return [one.task.name for one in found]
+        result, _ = self.world.database.read(partial(self.decider.subjects, faults=self.world.faults, without=left))
+        return [entry.task.name for entry in result]
 
     def settled(self, subject: Subject) -> SpecialistRecord:
         """The decision, before the policy looks at whoever was chosen."""
         return self.decider.decide([subject])[subject.task.id]
 
     def decided(self, subject: Subject) -> SpecialistRecord:
-        found = self.decider.decide_alone(subject).record
-        assert found is not None
-        return found
+        specialist = self.decider.decide_alone(subject).record
+        assert specialist is not None
+        return specialist
 
 
 @pytest.fixture
@@ -199,8 +199,8 @@ def test_the_last_of_those_to_whom_it_was_handed_on_continues(open_: Deciding) -
     world.router.route()
     world.tick()
     task, first = world.row("t"), handed("ben")
-    for number, one in enumerate((first, first.model_copy(update={"specialist": "cid", "hop": 2}))):
-        told = one.model_copy(update={"run_id": f"run-{number}"})
+    for number, handoff in enumerate((first, first.model_copy(update={"specialist": "cid", "hop": 2}))):
+        told = handoff.model_copy(update={"run_id": f"run-{number}"})
         world.database.write(partial(record_handoff, task=task, record=told, now_ms=world.now_ms))
     assert open_.decided(open_.subject()).specialist == "cid"
 
@@ -277,9 +277,9 @@ def test_who_goes_while_it_is_decided_is_judged_by_no_card(open_: Deciding) -> N
     open_.register("plumber")
     subject = open_.submit(requires=["diving"])
     record = to(RationaleCode.NAMED, "ghost", open_.decider.versions)
-    found = open_.decider.rejudge(subject, record).record
-    assert found is not None
-    assert found.specialist == "ghost"
+    specialist = open_.decider.rejudge(subject, record).record
+    assert specialist is not None
+    assert specialist.specialist == "ghost"
 
 
 def test_who_is_excluded_is_given_nothing(database: Database) -> None:
@@ -294,7 +294,7 @@ def test_who_is_excluded_is_given_nothing(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "fields", "said", "nothing"),
+    ("who", "fields", "text", "nothing"),
     [
         ((), {}, None, True),
         (("plumber",), {}, None, False),
@@ -309,10 +309,10 @@ def test_who_is_excluded_is_given_nothing(database: Database) -> None:
     ],
 )
 def test_nothing_is_decided_where_nobody_could_do_it_and_nobody_was_asked_for(
-    open_: Deciding, who: tuple[str, ...], fields: dict[str, Any], said: str | None, nothing: bool
+    open_: Deciding, who: tuple[str, ...], fields: dict[str, Any], text: str | None, nothing: bool
 ) -> None:
     open_.register(*who)
-    subject = replace(open_.submit(**fields), by_hand=said)
+    subject = replace(open_.submit(**fields), by_hand=text)
     assert open_.decider.needs_no_route(subject) is nothing
     assert not open_.decider.needs_no_route(replace(subject, handed=handed("plumber")))
     assert (open_.decider.decide_alone(subject).record is None) is nothing
@@ -379,8 +379,8 @@ def test_each_of_many_is_decided_by_itself(open_: Deciding) -> None:
         "c": {"specialist": "ghost"},
     }
     subjects = [open_.submit(name, **fields) for name, fields in asked.items()]
-    found = open_.decider.decide([*subjects, open_.submit("d", instructions="do some plumber")])
-    assert {open_.world.task(task_id).name: record.specialist for task_id, record in found.items()} == {
+    decide = open_.decider.decide([*subjects, open_.submit("d", instructions="do some plumber")])
+    assert {open_.world.task(task_id).name: record.specialist for task_id, record in decide.items()} == {
         "a": "roofer",
         "b": "roofer",
         "c": None,
@@ -398,7 +398,9 @@ def test_only_those_are_compared_who_exist_for_whoever_asks_and_whose_agent_is_t
     subject = open_.submit(by=Principal("ann", Role.OPERATE, "acme"), instructions="do some shepherd or secret")
 
     def compared() -> set[str]:
-        return {one.specialist for one in open_.decided(subject).specialist_candidates}
+        return {
+            specialist_candidate.specialist for specialist_candidate in open_.decided(subject).specialist_candidates
+        }
 
     assert compared() == {"plumber"}
     open_.world.router.route()
@@ -413,8 +415,8 @@ def test_whoever_was_asked_already_is_not_asked_who_of_two_is_meant_nor_what(dat
     vague = deciding.submit("vague", instructions="Mend it.")
     assert deciding.decided(close).reason.code is RationaleCode.AMBIGUOUS
     assert deciding.decided(vague).reason.code is RationaleCode.VAGUE
-    records = [deciding.decided(replace(one, asked=replace(one.asked, was_asked=True))) for one in (close, vague)]
-    assert [one.route for one in records] == [Route.SPECIALIST, Route.DEFAULT]
+    records = [deciding.decided(replace(entry, asked=replace(entry.asked, was_asked=True))) for entry in (close, vague)]
+    assert [record.route for record in records] == [Route.SPECIALIST, Route.DEFAULT]
 
 
 def test_words_are_compared_where_the_encoder_cannot_be_asked(database: Database) -> None:
@@ -444,9 +446,9 @@ def test_a_preview_knows_the_name_that_the_task_would_have(database: Database) -
     deciding.register("plumber")
 
     def previewed(name: str) -> Decided:
-        found = deciding.decider.preview(Request("do some plumber", name=name), OPERATOR)
-        assert found is not None
-        return found
+        decided = deciding.decider.preview(Request("do some plumber", name=name), OPERATOR)
+        assert decided is not None
+        return decided
 
     assert [previewed(name).judged.verdict.risk for name in ("deploy", "")] == [Risk.MEDIUM, Risk.LOW]
     assert not previewed("").judged.stopped, "a task has some name"

@@ -298,13 +298,13 @@ class Night:
     def _states(self) -> dict[str, str]:
         query = select(TASK.c.id, TASK.c.state)
         rows = self.world.database.read(lambda connection: connection.execute(query).all())
-        found = {row.id: row.state for row in rows}
-        return {name: found[task_id] for name, task_id in self.ids.items()}
+        results = {row.id: row.state for row in rows}
+        return {name: results[task_id] for name, task_id in self.ids.items()}
 
 
 def test_every_point_of_the_source_is_gone_through_or_concerns_the_whole_tick() -> None:
-    found = set(points_in_source())
-    assert found >= WHOLE_TICK | ELSEWHERE | set(WAYS)
+    results = set(points_in_source())
+    assert results >= WHOLE_TICK | ELSEWHERE | set(WAYS)
 
 
 def unreadable() -> Exception:

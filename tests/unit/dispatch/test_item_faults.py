@@ -56,9 +56,9 @@ def test_a_task_whose_own_place_is_broken_fails_at_once_and_alone(world: World, 
     world.tick()
     assert list(world.running()) == ["good"]
     assert (world.state("bad"), world.state("after")) == ("FAILED setup_failed", "FAILED dependency_failed")
-    told = str(world.task("bad").reason_text)
-    assert str(tmp_path / "repo") in told
-    assert told.endswith("correct the folder and restart the task.")
+    text = str(world.task("bad").reason_text)
+    assert str(tmp_path / "repo") in text
+    assert text.endswith("correct the folder and restart the task.")
     assert shown(world) == []
     (tmp_path / "repo").unlink()
     (tmp_path / "repo").mkdir()
@@ -90,9 +90,9 @@ def test_a_start_that_fails_again_and_again_stops_its_own_task_only(
         assert tries < 20
 
     assert world.state("bad") == "FAILED setup_failed"
-    told = str(world.task("bad").reason_text)
-    assert "could not be started 7 times in a row" in told
-    assert str(tmp_path / "repo") in told
+    text = str(world.task("bad").reason_text)
+    assert "could not be started 7 times in a row" in text
+    assert str(tmp_path / "repo") in text
     assert world.now_ms >= START_MS + 10 * MINUTE_MS
     assert shown(world) == []
 
@@ -133,8 +133,8 @@ def test_a_run_whose_reading_raises_is_read_again_with_pauses_that_grow(
     assert world.state("good") == "COMPLETED"
     pauses = [after - before for before, after in pairwise(looks)]
     assert pauses == [SECOND_MS * 2**number for number in range(6)] + [MINUTE_MS]
-    (told,) = shown(world)
-    assert f"reading the run of bad (run {bad[:8]}) failed {len(looks)} times in a row: RecursionError" in told
+    (text,) = shown(world)
+    assert f"reading the run of bad (run {bad[:8]}) failed {len(looks)} times in a row: RecursionError" in text
 
     assert world.task("bad").reason == "fault"
     assert "RecursionError" in str(world.task("bad").reason_text)
@@ -290,9 +290,9 @@ def test_a_directory_that_cannot_be_removed_keeps_nothing_from_starting(world: W
     assert ("three", 0) in world.host.directories, "a tick looks again only once the pause is over"
     world.tick(MINUTE_MS)
     assert ("three", 0) not in world.host.directories
-    (told,) = shown(world)
-    assert "removing the run directory one failed" in told
-    assert "/state/runs/.one.trash/work/root-owned: Operation not permitted" in told
+    (text,) = shown(world)
+    assert "removing the run directory one failed" in text
+    assert "/state/runs/.one.trash/work/root-owned: Operation not permitted" in text
 
     world.host.stuck.clear()
     world.tick(60 * MINUTE_MS)

@@ -353,5 +353,5 @@ def test_what_it_has_used_by_its_end_is_in_the_figures(world: World) -> None:
 def test_the_end_of_a_run_that_uses_up_the_budget_of_the_day_is_told(world: World) -> None:
     world.day_budget = DayBudget(usd=2.0, timezone="UTC")
     reported(world, begun(world), outcome=Outcome(status=OutcomeStatus.SUCCEEDED, cost_usd=2.5))
-    told = world.database.read(lambda connection: connection.execute(select(EVENT.c.data).where(BUDGET_SPENT)).all())
-    assert [data["budget"]["of"] for (data,) in told] == ["day"]
+    record = world.database.read(lambda connection: connection.execute(select(EVENT.c.data).where(BUDGET_SPENT)).all())
+    assert [data["budget"]["of"] for (data,) in record] == ["day"]

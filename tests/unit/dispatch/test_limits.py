@@ -38,7 +38,7 @@ def test_runs_that_meet_one_limit_together_are_told_of_once_and_a_longer_one_aga
     world.tick()
     for name, reset_at in zip(names, (HOUR_MS, HOUR_MS, 3 * HOUR_MS), strict=True):
         world.limit(name, reset_at=START_MS + reset_at)
-    held = [one.message for one in caplog.records if "agent_held" in one.message]
+    held = [record.message for record in caplog.records if "agent_held" in record.message]
     assert len(held) == 2
 
 

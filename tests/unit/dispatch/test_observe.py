@@ -408,9 +408,9 @@ def test_a_start_that_limits_an_agent_lets_others_of_the_lane_that_waits_for_it_
     world.now_ms += 2
     tries = spec("tries", agent={"type": "work", "strict": True})
     world.take("/in/more.yaml", spec("before", **on_claude), tries, spec("behind", **on_claude))
-    found = database.read(world.observer.observe).starts
-    assert [(start.head.name, start.decision.agent) for start in found] == [("tries", "work"), ("behind", "codex")]
-    assert started(found) == started(plan(everything(world)))
+    starts = database.read(world.observer.observe).starts
+    assert [(start.head.name, start.decision.agent) for start in starts] == [("tries", "work"), ("behind", "codex")]
+    assert started(starts) == started(plan(everything(world)))
 
 
 def test_a_limit_that_is_tried_is_tried_by_one(database: Database) -> None:

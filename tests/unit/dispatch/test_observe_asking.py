@@ -29,8 +29,8 @@ def asks(database: Database, *tasks: TaskSpec, running: Sequence[TaskSpec] = (),
     world = World(database, agents=(CLAUDE, CODEX, SECOND), classifier=True, **rules)
     limited = Hold(Bucket(agent="codex"), Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "", START_MS)
     database.write(partial(hold_rows.add, hold=limited, run_id=None))
-    for one in running:
-        queue(world, one)
+    for task_spec in running:
+        queue(world, task_spec)
         world.tick()
     assert len(world.running()) == len(running)
     world.take("/in/waiting.yaml", *tasks)

@@ -66,9 +66,9 @@ def test_a_text_that_nobody_reads_as_an_order_is_not_judged(world: World, text: 
 
 def test_a_text_of_which_hardly_a_word_is_known_is_of_medium_risk_and_stops_only_by_a_rule(world: World) -> None:
     world.submit("t", instructions="Giri\u015f sayfas\u0131ndaki yaz\u0131m hatas\u0131n\u0131 d\u00fczelt.")
-    found = judge(world, policing(world), "t")
-    assert (found.outcome, found.facts.risk, found.unread) == (ALLOWED, Risk.MEDIUM, True)
-    (check,) = found.verdict.checks
+    judged = judge(world, policing(world), "t")
+    assert (judged.outcome, judged.facts.risk, judged.unread) == (ALLOWED, Risk.MEDIUM, True)
+    (check,) = judged.verdict.checks
     assert check.detail == "hardly a word of it is known, so its risk is taken to be medium"
     careful = rule(when='task.risk != "low"', approve={})
     assert judge(world, policing(world, careful), "t").outcome is HELD
@@ -85,16 +85,16 @@ def test_rules_are_asked_about_a_task_whose_text_nobody_reads(world: World) -> N
 @pytest.mark.parametrize("says", [Risk.LOW, Risk.MEDIUM, Risk.HIGH])
 def test_no_model_makes_a_task_less_risky_than_its_words(world: World, says: Risk) -> None:
     world.submit("t", instructions=LIVE)
-    found = raised(world, policing(world), "t", says)
-    assert (found.facts.risk, found.outcome) == (Risk.HIGH, HELD)
-    assert found.raised_by is None
+    judged = raised(world, policing(world), "t", says)
+    assert (judged.facts.risk, judged.outcome) == (Risk.HIGH, HELD)
+    assert judged.raised_by is None
 
 
 def test_what_a_model_sees_is_held_and_says_so_and_rules_are_asked_again(world: World) -> None:
     world.submit("t")
     held = raised(world, policing(world), "t", Risk.HIGH)
-    told = held.verdict.checks[0]
-    assert (held.outcome, told.allowed, told.detail) == (HELD, True, "lite/1 judges its risk high")
+    policy_check = held.verdict.checks[0]
+    assert (held.outcome, policy_check.allowed, policy_check.detail) == (HELD, True, "lite/1 judges its risk high")
     denied = raised(world, policing(world, rule(when='task.risk == "medium"', deny="no")), "t", Risk.MEDIUM)
     assert (denied.outcome, denied.verdict.denied_by) == (DENIED, "it")
 
@@ -245,9 +245,9 @@ def test_an_approval_is_of_the_rules_that_asked_for_it_and_of_no_others(database
     world.access.as_(OPERATOR)[Tasks].approve("t", ApproveRequest())
     again = judge(world, policing(world, rule("infra", approve={})), "t")
     assert (again.outcome, again.approved) == (ALLOWED, frozenset({"infra"}))
-    said = policing(world, rule("infra", approve={})).record(again, Versions())
-    assert said is not None
-    assert (said.verdict, said.reason.code, said.approved) == (ALLOWED, RationaleCode.PERMITTED, ("infra",))
+    policy = policing(world, rule("infra", approve={})).record(again, Versions())
+    assert policy is not None
+    assert (policy.verdict, policy.reason.code, policy.approved) == (ALLOWED, RationaleCode.PERMITTED, ("infra",))
     assert judge(world, policing(world, rule("other", approve={})), "t").outcome is HELD
     assert judge(world, policing(world, rule("infra", deny="no")), "t").outcome is DENIED
     assert judge(world, policing(world, rule(risk="low")), "t").approved == frozenset(), "nobody asked for any"
@@ -297,8 +297,8 @@ def restarted_with(world: World, *rules: Rule) -> None:
 def verdicts(world: World, name: str) -> list[str]:
     """What was written down about the task, in order."""
     task_id = world.row(name).id
-    found = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
-    return [one.data["verdict"] for one in found]
+    result = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
+    return [entry.data["verdict"] for entry in result]
 
 
 def test_what_is_queued_is_judged_by_other_rules_and_that_once(database: Database) -> None:

@@ -40,8 +40,8 @@ def judging(database: Database) -> Iterator[Callable[..., PrimaryJudge]]:
         return made[-1]
 
     yield judge
-    for one in made:
-        one.close()
+    for primary_judge in made:
+        primary_judge.close()
 
 
 def fails() -> str:

@@ -61,8 +61,8 @@ class Bench:
 
     def room(self, live: Sequence[Run], now_ms: int = RESET_MS) -> dict[str, tuple[int, int]]:
         """By bucket, how many may live at once, and how many more may begin."""
-        found = self.database.read(lambda connection: probed(connection, live, now_ms))
-        return {one.hold.bucket.label: (one.allowed, one.room) for one in found}
+        probeds = self.database.read(lambda connection: probed(connection, live, now_ms))
+        return {probed.hold.bucket.label: (probed.allowed, probed.room) for probed in probeds}
 
     def close(self, *agents: AgentSpec, now_ms: int = RESET_MS) -> bool:
         """Whether the care is over after a look at it."""
@@ -157,16 +157,16 @@ def test_room_on_a_family_is_that_of_its_models(bench: Bench) -> None:
 
 
 def test_care_ends_once_as_many_may_live_as_the_agents_of_the_bucket_have_slots(bench: Bench) -> None:
-    three, one, other = (
+    three, agent_spec, other = (
         CLAUDE.model_copy(update={"name": name, "max_concurrent": slots, "account": account})
         for name, slots, account in (("a", 3, "default"), ("b", 1, "default"), ("c", 90, "other"))
     )
     bench.hold()
     bench.run(RESET_MS, live=False, answered=True)
-    assert not bench.close(three, one, other), "two may live, of four slots"
+    assert not bench.close(three, agent_spec, other), "two may live, of four slots"
     bench.run(RESET_MS, live=False, answered=True)
-    assert not bench.close(three, one, one, other)
-    assert bench.close(three, one, other), "four may, and the slots of another account do not matter"
+    assert not bench.close(three, agent_spec, agent_spec, other)
+    assert bench.close(three, agent_spec, other), "four may, and the slots of another account do not matter"
 
 
 def test_an_answer_makes_room_and_ends_the_care_only_for_a_run_that_lives(bench: Bench) -> None:
@@ -181,8 +181,8 @@ def test_an_answer_makes_room_and_ends_the_care_only_for_a_run_that_lives(bench:
 def test_a_limited_bucket_is_tried_by_one_at_a_time_ever_less_often_and_by_more_after_an_answer(bench: Bench) -> None:
     def left(now_ms: int, *live: Run) -> dict[str, int]:
         def read(connection: Connection) -> dict[str, int]:
-            found = tries(connection, live, hold_rows.in_force(connection, now_ms), now_ms)
-            return {bucket.label: number for bucket, number in found.items()}
+            results = tries(connection, live, hold_rows.in_force(connection, now_ms), now_ms)
+            return {bucket.label: number for bucket, number in results.items()}
 
         return bench.database.read(read)
 

@@ -76,9 +76,9 @@ def test_an_agent_that_cannot_be_held_runs_on_where_nobody_asked_for_a_reach(dat
     for kind in world.kinds.values():
         kind.without_fence = NO_FENCE
     assert started(world) is None
-    said = world.service.why("sink")
-    assert f"Not fenced: {NO_FENCE}." in said.sentences
-    assert not any("reach" in one for one in said.sentences if NO_FENCE not in one)
+    why = world.service.why("sink")
+    assert f"Not fenced: {NO_FENCE}." in why.sentences
+    assert not any("reach" in sentence for sentence in why.sentences if NO_FENCE not in sentence)
     assert world.task("sink").reach is None
 
 
@@ -110,7 +110,7 @@ def test_what_a_person_allows_passes_in_the_next_run_and_is_no_tool(database: Da
     assert world.state("sink") == "NEEDS_INPUT approval"
     world.service.approve("sink", ApproveRequest())
     world.tick()
-    request = [one for kind in world.kinds.values() for one in kind.requests][-1]
+    request = [entry for kind in world.kinds.values() for entry in kind.requests][-1]
     assert request.granted_acts == (DIGEST,)
     assert request.task.permissions.allowed_tools == ()
     assert "npm publish" in request.prompt
@@ -144,7 +144,7 @@ def test_one_of_several_calls_can_be_allowed_as_it_is_shown(database: Database, 
     tool = {"shown": name, "rule": rule, "digest": rule.split()[0]}[how]
     world.service.approve("sink", ApproveRequest(tools=(tool,)))
     world.tick()
-    request = [one for kind in world.kinds.values() for one in kind.requests][-1]
+    request = [entry for kind in world.kinds.values() for entry in kind.requests][-1]
     assert request.granted_acts == (rule.split()[0].removeprefix("beyond-reach:"),)
     assert f"- {name}" in request.prompt
     assert "beyond-reach" not in request.prompt
@@ -165,7 +165,7 @@ def test_beside_them_a_tool_can_be_allowed_as_ever(database: Database) -> None:
     world = denied_both(database, Denied(tool="Write", input="a", rule="Write(a)"))
     world.service.approve("sink", ApproveRequest(tools=("Write(a)", "Bash(npm publish)")))
     world.tick()
-    request = [one for kind in world.kinds.values() for one in kind.requests][-1]
+    request = [entry for kind in world.kinds.values() for entry in kind.requests][-1]
     assert request.granted_acts == (DIGEST,)
     assert request.task.permissions.allowed_tools == ("Write(a)",)
 
@@ -173,11 +173,13 @@ def test_beside_them_a_tool_can_be_allowed_as_ever(database: Database) -> None:
 def test_why_and_show_say_what_was_denied(database: Database) -> None:
     world = denied_both(database)
     sentences = world.service.why("sink").sentences
-    assert any("Beyond its reach, and denied: Bash(npm publish), Bash(git push -f)." in one for one in sentences)
-    assert any("allows exactly Bash(npm publish), as x" in one for one in sentences)
+    assert any(
+        "Beyond its reach, and denied: Bash(npm publish), Bash(git push -f)." in sentence for sentence in sentences
+    )
+    assert any("allows exactly Bash(npm publish), as x" in sentence for sentence in sentences)
     asks = world.task("sink").asks
     assert asks is not None
-    assert [one.beyond for one in asks.tools] == ["x", "y"]
+    assert [tool.beyond for tool in asks.tools] == ["x", "y"]
 
 
 def test_nothing_is_left_of_a_permission_after_a_restart(database: Database) -> None:
@@ -188,7 +190,7 @@ def test_nothing_is_left_of_a_permission_after_a_restart(database: Database) -> 
     world.tick()
     world.service.restart("sink", RestartRequest())
     world.tick()
-    request = [one for kind in world.kinds.values() for one in kind.requests][-1]
+    request = [entry for kind in world.kinds.values() for entry in kind.requests][-1]
     assert request.granted_acts == ()
 
 
@@ -199,13 +201,13 @@ def test_one_approval_before_the_first_run_covers_what_it_says_that_it_runs(data
     asks = world.task("sink").asks
     assert asks is not None
     assert asks.commands == ("make publish",)
-    told = "lets plumber start it and run `make publish` in its directory"
-    assert any(told in one for one in world.service.why("sink").sentences)
+    text = "lets plumber start it and run `make publish` in its directory"
+    assert any(text in sentence for sentence in world.service.why("sink").sentences)
     world.service.approve("sink", ApproveRequest())
     world.tick()
     world.tick()
     assert world.state("sink").startswith("RUNNING"), "the rule asks no second time"
-    request = [one for kind in world.kinds.values() for one in kind.requests][-1]
+    request = [entry for kind in world.kinds.values() for entry in kind.requests][-1]
     assert request.granted_commands == ("make publish",)
     assert "The operator approved its first run, and `make publish`." in world.service.why("sink").sentences
 
@@ -235,7 +237,7 @@ def test_what_was_allowed_before_stays_beside_what_is_allowed_later(database: Da
     world.tick()
     world.service.approve("sink", ApproveRequest())
     world.tick()
-    request = [one for kind in world.kinds.values() for one in kind.requests][-1]
+    request = [entry for kind in world.kinds.values() for entry in kind.requests][-1]
     assert (request.granted_commands, request.granted_acts) == (("make publish",), (DIGEST,))
 
 

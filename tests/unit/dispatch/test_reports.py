@@ -109,12 +109,12 @@ def test_a_report_that_comes_again_or_late_changes_nothing(world: World) -> None
     world.tick()
     report = succeeded(world.live("t").id)
     assert world.applier.apply(report, world.now_ms) is Applied.ENDED
-    row, told = world.row("t"), events(world)
+    row, record = world.row("t"), events(world)
     again = RunReport.model_validate_json(report.model_dump_json())
     late = RunReport(run_id=report.run_id, gone=True)
     for other in (report, again, late):
         assert world.applier.apply(other, world.now_ms + 60_000) is Applied.STALE
-    assert (world.row("t"), events(world)) == (row, told)
+    assert (world.row("t"), events(world)) == (row, record)
 
 
 def test_a_report_of_another_step_or_of_no_known_run_changes_nothing(world: World) -> None:

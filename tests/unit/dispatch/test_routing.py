@@ -40,11 +40,11 @@ def asked(world: World, name: str) -> InputRequest:
 def decided(world: World, name: str) -> SpecialistRecord:
     """What was written down last on who does the task."""
     task_id = world.row(name).id
-    found = world.database.read(
+    decision = world.database.read(
         partial(decision_rows.latest, task_id=task_id, kind=DecisionKind.SPECIALIST, generation=1)
     )
-    assert found is not None
-    return SpecialistRecord.model_validate(found.data)
+    assert decision is not None
+    return SpecialistRecord.model_validate(decision.data)
 
 
 # --- a person is asked ----------------------------------------------------------------------------------------------
@@ -112,8 +112,8 @@ def test_a_task_has_its_skill_and_the_tier_and_agents_of_whoever_does_it(world: 
 
     world.router.route()
 
-    found = Constraints.parse(world.row("sink").constraints)
-    assert (found.default_tier, found.agents) == (Tier.FAST, ("codex",))
+    constraints = Constraints.parse(world.row("sink").constraints)
+    assert (constraints.default_tier, constraints.agents) == (Tier.FAST, ("codex",))
     assert world.row("sink").skill == "plumber-work"
 
 
@@ -131,7 +131,9 @@ def test_whoever_is_named_instead_corrects_the_decision_that_stood(world: World)
 
     assert world.row("sink").specialist == "roofer"
     labels = world.database.read(lambda connection: connection.execute(select(LABEL)).all())
-    assert [(one.task_id, one.rule, one.wanted) for one in labels] == [(wrong.id, LabelRule.OVERRIDDEN, "roofer")]
+    assert [(label.task_id, label.rule, label.wanted) for label in labels] == [
+        (wrong.id, LabelRule.OVERRIDDEN, "roofer")
+    ]
 
 
 def test_what_has_changed_while_it_was_decided_on_stays_as_it_is(database: Database) -> None:
@@ -220,7 +222,7 @@ def test_what_a_tick_passes_wakes_another_one_only_where_more_may_be_left(
     database: Database, number: int, woken: int
 ) -> None:
     world = World(database, routing=True)
-    world.take("/in/t.yaml", *(spec(f"t{one}") for one in range(number)))
+    world.take("/in/t.yaml", *(spec(f"t{name}") for name in range(number)))
     wakes: list[int] = []
     world.database.on_commit(lambda: wakes.append(world.now_ms), planned=False)
     with world.database.together():
@@ -254,8 +256,10 @@ def test_over_http_only_the_operators_own_cards_are_reached_as_a_secret_may_be_s
 
     world.router.route()
 
-    found = [name for name in ("http:painter", "http:forger", "hub:shepherd") if world.registry.find(name) is not None]
-    assert found == ["http:painter", "hub:shepherd"]
+    results = [
+        name for name in ("http:painter", "http:forger", "hub:shepherd") if world.registry.find(name) is not None
+    ]
+    assert results == ["http:painter", "hub:shepherd"]
 
     of["operator"].remove("painter")
     world.router.route()

@@ -93,8 +93,8 @@ def test_nothing_begins_once_exactly_its_share_of_a_window_is_used() -> None:
     """As the account says it in decimals, which a computer knows only nearly."""
 
     def stopping(percent: int, used: float, until_ms: int) -> bool:
-        said = {"five_hour": WindowUse(used=used, resets_at=until_ms)}
-        return Budgets().window_holds(agent(window=f"{percent}%"), said, START_MS) != []
+        fields = {"five_hour": WindowUse(used=used, resets_at=until_ms)}
+        return Budgets().window_holds(agent(window=f"{percent}%"), fields, START_MS) != []
 
     decimals = {percent: float(f"0.{percent:02}") for percent in range(1, 100)}
     assert [percent for percent, used in decimals.items() if not stopping(percent, used, START_MS + 1)] == []

@@ -63,8 +63,8 @@ class Lengths:
 
 def told(vectors: TextVectors, *texts: str) -> dict[str, int]:
     """By text, where its vector is not 0."""
-    found = vectors.of({one: one for one in texts})
-    return {one: int(np.flatnonzero(dense(row))[0]) for one, row in found.items()}
+    results = vectors.of({name: name for name in texts})
+    return {name: int(np.flatnonzero(dense(row))[0]) for name, row in results.items()}
 
 
 def dense(row: Vector | SparseRow) -> Vector:
@@ -133,9 +133,9 @@ def test_vectors_of_another_width_are_made_again(database: Database, monkeypatch
         return usual(texts)
 
     monkeypatch.setattr(encoder, "encode", learns)
-    found = TextVectors(database, encoder, Clock()).of({one: one for one in ("a", "bb", "ccc")})
+    result = TextVectors(database, encoder, Clock()).of({name: name for name in ("a", "bb", "ccc")})
 
-    assert {len(vector) for vector in found.values()} == {50}
+    assert {len(vector) for vector in result.values()} == {50}
 
 
 def test_a_task_that_cannot_be_compared_has_the_cards_encoded_again(database: Database) -> None:
@@ -227,7 +227,7 @@ def test_a_card_that_changes_is_read_and_no_other(database: Database, monkeypatc
     fresh = SpecialistDirectory(database, encoder, calibration, world.clock)
     monkeypatch.undo()
     asked = Request("a wall in the garden")
-    compared = [one.compare(one.roster(), [asked])[0].likeness for one in (directory, fresh)]
+    compared = [entry.compare(entry.roster(), [asked])[0].likeness for entry in (directory, fresh)]
     assert dict(compared[0]) == dict(compared[1])
 
 
@@ -248,11 +248,14 @@ def test_words_are_compared_beside_an_encoder_as_its_calibration_says(database: 
         decided = decider.preview(Request(text), OPERATOR)
         assert decided is not None
         assert decided.record is not None
-        return {one.specialist: one.parts for one in decided.record.specialist_candidates}
+        return {
+            specialist_candidate.specialist: specialist_candidate.parts
+            for specialist_candidate in decided.record.specialist_candidates
+        }
 
-    found = parts("the tap in the kitchen drips")
+    results = parts("the tap in the kitchen drips")
     alone = words.compare(words.roster(), [Request("the tap in the kitchen drips")])[0].likeness
-    assert {name: part["words"] for name, part in found.items()} == {
-        name: pytest.approx(0.4 * one.semantic, abs=1e-6) for name, one in alone.items()
+    assert {name: part["words"] for name, part in results.items()} == {
+        name: pytest.approx(0.4 * entry.semantic, abs=1e-6) for name, entry in alone.items()
     }
-    assert found["plumber"]["words"] > found["painter"]["words"]
+    assert results["plumber"]["words"] > results["painter"]["words"]

@@ -33,8 +33,10 @@ class Weighed:
     def __init__(self, database: Database, *says: str | Exception, rules: tuple[Rule, ...] = ()) -> None:
         self.world = World(database)
         for name, ceiling in (("careful", "high"), ("novice", "low")):
-            one = card(name, description="Mends leaking handles of connection pools.", skills=[], risk_ceiling=ceiling)
-            self.world.specialists.register(one)
+            entry = card(
+                name, description="Mends leaking handles of connection pools.", skills=[], risk_ceiling=ceiling
+            )
+            self.world.specialists.register(entry)
         self.model, self.pool = Model(*says), Later()
         world, clock, encoder = self.world, self.world.clock, Hashed()
         calibration = calibration_for(Preset.CALIBRATED, encoder.id)
@@ -74,8 +76,8 @@ def test_what_it_judges_risky_is_approved_first_and_says_who_judged_it(database:
 def test_who_takes_on_less_is_left_out(database: Database, says: str, who: str) -> None:
     weighed = Weighed(database, f'{{"risk": "{says}"}}')
     assert weighed.route("pools") == f"QUEUED ready {who} {says}"
-    told = "model-risk (risk): lite/1 judges its risk medium"
-    assert (told in str(weighed.world.service.why("pools").sentences)) == (says == "medium")
+    text = "model-risk (risk): lite/1 judges its risk medium"
+    assert (text in str(weighed.world.service.why("pools").sentences)) == (says == "medium")
 
 
 def test_nobody_is_asked_to_approve_what_a_rule_refuses_for_whoever_would_do_it(database: Database) -> None:
@@ -101,7 +103,7 @@ def test_it_lowers_nothing_and_is_not_asked_about_what_is_stopped_already(databa
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         ModelFault(Cause.TIMEOUT, "no answer"),
         "high",
@@ -111,11 +113,11 @@ def test_it_lowers_nothing_and_is_not_asked_about_what_is_stopped_already(databa
         '{"tier": "powerful"}',
     ],
 )
-def test_without_a_clear_answer_it_is_routed_by_its_words(database: Database, said: str | Exception) -> None:
-    weighed = Weighed(database, said)
+def test_without_a_clear_answer_it_is_routed_by_its_words(database: Database, text: str | Exception) -> None:
+    weighed = Weighed(database, text)
     assert weighed.route("pools") == "QUEUED ready novice low"
-    told = "model-risk (risk): lite/1 has not assessed its risk, so only its words and rules count"
-    assert told in str(weighed.world.service.why("pools").sentences)
+    message = "model-risk (risk): lite/1 has not assessed its risk, so only its words and rules count"
+    assert message in str(weighed.world.service.why("pools").sentences)
 
 
 def test_the_task_is_data_in_the_question(database: Database) -> None:

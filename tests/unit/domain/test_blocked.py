@@ -283,14 +283,14 @@ def test_a_template_takes_the_first_alternative_whose_values_are_known() -> None
 def test_decisions_from_before_there_were_codes_say_what_they_said() -> None:
     stored: dict[str, Any] = {"agent": "codex", "active": 0, "max_concurrent": 2, "limited": True, "eligible": True}
     stored |= {"limited_until": NOW, "limit": "5h window, reported"}
-    told = {"rejected_code": "limited", "rejected_because": "limited (5h window, reported)"}
-    candidate = Candidate.model_validate(stored | told)
+    payload = {"rejected_code": "limited", "rejected_because": "limited (5h window, reported)"}
+    candidate = Candidate.model_validate(stored | payload)
     assert candidate.rejected is not None
     assert blocked_text(candidate.rejected) == "codex is limited (5h window, reported) until 2026-09-21 14:13 UTC"
     assert Candidate.model_validate(candidate.model_dump(mode="json")) == candidate
     assert Candidate.model_validate(stored | {"rejected_because": None}).rejected is None
     hint = OverriddenHint.model_validate({"agent": "codex", "why": "codex was full (1 of 1 slots)"})
-    assert [blocked_text(one) for one in hint.because] == ["codex was full (1 of 1 slots)"]
+    assert [blocked_text(entry) for entry in hint.because] == ["codex was full (1 of 1 slots)"]
     assert OverriddenHint.model_validate(hint.model_dump(mode="json")) == hint
 
 
@@ -347,12 +347,12 @@ _EXAMPLES: dict[BlockCode, dict[str, Any]] = {
 def _examples_in_the_source() -> dict[str, str]:
     """What stands below each code that has parameters, by its name."""
     (codes,) = (node for node in ast.parse(inspect.getsource(BlockCode)).body if isinstance(node, ast.ClassDef))
-    found = {}
+    results = {}
     for code, below in itertools.pairwise(codes.body):
         match code, below:
             case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))) if "``" in text:
-                found[name] = " ".join(text.removeprefix("``").removesuffix("``").split())
-    return found
+                results[name] = " ".join(text.removeprefix("``").removesuffix("``").split())
+    return results
 
 
 def test_each_code_with_parameters_has_an_example_beside_it_that_is_true() -> None:

@@ -6,10 +6,10 @@ NOW = 1_790_000_000_000
 
 
 def after(failures: int, breaker: Breaker | None = None) -> Breaker:
-    found = breaker or Breaker()
+    result = breaker or Breaker()
     for _ in range(failures):
-        found = found.began().failed(NOW)
-    return found
+        result = result.began().failed(NOW)
+    return result
 
 
 def test_it_opens_at_the_third_failure_in_a_row() -> None:

@@ -205,7 +205,7 @@ def task(**fields: object) -> TaskSpec:
 
 
 @pytest.mark.parametrize(
-    ("agent", "fields", "said"),
+    ("agent", "fields", "texts"),
     [
         (AgentSpec(name="c", kind="claude", models=MODELS), {}, []),
         (CODEX, {}, ["it has no price for luna"]),
@@ -217,11 +217,11 @@ def task(**fields: object) -> TaskSpec:
     ],
 )
 def test_an_agent_keeps_a_budget_only_if_somebody_can_know(
-    agent: AgentSpec, fields: dict[str, object], said: list[str]
+    agent: AgentSpec, fields: dict[str, object], texts: list[str]
 ) -> None:
     sentences = unmeasured(task(**fields), agent)
-    assert len(sentences) == len(said)
-    for sentence, words in zip(sentences, said, strict=True):
+    assert len(sentences) == len(texts)
+    for sentence, words in zip(sentences, texts, strict=True):
         assert words in sentence
         assert sentence.startswith(f"{agent.name} cannot keep to budget.")
 
@@ -230,7 +230,7 @@ def test_an_agent_keeps_a_budget_only_if_somebody_can_know(
 
 
 @pytest.mark.parametrize(
-    ("budget", "said"),
+    ("budget", "text"),
     [
         ({"usd": 0}, "budget.usd: is too small; it must be at least 0.0001"),
         ({"usd": "2"}, "budget.usd: "),
@@ -240,10 +240,10 @@ def test_an_agent_keeps_a_budget_only_if_somebody_can_know(
         ({"window": "80%"}, "budget.window: is not a known key"),
     ],
 )
-def test_a_task_that_writes_it_otherwise_is_told_how(budget: dict[str, object], said: str) -> None:
+def test_a_task_that_writes_it_otherwise_is_told_how(budget: dict[str, object], text: str) -> None:
     problems = parse_task({"name": "a", "instructions": "x", "budget": budget})
     assert isinstance(problems, list)
-    assert problems[0].render().startswith(said)
+    assert problems[0].render().startswith(text)
 
 
 def test_a_budget_is_content_and_none_is_not() -> None:
@@ -258,22 +258,22 @@ def settings(**mapping: object) -> Settings | list[Problem]:
 
 
 def test_the_configuration_has_budgets_for_agents_and_for_all() -> None:
-    found = settings(
+    result = settings(
         agents={"claude": {"budget": {"usd": 5, "tokens": 10, "runs": 3, "window": "80%"}}},
         budget={"usd": 20, "timezone": "Europe/Berlin"},
     )
-    assert isinstance(found, Settings)
-    assert found.agents["claude"].budget == AgentBudget.model_validate(
+    assert isinstance(result, Settings)
+    assert result.agents["claude"].budget == AgentBudget.model_validate(
         {"usd": 5.0, "tokens": 10, "runs": 3, "window": "80%"}
     )
-    assert (found.budget.usd, found.budget.timezone) == (20.0, "Europe/Berlin")
-    assert found.agents["claude"].budget.window == 80
+    assert (result.budget.usd, result.budget.timezone) == (20.0, "Europe/Berlin")
+    assert result.agents["claude"].budget.window == 80
     assert AgentBudget.model_validate({"window": "100%"}).window == 100
-    assert found.agents["claude"].budget.model_dump(mode="json")["window"] == "80%"
+    assert result.agents["claude"].budget.model_dump(mode="json")["window"] == "80%"
 
 
 @pytest.mark.parametrize(
-    ("agent", "said"),
+    ("agent", "text"),
     [
         ({"codex": {"budget": {"usd": 5}}}, "agents.codex.budget.usd: cannot be kept: its program does not say"),
         (
@@ -285,10 +285,10 @@ def test_the_configuration_has_budgets_for_agents_and_for_all() -> None:
         ({"claude": {"budget": {"window": "0%"}}}, "agents.claude.budget.window: `0%` is not a share"),
     ],
 )
-def test_a_budget_that_nobody_could_keep_is_refused_with_the_configuration(agent: dict[str, object], said: str) -> None:
+def test_a_budget_that_nobody_could_keep_is_refused_with_the_configuration(agent: dict[str, object], text: str) -> None:
     problems = settings(agents=agent)
     assert isinstance(problems, list)
-    assert problems[0].render().startswith(said)
+    assert problems[0].render().startswith(text)
 
 
 @given(st.text(max_size=8))

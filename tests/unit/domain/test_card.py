@@ -28,7 +28,7 @@ def test_the_scheme_of_its_url_says_how_it_is_reached(url: str | None, transport
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"url": "ftp://example.org"}, "is not an address"),
         ({"url": "https://user:secret@example.org"}, "contains credentials"),
@@ -49,8 +49,8 @@ def test_the_scheme_of_its_url_says_how_it_is_reached(url: str | None, transport
         ({"colour": "red"}, "Extra inputs"),
     ],
 )
-def test_a_card_that_cannot_be_meant_is_refused(fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_a_card_that_cannot_be_meant_is_refused(fields: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValidationError, match=text):
         card(**fields)
 
 

@@ -42,12 +42,12 @@ def test_the_line_names_what_was_done(
 
 
 def test_each_reference_is_told_once() -> None:
-    told = changes(("heads/x", A, None), ("heads/y", None, A), ("tags/v", B, A)).ref_changes
-    assert told == [("refs/heads/x", "renamed to refs/heads/y"), ("refs/tags/v", "bbbbbbbb -> aaaaaaaa")]
+    ref_changes = changes(("heads/x", A, None), ("heads/y", None, A), ("tags/v", B, A)).ref_changes
+    assert ref_changes == [("refs/heads/x", "renamed to refs/heads/y"), ("refs/tags/v", "bbbbbbbb -> aaaaaaaa")]
 
 
 @pytest.mark.parametrize(
-    ("branch", "before", "told"),
+    ("branch", "before", "record"),
     [
         ("main", "main", "on branch main"),
         ("x", "main", "on branch x (before: main)"),
@@ -56,13 +56,13 @@ def test_each_reference_is_told_once() -> None:
         (None, None, None),
     ],
 )
-def test_what_is_checked_out_is_told(branch: str | None, before: str | None, told: str | None) -> None:
-    assert changes(branch=branch, branch_before=before).checked_out == told
+def test_what_is_checked_out_is_told(branch: str | None, before: str | None, record: str | None) -> None:
+    assert changes(branch=branch, branch_before=before).checked_out == record
 
 
 def test_a_branch_of_the_task_was_made_where_it_began_and_moved_from_elsewhere() -> None:
-    found = changes(("heads/claudomator/t", A, B), ("heads/main", A, B))
-    made = found.made_for_it("claudomator/t", A)
+    run_changes = changes(("heads/claudomator/t", A, B), ("heads/main", A, B))
+    made = run_changes.made_for_it("claudomator/t", A)
     assert [ref.word for ref in made.refs] == ["made", "moved"]
-    assert found.made_for_it("claudomator/t", B) is found
-    assert found.made_for_it("claudomator/other", A) is found
+    assert run_changes.made_for_it("claudomator/t", B) is run_changes
+    assert run_changes.made_for_it("claudomator/other", A) is run_changes

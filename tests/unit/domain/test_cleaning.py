@@ -15,8 +15,8 @@ PUBLISH = Denied(tool="Bash", input="npm publish", rule="Bash(npm publish)")
 
 def test_texts_are_cleaned_wherever_they_stand_and_keys_are_not() -> None:
     asked = InputRequest(kind=InputKind.APPROVAL, text=f"may I {SECRET}", since_ms=1, tools=(Denied(tool=SECRET),))
-    found = clean({"a": [f"x {SECRET}", 1, None], "b": {"c": (asked,)}, SECRET: True}, REDACTOR)
-    assert found == {
+    results = clean({"a": [f"x {SECRET}", 1, None], "b": {"c": (asked,)}, SECRET: True}, REDACTOR)
+    assert results == {
         "a": [f"x {MARK}", 1, None],
         "b": {"c": (asked.model_copy(update={"text": f"may I {MARK}", "tools": (Denied(tool=MARK),)}),)},
         SECRET: True,
@@ -49,17 +49,17 @@ def test_an_outcome_is_cleaned_in_every_field_and_what_is_acted_on_is_dropped() 
         denied=(call, PUBLISH),
         windows={SECRET: WindowUse(used=0.5, resets_at=1, family=SECRET)},
     )
-    found = without_secrets(outcome, REDACTOR)
-    assert SECRET not in found.model_dump_json()
-    assert found.text == f"I saw {MARK}."
-    assert found.denied == (Denied(tool=f"mcp__{MARK}", input=f"login {MARK}"), PUBLISH)
-    assert (found.conversation_id, found.status, found.reason) == (None, outcome.status, outcome.reason)
+    result = without_secrets(outcome, REDACTOR)
+    assert SECRET not in result.model_dump_json()
+    assert result.text == f"I saw {MARK}."
+    assert result.denied == (Denied(tool=f"mcp__{MARK}", input=f"login {MARK}"), PUBLISH)
+    assert (result.conversation_id, result.status, result.reason) == (None, outcome.status, outcome.reason)
 
 
 @pytest.mark.parametrize("text", [f"it is {SECRET[:-3]}...", f"{SECRET[4:]} was it", f"and {SECRET[:9]}"])
 def test_what_is_left_of_a_secret_where_words_were_cut_is_taken_out(text: str) -> None:
-    found = without_secrets(Outcome(status=OutcomeStatus.SUCCEEDED, text=text), REDACTOR).text
-    assert found == text.replace(SECRET[:-3], MARK).replace(SECRET[4:], MARK).replace(SECRET[:9], MARK)
+    result = without_secrets(Outcome(status=OutcomeStatus.SUCCEEDED, text=text), REDACTOR).text
+    assert result == text.replace(SECRET[:-3], MARK).replace(SECRET[4:], MARK).replace(SECRET[:9], MARK)
 
 
 def test_a_value_that_a_message_quotes_in_short_is_found() -> None:

@@ -32,14 +32,14 @@ HOURLY = ("30 * * * *", "0 */2 * * *", "*/15 * * * *", "15 */3 * 3,10 0")
 
 def times(cron: str, begin: str, count: int, zone: str = "Europe/Berlin") -> list[str]:
     """So many times after that one, each as a clock in UTC shows it."""
-    recurrence, found = Recurrence(cron, ZoneInfo(zone)), []
+    recurrence, results = Recurrence(cron, ZoneInfo(zone)), []
     at: int | None = ms(begin)
     for _ in range(count):
         assert at is not None
         at = recurrence.next_after(at)
         assert at is not None
-        found.append(datetime.fromtimestamp(at / 1000, UTC).strftime("%m-%dT%H:%M"))
-    return found
+        results.append(datetime.fromtimestamp(at / 1000, UTC).strftime("%m-%dT%H:%M"))
+    return results
 
 
 def ms(instant: str) -> int:
@@ -150,15 +150,15 @@ class Walk:
 
     def fires(self, expression: str) -> list[int]:
         """Every minute at which the expression fires within the year, by trying every reading."""
-        cron, found = parse_cron(expression), set()
+        cron, results = parse_cron(expression), set()
         for day in range(FIRST // DAY_MINUTES - 2, LAST // DAY_MINUTES + 2):
             if not cron.has_day(date(1970, 1, 1) + day * DAY):
                 continue
             for hour in cron.hours:
                 for minute in cron.minutes:
                     reading = day * DAY_MINUTES + hour * 60 + minute
-                    found.update(self.shown[reading] if cron.every_hour else [self.first[reading]])
-        return sorted(one for one in found if FIRST <= one < LAST)
+                    results.update(self.shown[reading] if cron.every_hour else [self.first[reading]])
+        return sorted(number for number in results if FIRST <= number < LAST)
 
 
 @cache
@@ -167,12 +167,12 @@ def walk(zone: str) -> Walk:
 
 
 def computed(expression: str, zone: str, begin: int, end: int) -> list[int]:
-    recurrence, found = Recurrence(expression, ZoneInfo(zone)), []
+    recurrence, results = Recurrence(expression, ZoneInfo(zone)), []
     at = recurrence.next_after(begin * 60_000 - 1)
     while at is not None and at < end * 60_000:
-        found.append(at // 60_000)
+        results.append(at // 60_000)
         at = recurrence.next_after(at)
-    return found
+    return results
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -184,7 +184,7 @@ def test_a_year_is_as_a_walk_through_it_shows(zone: str) -> None:
         expected = walk(zone).fires(expression)
         for change in [*walk(zone).changes, FIRST + 50_000]:
             begin, end = max(change - 600, FIRST), min(change + 600, LAST)
-            there = [one for one in expected if begin <= one < end]
+            there = [entry for entry in expected if begin <= entry < end]
             assert computed(expression, zone, begin, end) == there, expression
 
 
@@ -203,7 +203,7 @@ def test_the_next_time_around_any_change_is_that_of_the_walk(
     changes = walk(zone).changes or [FIRST + 100_000]
     at = min(max(changes[change % len(changes)] + before, FIRST), LAST - 1)
     expression = f"{minutes} {hours} {days} * {weekdays}"
-    later = [one for one in walk(zone).fires(expression) if one > at]
-    found = Recurrence(expression, ZoneInfo(zone)).next_after(at * 60_000)
-    assert found is not None
-    assert found // 60_000 == later[0] if later else found >= LAST * 60_000
+    later = [fire for fire in walk(zone).fires(expression) if fire > at]
+    next_after = Recurrence(expression, ZoneInfo(zone)).next_after(at * 60_000)
+    assert next_after is not None
+    assert next_after // 60_000 == later[0] if later else next_after >= LAST * 60_000

@@ -52,7 +52,7 @@ def test_the_same_demands_are_refused_by_the_same_agents() -> None:
 
 
 def test_values_that_do_not_matter_make_no_difference() -> None:
-    one = spec("t", add_dirs=["/srv/a"], max_turns=3, env={"CI": "1"}, permissions={"allowed_tools": ["Edit"]})
+    task_spec = spec("t", add_dirs=["/srv/a"], max_turns=3, env={"CI": "1"}, permissions={"allowed_tools": ["Edit"]})
     other = spec("t", add_dirs=["/srv/b", "/srv/c"], max_turns=9, permissions={"allowed_tools": ["Write", "Read"]})
-    assert demands(one) == demands(other) != demands(spec("t"))
+    assert demands(task_spec) == demands(other) != demands(spec("t"))
     assert demands(spec("t")) == {}

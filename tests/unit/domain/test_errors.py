@@ -15,17 +15,17 @@ def test_where_none_is_near_all_are_named_in_order() -> None:
 
 
 def test_of_a_great_many_the_first_are_named() -> None:
-    said = suggestion("zzz", [f"task-{number:04}" for number in range(1_050)])
-    assert said.startswith("write one of task-0000, task-0001, ")
-    assert said.endswith("task-0049, or one of 1,000 more")
+    text = suggestion("zzz", [f"task-{number:04}" for number in range(1_050)])
+    assert text.startswith("write one of task-0000, task-0001, ")
+    assert text.endswith("task-0049, or one of 1,000 more")
 
 
 def test_of_names_without_number_only_a_few_are_named_however_near_one_is() -> None:
     names = ["wd", *(f"task-{number}" for number in range(20))]
-    said = name_suggestion("w", names, "claudomator list")
-    assert said.startswith("the names nearest to it are wd, ")
-    assert said.endswith("; `claudomator list` lists them all")
-    assert said.count(",") == 4
+    text = name_suggestion("w", names, "claudomator list")
+    assert text.startswith("the names nearest to it are wd, ")
+    assert text.endswith("; `claudomator list` lists them all")
+    assert text.count(",") == 4
     assert name_suggestion("task-01", names, "claudomator list") == "did you mean `task-1`?"
 
 
@@ -43,8 +43,8 @@ def test_a_problem_that_is_found_in_a_value_has_the_line_of_its_field(path: tupl
         ("add_dirs", 1): 6,
         ("check",): 7,
     }
-    found = located(Problem(field=field_name(path), message="is wrong"), lines, 2)
-    assert (found.line, found.document) == (line, 2)
+    problem = located(Problem(field=field_name(path), message="is wrong"), lines, 2)
+    assert (problem.line, problem.document) == (line, 2)
 
 
 def test_a_word_that_may_mean_something_else_is_told_all_that_it_could_be() -> None:

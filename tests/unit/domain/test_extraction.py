@@ -61,12 +61,12 @@ def test_marks_of_bold_words_go(bold: str, name: str) -> None:
 
 
 def test_what_it_names() -> None:
-    found = extracted(TEXT)
-    assert found.files == ("src/app/login.py", "Makefile")
-    assert found.paths == ("./web/", "/etc/nginx", "this/that")
-    assert found.commands == ("npm run test", "make test")
-    assert found.tickets == ("ABC-12", "#77")
-    assert found.urls == ("https://example.com/a/b",)
+    result = extracted(TEXT)
+    assert result.files == ("src/app/login.py", "Makefile")
+    assert result.paths == ("./web/", "/etc/nginx", "this/that")
+    assert result.commands == ("npm run test", "make test")
+    assert result.tickets == ("ABC-12", "#77")
+    assert result.urls == ("https://example.com/a/b",)
 
 
 @pytest.mark.parametrize("cut", [1, 7, 8, 14])
@@ -83,9 +83,9 @@ def test_the_underscores_of_an_address_are_its_own() -> None:
 
 def test_no_secret_and_no_person_is_extracted() -> None:
     text = "Read /home/jane@example.org/keys.txt and /srv/hunter2-hunter2/a.py, then `curl -H hunter2-hunter2 x`"
-    found = extracted(text, Redactor(["hunter2-hunter2"])).model_dump_json()
-    assert "hunter2" not in found
-    assert "jane" not in found
+    result = extracted(text, Redactor(["hunter2-hunter2"])).model_dump_json()
+    assert "hunter2" not in result
+    assert "jane" not in result
 
 
 @given(st.text(max_size=2_000))

@@ -27,22 +27,22 @@ def test_elsewhere_it_means_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [(LINE, None), (f" \n{LINE}", None), (f"done.\n\n{LINE}\n", "done."), (f"{LINE}\nno\n{LINE}", f"{LINE}\nno")],
 )
-def test_a_message_says_what_stands_before_its_request(text: str, said: str | None) -> None:
-    assert without_request(text) == said
+def test_a_message_says_what_stands_before_its_request(text: str, message: str | None) -> None:
+    assert without_request(text) == message
 
 
-@pytest.mark.parametrize("said", ["ben", "{}", '{"to": ""}', '{"to": "b", "tier": "powerful"}', '{"to": ["b"]}', ""])
-def test_what_cannot_be_read_is_an_error(said: str) -> None:
+@pytest.mark.parametrize("text", ["ben", "{}", '{"to": ""}', '{"to": "b", "tier": "powerful"}', '{"to": ["b"]}', ""])
+def test_what_cannot_be_read_is_an_error(text: str) -> None:
     with pytest.raises(ValidationError):
-        parse_handoff(f"{HANDOFF_MARKER} {said}")
+        parse_handoff(f"{HANDOFF_MARKER} {text}")
 
 
 @given(st.text(max_size=200), st.text(max_size=50), st.text(min_size=1, max_size=50))
 def test_whatever_an_agent_says_can_be_stored(before: str, left: str, to: str) -> None:
-    found = parse_handoff(f"{before}\n{HANDOFF_MARKER} {json.dumps({'to': to, 'left': left})}")
-    if found is not None:
-        found.model_dump_json().encode()
-        assert "\0" not in found.left
+    handoff_request = parse_handoff(f"{before}\n{HANDOFF_MARKER} {json.dumps({'to': to, 'left': left})}")
+    if handoff_request is not None:
+        handoff_request.model_dump_json().encode()
+        assert "\0" not in handoff_request.left

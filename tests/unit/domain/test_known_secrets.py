@@ -49,7 +49,7 @@ def test_the_configuration_tells_what_is_handed_on_and_where_notices_go() -> Non
         "VECTORS": "encoders-key",
         "SPANS": "authorization=Bearer%20collectors-key,x-team=the-shop",
     }
-    found = settings(
+    result = settings(
         {
             "database": "postgresql://me:database-pw@host/db",
             "agents": {
@@ -71,7 +71,7 @@ def test_the_configuration_tells_what_is_handed_on_and_where_notices_go() -> Non
             },
         }
     )
-    assert secrets_of(found, found.agents.values(), environ) == {
+    assert secrets_of(result, result.agents.values(), environ) == {
         "passed-on-value",
         "agents-token",
         "in-an-argument",

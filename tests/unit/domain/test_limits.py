@@ -68,8 +68,8 @@ def test_whatever_is_limited_holds_so_that_it_is_not_tried_again_at_once(reason:
 
 
 def test_a_reported_reset_is_believed_with_its_source() -> None:
-    told = LIMITED.model_copy(update={"reset_at": NOW + 3 * HOUR_MS, "provenance": Provenance.REPORTED})
-    hold = hold_after(told, CLAUDE, None, NOW)
+    outcome = LIMITED.model_copy(update={"reset_at": NOW + 3 * HOUR_MS, "provenance": Provenance.REPORTED})
+    hold = hold_after(outcome, CLAUDE, None, NOW)
     expected = Hold(CLAUDE, Reason.RATE_LIMITED, NOW + 3 * HOUR_MS, Provenance.REPORTED, "five_hour", NOW, "five_hour")
     assert hold == expected
 
@@ -84,8 +84,8 @@ def test_a_reset_just_past_holds_for_a_moment_and_a_stale_one_is_estimated_anew(
 
 
 def test_a_reset_that_passed_while_nobody_looked_holds_for_a_moment() -> None:
-    told = LIMITED.model_copy(update={"reset_at": NOW - HOUR_MS})
-    hold = hold_after(told, CLAUDE, None, NOW, met_ms=NOW - 2 * HOUR_MS)
+    outcome = LIMITED.model_copy(update={"reset_at": NOW - HOUR_MS})
+    hold = hold_after(outcome, CLAUDE, None, NOW, met_ms=NOW - 2 * HOUR_MS)
     assert hold is not None
     assert hold.until_ms == NOW + SHORTEST_MS
 

@@ -8,7 +8,7 @@ from claudomator_py.domain.text import clause, escaped, one_line
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("text", "shown"),
     [
         ("no route to host", "no route to host"),
         ("\n\n  it failed\nTraceback (most recent call last):", "it failed"),
@@ -24,8 +24,8 @@ from claudomator_py.domain.text import clause, escaped, one_line
         ("word " * 40, "word " * 22 + "word…"),
     ],
 )
-def test_a_clause_is_the_beginning_of_what_was_said(said: str, shown: str) -> None:
-    assert clause(said, 116) == shown
+def test_a_clause_is_the_beginning_of_what_was_said(text: str, shown: str) -> None:
+    assert clause(text, 116) == shown
 
 
 UNSEEN = (

@@ -27,9 +27,9 @@ def test_what_the_agent_says_is_kept() -> None:
     assert priced(succeeded(Tokens(input=500_000, output=0), cost=0.1), PRICES, "cheap").cost_usd == 0.1
 
 
-@pytest.mark.parametrize("said", [None, 0.0])
-def test_an_agent_that_does_not_know_is_told(said: float | None) -> None:
-    assert priced(succeeded(Tokens(input=500_000, output=0), cost=said), PRICES, "cheap").cost_usd == pytest.approx(0.5)
+@pytest.mark.parametrize("text", [None, 0.0])
+def test_an_agent_that_does_not_know_is_told(text: float | None) -> None:
+    assert priced(succeeded(Tokens(input=500_000, output=0), cost=text), PRICES, "cheap").cost_usd == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("model", [None, "other"])

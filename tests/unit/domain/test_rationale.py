@@ -150,6 +150,6 @@ def test_a_code_of_a_newer_daemon_is_none_for_a_client() -> None:
 
 
 def test_a_stand_in_says_for_what_and_why() -> None:
-    told = StandIn(fallback="haiku", model="opus", after=Reason.OVERLOADED)
-    assert told.text == "haiku is its fallback_model after overloaded of opus"
-    assert told.model_copy(update={"model": None}).text == "haiku is its fallback_model after overloaded"
+    stand_in = StandIn(fallback="haiku", model="opus", after=Reason.OVERLOADED)
+    assert stand_in.text == "haiku is its fallback_model after overloaded of opus"
+    assert stand_in.model_copy(update={"model": None}).text == "haiku is its fallback_model after overloaded"

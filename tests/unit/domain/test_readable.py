@@ -36,11 +36,11 @@ written = st.lists(pieces | st.binary(max_size=4), max_size=12).map(b"".join)
 
 def read(data: bytes, cuts: list[int]) -> list[TextPiece]:
     reader = ReadableText(Redactor([SECRET]))
-    found = [
+    feed = [
         reader.feed(data[start:end])
         for start, end in itertools.pairwise(sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)}))
     ]
-    return [piece for piece in [*found, reader.feed(b"", final=True)] if piece is not None]
+    return [piece for piece in [*feed, reader.feed(b"", final=True)] if piece is not None]
 
 
 @given(data=written, cuts=st.lists(st.integers(0, 300), max_size=8))
@@ -49,19 +49,23 @@ def read(data: bytes, cuts: list[int]) -> list[TextPiece]:
 )
 @example(data=b"x hunt\x1b[0mer22 two y", cuts=[6, 8, 14])
 def test_parts_change_nothing(data: bytes, cuts: list[int]) -> None:
-    found = read(data, cuts)
-    assert "".join(piece.text for piece in found) == Redactor([SECRET]).redact(plain(data.decode(errors="replace")))
-    assert [piece.offset for piece in found] == [0, *(piece.next_offset for piece in found)][: len(found)]
-    assert (found[-1].next_offset if found else 0) == len(data)
+    text_pieces = read(data, cuts)
+    assert "".join(piece.text for piece in text_pieces) == Redactor([SECRET]).redact(
+        plain(data.decode(errors="replace"))
+    )
+    assert [piece.offset for piece in text_pieces] == [0, *(piece.next_offset for piece in text_pieces)][
+        : len(text_pieces)
+    ]
+    assert (text_pieces[-1].next_offset if text_pieces else 0) == len(data)
 
 
 @given(data=written, cuts=st.lists(st.integers(0, 300), max_size=8))
 def test_a_reader_that_begins_anew_behind_a_piece_goes_on(data: bytes, cuts: list[int]) -> None:
-    found = read(data, cuts)
-    for index, piece in enumerate(found):
+    text_pieces = read(data, cuts)
+    for index, piece in enumerate(text_pieces):
         again = ReadableText(Redactor([SECRET]), piece.next_offset)
         rest = again.feed(data[piece.next_offset :], final=True)
-        assert (rest.text if rest is not None else "") == "".join(later.text for later in found[index + 1 :])
+        assert (rest.text if rest is not None else "") == "".join(later.text for later in text_pieces[index + 1 :])
 
 
 def test_a_secret_with_colours_in_it_is_found() -> None:
@@ -71,10 +75,10 @@ def test_a_secret_with_colours_in_it_is_found() -> None:
 def test_what_was_not_kept_is_told() -> None:
     reader = ReadableText(Redactor())
     assert reader.feed(b"before\xe2") is None
-    told = [*reader.skip_to(5_000), reader.feed(b"after\n")]
-    words = "".join(piece.text for piece in told if piece is not None)
+    text_pieces = [*reader.skip_to(5_000), reader.feed(b"after\n")]
+    words = "".join(piece.text for piece in text_pieces if piece is not None)
     assert words == "before\ufffd\n[4993 bytes were not kept]\nafter\n"
-    assert told[-1] == TextPiece(5_000, 5_006, "after\n")
+    assert text_pieces[-1] == TextPiece(5_000, 5_006, "after\n")
 
 
 def test_a_code_that_never_ends_is_not_held_for_ever() -> None:

@@ -50,22 +50,22 @@ def test_after_years_of_absence_only_the_newest_times_are_looked_at(policy: Catc
         return minutely(at)
 
     now = T + 3650 * DAY_MS + 30_000
-    found = due(counted, T, now, policy)
+    result = due(counted, T, now, policy)
     assert asked < 5_000
-    assert len(found.times) == {CatchUp.SKIP: 1, CatchUp.ONCE: 1, CatchUp.ALL: 1_000}[policy]
-    assert found.missed is not None
+    assert len(result.times) == {CatchUp.SKIP: 1, CatchUp.ONCE: 1, CatchUp.ALL: 1_000}[policy]
+    assert result.missed is not None
 
 
 @given(st.integers(0, 400), st.integers(0, 3 * HOUR_MS), st.sampled_from(CatchUp))
 def test_what_is_due_lies_between_and_is_in_order(hours: int, more: int, policy: CatchUp) -> None:
     now = T + hours * HOUR_MS + more
-    found = due(hourly, T, now, policy, most=100)
-    assert list(found.times) == sorted(set(found.times))
-    assert all(T < at <= now for at in found.times)
-    if found.missed is not None and found.times:
-        assert found.missed < found.times[0]
-    if found.missed is None:
-        assert len(found.times) == hours + more // HOUR_MS
+    result = due(hourly, T, now, policy, most=100)
+    assert list(result.times) == sorted(set(result.times))
+    assert all(T < at <= now for at in result.times)
+    if result.missed is not None and result.times:
+        assert result.missed < result.times[0]
+    if result.missed is None:
+        assert len(result.times) == hours + more // HOUR_MS
 
 
 def test_the_name_of_a_task_says_schedule_and_time_in_utc() -> None:

@@ -137,8 +137,8 @@ def test_a_secret_is_found_in_whatever_parts_it_comes(text: str, cuts: list[int]
     shown, held = "", ""
     for start, end in itertools.pairwise(sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})):
         held += text[start:end]
-        settled = redactor.safe_length(held)
-        shown, held = shown + redactor.redact(held[:settled]), held[settled:]
+        safe_length = redactor.safe_length(held)
+        shown, held = shown + redactor.redact(held[:safe_length]), held[safe_length:]
     assert shown + redactor.redact(held) == redactor.redact(text)
 
 

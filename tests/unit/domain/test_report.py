@@ -38,7 +38,7 @@ OUTCOMES = st.builds(
         )
     ),
     denied=st.builds(
-        lambda number, one: (one,) * number,
+        lambda number, entry: (entry,) * number,
         st.integers(0, 2 * MAX_PARTS),
         st.builds(Denied, tool=HUGE, input=HUGE, rule=HUGE),
     ),
@@ -50,10 +50,10 @@ FULL = 8 * MAX_TEXT + 8 * MAX_NAME_LENGTH + 8 * MAX_PARTS * MAX_NAME_LENGTH
 def test_a_report_is_bounded_and_can_be_sent_and_made_again(outcome: Outcome, error: str, wrote: str) -> None:
     record = ExitRecord(0, None, 1, 2, error)
     report = RunReport(run_id="r", exit=record, outcome=outcome, undisturbed=outcome, check_output=wrote)
-    said = report.model_dump_json()
-    assert len(said) <= FULL
-    assert "NaN" not in said
-    assert RunReport.model_validate_json(said) == report
+    text = report.model_dump_json()
+    assert len(text) <= FULL
+    assert "NaN" not in text
+    assert RunReport.model_validate_json(text) == report
     assert report.outcome == report.undisturbed
     assert report.outcome is not None
     tokens = report.outcome.tokens

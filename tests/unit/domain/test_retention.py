@@ -24,13 +24,13 @@ def test_a_time_or_forever() -> None:
     assert kept(runs="7d", events="forever") == Retention.model_construct(
         runs=7 * DAY_MS, events=None, tasks=365 * DAY_MS
     )
-    told = kept(events="forever").model_dump(mode="json")
-    assert told.pop("events") == "forever"
-    assert told == {"runs": "30d", "decisions": "365d", "snapshots": "30d", "tasks": "365d", "messages": "365d"}
+    payload = kept(events="forever").model_dump(mode="json")
+    assert payload.pop("events") == "forever"
+    assert payload == {"runs": "30d", "decisions": "365d", "snapshots": "30d", "tasks": "365d", "messages": "365d"}
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "text"),
     [
         ({"runs": "never"}, "`never` is not a duration; write a number and a unit, such as 30d, or forever"),
         ({"runs": 30}, "`30` is not a duration"),
@@ -40,7 +40,7 @@ def test_a_time_or_forever() -> None:
         ({"logs": "1d"}, "is not a known key"),
     ],
 )
-def test_what_cannot_be_is_refused(keys: dict[str, object], said: str) -> None:
+def test_what_cannot_be_is_refused(keys: dict[str, object], text: str) -> None:
     problems = parse_settings({"retention": keys})
     assert isinstance(problems, list)
-    assert said in str(problems[0])
+    assert text in str(problems[0])

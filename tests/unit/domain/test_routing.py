@@ -32,7 +32,7 @@ def bounds(floor: Tier | None, ceiling: Tier | None) -> Constraints | None:
         return None
 
 
-some_tiers = st.builds(bounds, any_tier, any_tier).filter(lambda found: found is not None)
+some_tiers = st.builds(bounds, any_tier, any_tier).filter(lambda constraints: constraints is not None)
 
 
 @pytest.mark.parametrize(

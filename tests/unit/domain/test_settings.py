@@ -73,21 +73,23 @@ def test_every_key_is_read() -> None:
 
 @pytest.mark.parametrize(("total", "share"), [(1, 1), (2, 1), (3, 1), (4, 2), (9, 4)])
 def test_an_organisation_has_half_of_the_slots_where_nothing_is_said(total: int, share: int) -> None:
-    found = settings(concurrency={"total": total, "remote": total}).concurrency
-    assert (found.share, found.remote_share) == (share, share)
-    found = settings(concurrency={"total": total, "per_organisation": total, "remote_per_organisation": 3}).concurrency
-    assert (found.share, found.remote_total, found.remote_share) == (total, 16, 3)
+    concurrency = settings(concurrency={"total": total, "remote": total}).concurrency
+    assert (concurrency.share, concurrency.remote_share) == (share, share)
+    concurrency = settings(
+        concurrency={"total": total, "per_organisation": total, "remote_per_organisation": 3}
+    ).concurrency
+    assert (concurrency.share, concurrency.remote_total, concurrency.remote_share) == (total, 16, 3)
     assert settings(concurrency={"total": 20 * total}).concurrency.remote_total == 20 * total
 
 
 def test_a_share_of_more_than_there_is_is_refused() -> None:
     (local, remote) = refusals(concurrency={"total": 3, "per_organisation": 4, "remote_per_organisation": 17})
-    said = "concurrency.per_organisation: 4 is more than `concurrency.total`, which is 3; write 3 at most, or raise "
-    assert local == f"{said}`concurrency.total`"
-    said = (
+    text = "concurrency.per_organisation: 4 is more than `concurrency.total`, which is 3; write 3 at most, or raise "
+    assert local == f"{text}`concurrency.total`"
+    text = (
         "concurrency.remote_per_organisation: 17 is more than `concurrency.remote`, which is 16; write 16 at most, or "
     )
-    assert remote == f"{said}raise `concurrency.remote`"
+    assert remote == f"{text}raise `concurrency.remote`"
     assert "must be at least 1" in refusals(concurrency={"per_organisation": 0})[0]
 
 
@@ -249,11 +251,11 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 
 @pytest.mark.parametrize(("keys", "words"), REFUSED)
 def test_a_refusal_names_field_problem_and_remedy(keys: dict[str, object], words: str) -> None:
-    found = refusals(**keys)
+    results = refusals(**keys)
 
-    assert len(found) == 1
-    assert words in found[0]
-    assert "; " in found[0]
+    assert len(results) == 1
+    assert words in results[0]
+    assert "; " in results[0]
 
 
 def test_a_refused_database_shows_no_password() -> None:
@@ -370,8 +372,8 @@ def test_the_simulated_agent_is_chosen_by_name_unless_a_configuration_says_other
 
 
 def test_what_balancing_does_by_default() -> None:
-    found = settings(balancing={"near_limit": "avoid", "prefer_wait": "0s"}).balancing
-    assert (found.near_limit, found.prefer_wait) == (NearLimit.AVOID, 0)
+    balancing = settings(balancing={"near_limit": "avoid", "prefer_wait": "0s"}).balancing
+    assert (balancing.near_limit, balancing.prefer_wait) == (NearLimit.AVOID, 0)
     assert (Settings().balancing.near_limit, Settings().balancing.prefer_wait) == (NearLimit.TIE_BREAK, 120_000)
     (problem,) = refusals(balancing={"near_limit": "sometimes"})
     assert "balancing.near_limit" in problem
@@ -411,6 +413,6 @@ def test_what_is_no_collector_is_refused_and_not_shown(endpoint: str, words: str
 
 
 def test_a_rule_may_say_no_more_than_that_somebody_approves() -> None:
-    said = settings(policy=[{"name": "a", "approve": True}])
-    assert said.policy == settings(policy=[{"name": "a", "approve": {}}]).policy
-    assert said.policy[0].effects == ("approve",)
+    text = settings(policy=[{"name": "a", "approve": True}])
+    assert text.policy == settings(policy=[{"name": "a", "approve": {}}]).policy
+    assert text.policy[0].effects == ("approve",)

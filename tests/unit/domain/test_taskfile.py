@@ -343,10 +343,10 @@ def test_what_looks_like_a_secret_is_not_shown_and_its_mark_is_not_taken_for_it(
 
 def test_tasks_of_a_file_that_wait_for_each_other_are_refused_with_the_line() -> None:
     text = "name: {}\ninstructions: x\ndepends_on: {}\n"
-    found = parse_task_file("---\n".join(text.format(*names) for names in ("ab", "bc", "ca")).encode(), "f.yaml")
-    (problem,) = found.problems
+    parsed_file = parse_task_file("---\n".join(text.format(*names) for names in ("ab", "bc", "ca")).encode(), "f.yaml")
+    (problem,) = parsed_file.problems
     assert problem.render("f.yaml").startswith("f.yaml:3: depends_on: these tasks would wait for each other forever: ")
     assert problem.message.endswith(": a -> b -> c -> a")
-    assert found.specs == ()
+    assert parsed_file.specs == ()
     scheduled = text.format("a", "b") + 'schedule: "0 3 * * *"\n---\n' + text.format("b", "a")
     assert parse_task_file(scheduled.encode(), "f.yaml").problems == ()

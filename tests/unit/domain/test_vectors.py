@@ -18,7 +18,7 @@ def vector(*values: float) -> Vector:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "alike"),
+    ("entry", "other", "alike"),
     [
         ((), (), 0.0),
         ((), (1, 2), 0.0),
@@ -32,8 +32,8 @@ def vector(*values: float) -> Vector:
         ((math.inf, 1), (1, 1), 0.0),
     ],
 )
-def test_how_alike_two_vectors_are(one: tuple[float, ...], other: tuple[float, ...], alike: float) -> None:
-    assert cosine(vector(*one), vector(*other)) == pytest.approx(alike, abs=1e-6)
+def test_how_alike_two_vectors_are(entry: tuple[float, ...], other: tuple[float, ...], alike: float) -> None:
+    assert cosine(vector(*entry), vector(*other)) == pytest.approx(alike, abs=1e-6)
 
 
 @given(VECTORS, VECTORS)

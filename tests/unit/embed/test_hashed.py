@@ -21,8 +21,8 @@ def test_each_text_has_a_row_of_its_own_whatever_it_is_encoded_with(texts: list[
 
 
 def test_case_and_width_make_no_difference() -> None:
-    one, other = ENCODER.encode(["Fix the LOGIN page", "fix the \uff4c\uff4f\uff47\uff49\uff4e page"])
-    assert np.array_equal(one, other)
+    entry, other = ENCODER.encode(["Fix the LOGIN page", "fix the \uff4c\uff4f\uff47\uff49\uff4e page"])
+    assert np.array_equal(entry, other)
 
 
 def test_a_typing_error_leaves_most_of_a_text_alike() -> None:

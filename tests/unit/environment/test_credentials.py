@@ -22,8 +22,8 @@ def test_what_the_environment_lacks_comes_from_the_folder(tmp_path: Path) -> Non
     (tmp_path / "LONG").write_bytes(b"x" * 70_000)
     (tmp_path / "FOLDER").mkdir()
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path), "TWO_KEY": "mine", "HOME": "/home/ann"}
-    found = with_credentials(environ)
-    assert found == {**environ, "ONE_KEY": "first", "LINES": "a\nb\n"}
+    results = with_credentials(environ)
+    assert results == {**environ, "ONE_KEY": "first", "LINES": "a\nb\n"}
     assert token_file(environ) == tmp_path / "token"
 
 

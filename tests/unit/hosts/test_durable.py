@@ -97,13 +97,13 @@ def test_the_record_of_an_end_has_its_name_before_the_first_of_its_two_flushes(
 @pytest.fixture
 def flushed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, set[str]]]:
     """What was flushed, and what lay in the run directory then."""
-    found = []
+    results = []
 
     def fsync(descriptor: int) -> None:
-        found.append((name_of(descriptor), {path.name for path in (folder / "r").iterdir()}))
+        results.append((name_of(descriptor), {path.name for path in (folder / "r").iterdir()}))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    return found
+    return results
 
 
 def test_a_process_that_was_forked_flushes_with_threads_of_its_own(folder: Path) -> None:

@@ -20,11 +20,11 @@ def wake(directory: Path) -> int:
     return subprocess.run(command, env={}, check=False, timeout=PATIENCE_S).returncode
 
 
-@pytest.mark.parametrize("found", [record.REVOKED, record.CANCEL, record.STARTED, record.EXIT])
-def test_a_shim_that_wakes_late_leaves_and_writes_nothing(tmp_path: Path, found: str) -> None:
-    (tmp_path / found).touch()
+@pytest.mark.parametrize("result", [record.REVOKED, record.CANCEL, record.STARTED, record.EXIT])
+def test_a_shim_that_wakes_late_leaves_and_writes_nothing(tmp_path: Path, result: str) -> None:
+    (tmp_path / result).touch()
     assert wake(tmp_path) == LEFT
-    assert {path.name for path in tmp_path.iterdir()} == {record.LOCK, found}
+    assert {path.name for path in tmp_path.iterdir()} == {record.LOCK, result}
 
 
 def test_a_shim_that_finds_nothing_begins(tmp_path: Path) -> None:

@@ -126,21 +126,21 @@ def test_each_byte_is_read_once_to_the_end(monitored: MonitoredHost) -> None:
     monitored.host.write("run", b"aside", "stderr")
     assert monitored.report("run") is None
     monitored.monitor.turn()
-    found = monitored.report("run")
-    assert found is not None
-    assert found.outcome.text == "line 0\nline 1\nline 2\nthe end"
+    report = monitored.report("run")
+    assert report is not None
+    assert report.outcome.text == "line 0\nline 1\nline 2\nthe end"
     (reader,) = monitored.readers["run"]
     assert reader.fed["stderr"] == b"aside"
-    assert monitored.report("run") is found, "it is read once"
+    assert monitored.report("run") is report, "it is read once"
     assert not monitored.monitor.turn()
 
 
 def test_the_little_that_an_ended_run_has_left_is_read_at_once(monitored: MonitoredHost, at_once: int) -> None:
     monitored.begin("run")
     monitored.host.write("run", b"answer\n")
-    found = monitored.report("run")
-    assert found is not None
-    assert (found.answered, found.outcome.text) == (True, "answer\n")
+    report = monitored.report("run")
+    assert report is not None
+    assert (report.answered, report.outcome.text) == (True, "answer\n")
     assert monitored.wakes == 0, "nobody has to be woken for it"
     assert not monitored.monitor.turn()
 
@@ -212,9 +212,9 @@ def test_what_no_reader_can_take_is_the_trouble_of_its_run_alone(monitored: Moni
     assert not monitored.follow("bad").answered
     monitored.report("bad")
     monitored.monitor.turn()
-    found = monitored.report("bad")
-    assert found is not None
-    assert found.outcome.detail == "its output could not be understood: too much"
+    report = monitored.report("bad")
+    assert report is not None
+    assert report.outcome.detail == "its output could not be understood: too much"
 
 
 def test_what_is_behind_is_told(monitored: MonitoredHost, hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,11 +277,11 @@ def test_what_cannot_be_read_of_a_live_run_is_told_with_the_next_look(
 
 def test_a_tick_is_woken_for_what_it_may_act_on_and_for_nothing_else(monitored: MonitoredHost) -> None:
     monitored.begin("run")
-    for written, told in ((b"words\n", 0), (b"answer\n", 1), (b"more\n", 1)):
+    for written, record in ((b"words\n", 0), (b"answer\n", 1), (b"more\n", 1)):
         monitored.host.write("run", written)
         monitored.follow("run")
         monitored.monitor.turn()
-        assert monitored.wakes == told
+        assert monitored.wakes == record
     monitored.report("run")
     monitored.monitor.turn()
     assert monitored.wakes == 2
@@ -307,9 +307,9 @@ def test_a_run_that_was_ended_is_judged_as_if_it_had_not_been_too(monitored: Mon
     monitored.begin("run")
     monitored.report("run", CANCELLED)
     monitored.monitor.turn()
-    found = monitored.report("run", CANCELLED)
-    assert found is not None
-    assert (found.outcome.status, found.undisturbed.status) == (OutcomeStatus.CANCELLED, OutcomeStatus.SUCCEEDED)
+    report = monitored.report("run", CANCELLED)
+    assert report is not None
+    assert (report.outcome.status, report.undisturbed.status) == (OutcomeStatus.CANCELLED, OutcomeStatus.SUCCEEDED)
 
 
 def test_a_run_that_is_kept_no_longer_is_begun_afresh(monitored: MonitoredHost) -> None:

@@ -57,15 +57,15 @@ def test_the_process_of_a_run_prints_a_mailbox_of_any_size_in_pieces(
 def test_a_line_without_end_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("claudomator_py.hosts.local.directory._MAX_LINE_BYTES", 1_000)
     directory = written(tmp_path, [PROGRESS, b"x" * 950 + END * 40, END])
-    told = list(directory.messages())
-    assert [line == END for line in told] == [False, False, True]
-    assert max(map(len, told)) <= 1_000
+    messages = list(directory.messages())
+    assert [line == END for line in messages] == [False, False, True]
+    assert max(map(len, messages)) <= 1_000
     monkeypatch.setattr(hub_runner, "_CHUNK_BYTES", 1_000)
-    read, found = 0, list[bytes]()
+    read, results = 0, list[bytes]()
     while read < (tmp_path / MAILBOX).stat().st_size:
         lines, read = hub_runner._lines(tmp_path / MAILBOX, read)
-        found += lines
-    assert found[-1] == END
+        results += lines
+    assert results[-1] == END
 
 
 def test_what_is_no_file_is_neither_waited_for_nor_followed(tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ def test_a_process_with_parentheses_in_its_name_is_read(tmp_path: Path) -> None:
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([str(program), "60"]) as process:
         try:
-            found = procfs.read(process.pid)
-            assert found is not None
-            assert found.ppid == os.getpid()
-            assert found.alive
+            result = procfs.read(process.pid)
+            assert result is not None
+            assert result.ppid == os.getpid()
+            assert result.alive
         finally:
             process.kill()
 
@@ -57,10 +57,12 @@ def test_descendants_are_found_at_any_depth(listed: bool, monkeypatch: pytest.Mo
     script = "sh -c 'sh -c \"sleep 60; :\"; :'; :"
     with subprocess.Popen(["sh", "-c", script], start_new_session=True) as process:
         try:
-            while len(found := procfs.descendants([process.pid], procfs.snapshot())) < 3:
+            while len(descendants := procfs.descendants([process.pid], procfs.snapshot())) < 3:
                 pass
-            assert process.pid not in {descendant.pid for descendant in found}
-            assert {one.identity for one in procfs.below([process.pid])} == {one.identity for one in found}
+            assert process.pid not in {descendant.pid for descendant in descendants}
+            assert {entry.identity for entry in procfs.below([process.pid])} == {
+                entry.identity for entry in descendants
+            }
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -71,7 +73,7 @@ def test_only_the_exact_run_is_found() -> None:
             while b"run-12" not in Path(f"/proc/{process.pid}/environ").read_bytes():
                 pass
             processes = procfs.snapshot()
-            assert [found.pid for found in procfs.of_run("run-12", processes)] == [process.pid]
+            assert [result.pid for result in procfs.of_run("run-12", processes)] == [process.pid]
             assert procfs.of_run("run-1", processes) == []
             begun = processes[process.pid].start
             assert procfs.is_carried("run-12", procfs.Beginning(0))

@@ -84,9 +84,9 @@ def test_what_a_live_run_has_said() -> None:
     host.prints(b"# on it\n")
     assert host.follow(REQUEST) is not None
     host.turn()
-    said = host.follow(REQUEST)
-    assert said is not None
-    assert said.answered
+    live_output = host.follow(REQUEST)
+    assert live_output is not None
+    assert live_output.answered
 
 
 @pytest.mark.parametrize("stuck", ["stuck_until", "stuck_since"])
@@ -97,28 +97,28 @@ def test_whether_it_has_printed_since_is_looked_for_only_where_a_run_is_stuck(
     host.prints(b"# on it\n")
     host.follow(REQUEST)
     host.turn()
-    said = host.follow(REQUEST)
-    assert said is not None
-    assert not said.is_current, "nobody asks"
+    live_output = host.follow(REQUEST)
+    assert live_output is not None
+    assert not live_output.is_current, "nobody asks"
     monkeypatch.setattr(OutcomeReader, stuck, 9)
     host.prints(b"# still\n")
     host.turn()
-    said = host.follow(REQUEST)
-    assert said is not None
-    assert said.is_current
+    live_output = host.follow(REQUEST)
+    assert live_output is not None
+    assert live_output.is_current
     host.prints(b"# and on\n")
-    said = host.follow(REQUEST)
-    assert said is not None
-    assert not said.is_current
+    live_output = host.follow(REQUEST)
+    assert live_output is not None
+    assert not live_output.is_current
 
 
 def test_news_are_passed_on() -> None:
-    host, told = HostInMemory(), list[str]()
-    host.news = lambda: told.append("news")
+    host, messages = HostInMemory(), list[str]()
+    host.news = lambda: messages.append("news")
     host.prints(b"# on it\n")
     host.follow(REQUEST)
     host.turn()
-    assert told == ["news"]
+    assert messages == ["news"]
 
 
 def test_a_run_that_is_not_live_any_more_is_forgotten() -> None:
@@ -131,13 +131,13 @@ def test_a_run_that_is_not_live_any_more_is_forgotten() -> None:
 
 
 def test_reading_begins_and_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    host, told = HostInMemory(), list[str]()
-    monkeypatch.setattr(host._monitor, "start", lambda: told.append("start"))
-    monkeypatch.setattr(host._monitor, "close", lambda: told.append("close"))
+    host, messages = HostInMemory(), list[str]()
+    monkeypatch.setattr(host._monitor, "start", lambda: messages.append("start"))
+    monkeypatch.setattr(host._monitor, "close", lambda: messages.append("close"))
     host.start_reading()
-    assert told == ["start"]
+    assert messages == ["start"]
     host.close()
-    assert told == ["start", "close"]
+    assert messages == ["start", "close"]
 
 
 @pytest.mark.parametrize(("model", "usd"), [(GIVEN, 3.0), (None, None)], ids=["priced", "no model"])

@@ -58,7 +58,7 @@ def write(path: Path, *names: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "fate"),
+    ("results", "fate"),
     [
         ((), RunFate.REVOKED),
         ((record.SHIM,), RunFate.REVOKED),
@@ -74,28 +74,28 @@ def write(path: Path, *names: str) -> None:
 )
 @pytest.mark.parametrize("awaited", [False, True])
 def test_a_run_that_nobody_holds_is_what_its_files_say(
-    tmp_path: Path, found: tuple[str, ...], fate: RunFate, awaited: bool
+    tmp_path: Path, results: tuple[str, ...], fate: RunFate, awaited: bool
 ) -> None:
-    write(tmp_path, *found)
+    write(tmp_path, *results)
     decided = decide_fate(tmp_path, awaited=awaited)
-    if awaited and fate is RunFate.REVOKED and record.REVOKED not in found:
+    if awaited and fate is RunFate.REVOKED and record.REVOKED not in results:
         assert decided == RunStatus(RunFate.STARTING)
         assert not (tmp_path / record.REVOKED).exists(), "its shim is on its way"
         return
     assert decided.fate is fate
     assert (decided.exit is not None) is (fate is RunFate.ENDED)
-    assert (tmp_path / record.REVOKED).exists() is (fate is RunFate.REVOKED or record.REVOKED in found)
+    assert (tmp_path / record.REVOKED).exists() is (fate is RunFate.REVOKED or record.REVOKED in results)
     assert decide_fate(tmp_path, awaited=awaited) == decided
 
 
-@pytest.mark.parametrize(("found", "fate"), [((), RunFate.STARTING), ((record.STARTED,), RunFate.ALIVE)])
+@pytest.mark.parametrize(("results", "fate"), [((), RunFate.STARTING), ((record.STARTED,), RunFate.ALIVE)])
 @pytest.mark.parametrize("known", [True, False], ids=["by a shim that says so", "by somebody"])
 def test_nothing_is_decided_about_a_run_that_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: tuple[str, ...], fate: RunFate, known: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: tuple[str, ...], fate: RunFate, known: bool
 ) -> None:
     # Whoever says who they are is not waited for: nothing here would ever end a longer wait.
     monkeypatch.setattr("claudomator_py.hosts.local.fate._BUSY_S", 3600.0 if known else 0.0)
-    write(tmp_path, *found, *((record.SHIM,) if known else ()))
+    write(tmp_path, *results, *((record.SHIM,) if known else ()))
     with held_lock(tmp_path) as held:
         assert held
         assert decide_fate(tmp_path) == RunStatus(fate)
@@ -159,7 +159,7 @@ def test_what_a_shim_writes_is_read(tmp_path: Path, changes: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("found", "given_up"),
+    ("results", "given_up"),
     [
         ((), False),
         ((record.SHIM, record.AGENT), False),
@@ -170,9 +170,9 @@ def test_what_a_shim_writes_is_read(tmp_path: Path, changes: dict[str, Any]) -> 
     ],
 )
 def test_a_run_is_not_begun_that_was_given_up_or_begun_before(
-    tmp_path: Path, directory: int, found: tuple[str, ...], given_up: bool
+    tmp_path: Path, directory: int, results: tuple[str, ...], given_up: bool
 ) -> None:
-    write(tmp_path, *found)
+    write(tmp_path, *results)
     assert record.given_up(directory) is given_up
 
 
@@ -213,9 +213,9 @@ def test_a_directory_that_was_removed_is_gone(tmp_path: Path) -> None:
 def test_a_process_is_known_by_its_boot_its_pid_and_its_start(tmp_path: Path, directory: int) -> None:
     assert OWN is not None
     record.write_shim(directory, OWN)
-    found = shim_identity(tmp_path)
-    assert found is not None
-    assert (found.pid, found.start_time) == OWN.identity
+    result = shim_identity(tmp_path)
+    assert result is not None
+    assert (result.pid, result.start_time) == OWN.identity
     for changes in ({"boot_id": "another"}, {"start_time": OWN.start + 1}, {"pid": 2**22}, {"pid": 0}, {"pid": "1"}):
         names_itself(tmp_path / record.SHIM, **changes)
         assert shim_identity(tmp_path) is None, changes
@@ -224,10 +224,10 @@ def test_a_process_is_known_by_its_boot_its_pid_and_its_start(tmp_path: Path, di
 def test_an_agent_is_taken_over_only_if_it_is_that_very_process_and_alive(tmp_path: Path, directory: int) -> None:
     assert record.living_agent(directory) is None
     record.write_agent(directory, os.getpid())
-    found = record.living_agent(directory)
-    assert found is not None
+    process = record.living_agent(directory)
+    assert process is not None
     assert OWN is not None
-    assert found.identity == OWN.identity
+    assert process.identity == OWN.identity
     for changes in ({"boot_id": "another"}, {"start_time": OWN.start + 1}, {"pid": 2**22}):
         names_itself(tmp_path / record.AGENT, **changes)
         assert record.living_agent(directory) is None, changes
@@ -245,7 +245,7 @@ def test_an_agent_that_has_ended_is_not_taken_over(tmp_path: Path, directory: in
 
 
 @pytest.mark.parametrize(
-    ("found", "orphaned"),
+    ("results", "orphaned"),
     [
         ((record.STARTED, record.AGENT), True),
         ((record.AGENT,), False),
@@ -255,9 +255,9 @@ def test_an_agent_that_has_ended_is_not_taken_over(tmp_path: Path, directory: in
     ],
 )
 def test_an_orphan_is_an_agent_of_a_run_that_was_started_and_has_no_end(
-    tmp_path: Path, directory: int, found: tuple[str, ...], orphaned: bool
+    tmp_path: Path, directory: int, results: tuple[str, ...], orphaned: bool
 ) -> None:
-    write(tmp_path, *found)
+    write(tmp_path, *results)
     assert (record.orphan(directory) is not None) is orphaned
 
 

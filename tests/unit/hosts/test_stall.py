@@ -45,10 +45,10 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_silence_and_no_work_is_a_stall(bench: Bench) -> None:
-    found = bench.hangs_after(4000)
+    hangs_after = bench.hangs_after(4000)
     # What was used before the first look counts as work once.
-    assert found is not None
-    assert LIMIT <= found <= LIMIT + 30
+    assert hangs_after is not None
+    assert LIMIT <= hangs_after <= LIMIT + 30
 
 
 def test_writing_is_no_stall(bench: Bench) -> None:

@@ -36,8 +36,8 @@ def those_of(*processes: "subprocess.Popen[bytes]") -> Callable[[], list[procfs.
     """What finds those of them that are still there."""
 
     def find() -> list[procfs.Process]:
-        found = (procfs.read(one.pid) for one in processes if one.poll() is None)
-        return [one for one in found if one is not None and one.alive]
+        result = (procfs.read(process.pid) for process in processes if process.poll() is None)
+        return [entry for entry in result if entry is not None and entry.alive]
 
     return find
 
@@ -45,15 +45,15 @@ def those_of(*processes: "subprocess.Popen[bytes]") -> Callable[[], list[procfs.
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Pid and signal, in the order in which they were sent."""
-    found: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     send = procfs.send
 
     def noted(pid: int, start: int, number: int) -> None:
-        found.append((pid, number))
+        results.append((pid, number))
         send(pid, start, number)
 
     monkeypatch.setattr(procfs, "send", noted)
-    return found
+    return results
 
 
 def test_who_obeys_is_asked_once_and_not_killed(sent: list[tuple[int, int]]) -> None:

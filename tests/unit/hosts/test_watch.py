@@ -165,11 +165,11 @@ def test_a_hundredth_of_a_processor_is_work(monkeypatch: pytest.MonkeyPatch, tic
     monkeypatch.setattr(watch, "_TICKS", 100)
     monkeypatch.setattr(watch, "cpu_by_process", lambda _: dict(used))
     stall = Stall(80.0, 0.0)
-    found = []
+    results = []
     for look in range(1, 12):
         used[7] += ticks  # of the thousand that ten seconds have
-        found.append(stall.reached(look * 10.0, wrote=False))
-    assert any(found) is stalls
+        results.append(stall.reached(look * 10.0, wrote=False))
+    assert any(results) is stalls
 
 
 def test_one_tick_in_a_short_sample_is_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,24 +78,28 @@ def test_what_it_counts() -> None:
     ]
     clock = itertools.count(step=1_000_000)
 
-    found, records = evaluate(CARDS, cases, Hashed(), Calibration(encoder="e", threshold=0.2), lambda: next(clock))
+    evaluation, records = evaluate(CARDS, cases, Hashed(), Calibration(encoder="e", threshold=0.2), lambda: next(clock))
 
     assert [record.specialist for record in records] == ["cook", "cook", "smith", None, None, "cook"]
     # Of the four that are for somebody, two are right by their words, and the one without any by the alphabet.
-    assert found.top1 == 0.75
-    assert found.accuracy_with_none == 0.5
-    assert found.oos_recall == 0.5
-    assert found.in_scope_fallback == 0.25
-    assert found.wrong_agent == round(2 / 6, 4)
-    assert found.latency_ms is not None
-    assert (found.latency_ms.encode_p50, found.latency_ms.score_p50, found.latency_ms.p99) == (1.0, 1.0, 2.0)
+    assert evaluation.top1 == 0.75
+    assert evaluation.accuracy_with_none == 0.5
+    assert evaluation.oos_recall == 0.5
+    assert evaluation.in_scope_fallback == 0.25
+    assert evaluation.wrong_agent == round(2 / 6, 4)
+    assert evaluation.latency_ms is not None
+    assert (evaluation.latency_ms.encode_p50, evaluation.latency_ms.score_p50, evaluation.latency_ms.p99) == (
+        1.0,
+        1.0,
+        2.0,
+    )
 
 
 def test_without_labels_there_are_decisions_and_no_figures() -> None:
-    found, records = evaluate(
+    evaluation, records = evaluate(
         CARDS, [Case("a", Request("boil a soup"))], Hashed(), Calibration(encoder="e", threshold=0.2), lambda: 0
     )
-    assert (found.top1, found.oos_recall, found.cases, len(records)) == (None, None, 1, 1)
+    assert (evaluation.top1, evaluation.oos_recall, evaluation.cases, len(records)) == (None, None, 1, 1)
 
 
 def judged(text: str, route: str, **label: Any) -> Case:
@@ -114,23 +118,39 @@ def test_routes_are_judged_as_well() -> None:
         judged("make it better", "specialist", specialist="cook"),
         judged("Knit a scarf of wool.", "default"),
     ]
-    found, records = evaluate(CARDS, cases, Hashed(), Calibration(encoder="x", threshold=0.3), lambda: 0)
-    assert [one.route for one in records] == ["specialist", "human_review", "reject", "default", "default", "default"]
+    evaluation, records = evaluate(CARDS, cases, Hashed(), Calibration(encoder="x", threshold=0.3), lambda: 0)
+    assert [record.route for record in records] == [
+        "specialist",
+        "human_review",
+        "reject",
+        "default",
+        "default",
+        "default",
+    ]
     assert (records[1].specialist, records[1].mentions, records[2].specialist) == ("smith", ("smith",), None)
-    assert (found.unsafe_misroute_rate, found.mention_accuracy, found.risk_accuracy) == (0.0, 1.0, 1.0)
-    assert (found.clarification_precision, found.clarification_recall) == (None, 0.0)
-    assert found.fallback_rate == 0.5
-    assert found.tier is not None
-    assert (found.tier.accuracy, found.tier.under, found.tier.over) == (round(1 / 6, 4), 0.0, round(5 / 6, 4))
-    assert found.confusion["specialist"]["default"] == 1
-    assert (found.per_class["reject"].precision, found.per_class["specialist"].recall) == (1.0, 0.5)
-    assert found.baselines["default"] == round(3 / 5, 4)
+    assert (evaluation.unsafe_misroute_rate, evaluation.mention_accuracy, evaluation.risk_accuracy) == (0.0, 1.0, 1.0)
+    assert (evaluation.clarification_precision, evaluation.clarification_recall) == (None, 0.0)
+    assert evaluation.fallback_rate == 0.5
+    assert evaluation.tier is not None
+    assert (evaluation.tier.accuracy, evaluation.tier.under, evaluation.tier.over) == (
+        round(1 / 6, 4),
+        0.0,
+        round(5 / 6, 4),
+    )
+    assert evaluation.confusion["specialist"]["default"] == 1
+    assert (evaluation.per_class["reject"].precision, evaluation.per_class["specialist"].recall) == (1.0, 0.5)
+    assert evaluation.baselines["default"] == round(3 / 5, 4)
 
 
 def test_a_set_that_says_nothing_of_routes_has_no_figures_of_them() -> None:
     cases = [case_of({"id": "1", "text": "boil a soup", "agent": "cook"})]
-    found, _ = evaluate(CARDS, cases, Hashed(), Calibration(encoder="x", threshold=0.3), lambda: 0)
-    assert (found.unsafe_misroute_rate, found.clarification_recall, found.confusion, found.tier) == (
+    evaluation, _ = evaluate(CARDS, cases, Hashed(), Calibration(encoder="x", threshold=0.3), lambda: 0)
+    assert (
+        evaluation.unsafe_misroute_rate,
+        evaluation.clarification_recall,
+        evaluation.confusion,
+        evaluation.tier,
+    ) == (
         None,
         None,
         {},

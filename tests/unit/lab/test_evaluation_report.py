@@ -66,11 +66,11 @@ def test_figures_without_routes_have_no_tables() -> None:
 
 def test_a_page_loads_nothing_and_quotes_what_it_tells() -> None:
     text = page(FIGURES, [Gate("<b>", None, 0.5, None), Gate("top1", 0.5, 0.4, 0.6)])
-    told = Elements(text)
-    assert told.open == []
-    assert not {"script", "link", "img", "iframe", "no", "b"} & set(told.tags)
-    assert not {"src", "href", "onload", "onclick"} & set(told.attributes)
-    assert told.tags.count("rect") == 4
+    elements = Elements(text)
+    assert elements.open == []
+    assert not {"script", "link", "img", "iframe", "no", "b"} & set(elements.tags)
+    assert not {"src", "href", "onload", "onclick"} & set(elements.attributes)
+    assert elements.tags.count("rect") == 4
     assert "yes decided as &lt;no&gt;: 1 of 2" in text
     assert '<tr class="missed"><td>&lt;b&gt;</td><td>-</td><td>at least 0.5</td><td>missed</td></tr>' in text
     assert "<td>at least 0.4 and at most 0.6</td><td>met</td>" in text

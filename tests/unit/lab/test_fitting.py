@@ -36,15 +36,15 @@ CARDS = [
 
 
 def cases(number: int, *, named: bool, nobody: bool = True) -> list[Case]:
-    chance, found = random.Random(1), []
+    chance, cases = random.Random(1), []
     for at in range(number):
         label = ("cook", "smith", "tailor", None)[at % (4 if nobody else 3)]
         words = NOBODYS if label is None else WORDS[label]
         text = " ".join([*chance.sample(words, 3), *chance.sample(EVERYBODYS, 2), "please"])
         name = " ".join(chance.sample(words, 2)) if named and at % 8 < 4 else ""
         expected = frozenset[str]() if label is None else frozenset({label})
-        found.append(Case(f"case-{at}", Request(text, name), expected))
-    return found
+        cases.append(Case(f"case-{at}", Request(text, name), expected))
+    return cases
 
 
 OF_RUNS = dict.fromkeys(("handoff_validity", "authority_expansion", "loop_rate", "completion_rate"))
@@ -61,8 +61,8 @@ OF_RUNS = dict.fromkeys(("handoff_validity", "authority_expansion", "loop_rate",
 )
 def test_its_figures_are_those_of_routing_itself(start: Calibration) -> None:
     labelled = cases(160, named=True)
-    found = fit(CARDS, labelled, ENCODER, start)
-    for calibration, figures in ((start, found.before), (found.calibration, found.in_sample)):
+    result = fit(CARDS, labelled, ENCODER, start)
+    for calibration, figures in ((start, result.before), (result.calibration, result.in_sample)):
         routed, _ = evaluate(CARDS, labelled, ENCODER, calibration, lambda: 0)
         assert (
             routed.model_copy(
@@ -74,29 +74,29 @@ def test_its_figures_are_those_of_routing_itself(start: Calibration) -> None:
 
 def test_a_threshold_that_lets_everything_through_is_moved() -> None:
     start = START.model_copy(update={"threshold": 0.0})
-    found = fit(CARDS, cases(160, named=True), ENCODER, start)
-    assert found.kept == ()
-    assert found.calibration.threshold > 0
-    before, after = found.before.oos_recall, found.in_sample.oos_recall
+    result = fit(CARDS, cases(160, named=True), ENCODER, start)
+    assert result.kept == ()
+    assert result.calibration.threshold > 0
+    before, after = result.before.oos_recall, result.in_sample.oos_recall
     assert before is not None
     assert after is not None
     assert before < 0.1 < 0.5 < after
-    told = [one.accuracy_with_none for one in (found.before, found.expected, found.in_sample)]
-    assert told == sorted(one for one in told if one is not None)
+    accuracy_with_none = [entry.accuracy_with_none for entry in (result.before, result.expected, result.in_sample)]
+    assert accuracy_with_none == sorted(entry for entry in accuracy_with_none if entry is not None)
 
 
 def test_without_a_task_for_nobody_thresholds_stay() -> None:
-    found = fit(CARDS, cases(60, named=True, nobody=False), ENCODER, START)
-    assert found.kept == ("threshold",)
-    assert found.calibration.threshold == START.threshold
+    result = fit(CARDS, cases(60, named=True, nobody=False), ENCODER, START)
+    assert result.kept == ("threshold",)
+    assert result.calibration.threshold == START.threshold
 
 
 def test_cards_that_have_to_be_ahead_are_fitted_so() -> None:
     cards = [card.model_copy(update={"lead": 0.5}) for card in CARDS]
     labelled = cases(160, named=True)
-    found = fit(cards, labelled, ENCODER, START)
-    routed, _ = evaluate(cards, labelled, ENCODER, found.calibration, lambda: 0)
-    assert routed.accuracy_with_none == pytest.approx(found.in_sample.accuracy_with_none, abs=0.01)
+    result = fit(cards, labelled, ENCODER, START)
+    routed, _ = evaluate(cards, labelled, ENCODER, result.calibration, lambda: 0)
+    assert routed.accuracy_with_none == pytest.approx(result.in_sample.accuracy_with_none, abs=0.01)
 
 
 def test_the_same_set_in_another_order_gives_the_same_fit() -> None:

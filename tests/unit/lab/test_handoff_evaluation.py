@@ -18,16 +18,16 @@ CARDS = {name: Card(id=name, description="Works.") for name in ("cook", "smith",
 RECORD = to(RationaleCode.MENTIONED, "cook", Versions())
 
 
-def demanded(**said: Any) -> HandoffDemand:
-    found = demand_of(said, "Fix src/pot.py for ABC-7.")
-    assert found is not None
-    return found
+def demanded(**fields: Any) -> HandoffDemand:
+    handoff_demand = demand_of(fields, "Fix src/pot.py for ABC-7.")
+    assert handoff_demand is not None
+    return handoff_demand
 
 
-def outcome(record: SpecialistRecord = RECORD, cards: dict[str, Card] = CARDS, **said: Any) -> HandedOver:
-    found = handed_over(demanded(**said), record, cards)
-    assert found is not None
-    return found
+def outcome(record: SpecialistRecord = RECORD, cards: dict[str, Card] = CARDS, **fields: Any) -> HandedOver:
+    result = handed_over(demanded(**fields), record, cards)
+    assert result is not None
+    return result
 
 
 def test_a_line_without_demands_has_none() -> None:
@@ -39,7 +39,7 @@ def test_demands_stand_beside_the_label_or_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("fields", "problem"),
     [
         ({"max_authority": "all"}, "max_authority.*read, draft, write_after_approval"),
         ({"max_handoffs": -1}, "max_handoffs"),
@@ -51,15 +51,15 @@ def test_demands_stand_beside_the_label_or_in_it() -> None:
         ({"max_handoffs": 1, "permissions": {"mode": "godlike"}}, "permissions.mode"),
     ],
 )
-def test_what_is_no_demand_is_refused(said: dict[str, Any], problem: str) -> None:
+def test_what_is_no_demand_is_refused(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        demand_of(said, "t")
+        demand_of(fields, "t")
 
 
 def test_whoever_has_it_last_must_be_told_what_is_required() -> None:
     fields = ["before.left", "evidence.runs", "extracted.tickets", "budget_left.runs"]
-    found = outcome(required_fields=fields, hands_on_to=["smith"], budget={"runs": 3})
-    assert (found.owners, found.ended_with, found.defects) == (("cook", "smith"), "smith", ())
+    handed_over = outcome(required_fields=fields, hands_on_to=["smith"], budget={"runs": 3})
+    assert (handed_over.owners, handed_over.ended_with, handed_over.defects) == (("cook", "smith"), "smith", ())
     assert outcome(required_fields=fields[:2]).defects == (
         (Defect.LACKS, "before.left"),
         (Defect.LACKS, "evidence.runs"),
@@ -79,9 +79,9 @@ def test_a_run_that_may_do_more_than_allowed_is_counted() -> None:
 
 def test_authority_is_that_of_each_owner() -> None:
     bold = CARDS["smith"].model_copy(update={"permissions": Permissions(mode=PermissionMode.ACCEPT_EDITS)})
-    found = outcome(cards={**CARDS, "smith": bold}, max_authority="draft", hands_on_to=["smith", "baker"])
-    assert found.owners == ("cook", "smith", "baker")
-    assert found.defects == ((Defect.AUTHORITY_EXPANDED, "permissions.mode"),)
+    handed_over = outcome(cards={**CARDS, "smith": bold}, max_authority="draft", hands_on_to=["smith", "baker"])
+    assert handed_over.owners == ("cook", "smith", "baker")
+    assert handed_over.defects == ((Defect.AUTHORITY_EXPANDED, "permissions.mode"),)
 
 
 def test_it_may_not_be_handed_on_more_often_than_the_set_allows() -> None:
@@ -99,8 +99,8 @@ def test_it_may_not_be_handed_on_more_often_than_the_set_allows() -> None:
     ],
 )
 def test_a_person_is_asked_where_it_cannot_be_handed_on(wanted: list[str], owners: tuple[str, ...]) -> None:
-    found = outcome(hands_on_to=wanted)
-    assert (found.owners, found.ended_with) == (owners, "human_review")
+    handed_over = outcome(hands_on_to=wanted)
+    assert (handed_over.owners, handed_over.ended_with) == (owners, "human_review")
 
 
 def test_a_task_that_is_refused_is_handed_to_nobody() -> None:
@@ -117,8 +117,8 @@ def test_a_task_that_is_refused_is_handed_to_nobody() -> None:
 def test_who_may_not_do_what_is_risky_is_not_handed_it() -> None:
     careful = CARDS["smith"].model_copy(update={"risk_ceiling": Risk.LOW})
     risky = RECORD.model_copy(update={"risk": Risk.HIGH, "route": Route.HUMAN_REVIEW})
-    found = outcome(risky, {**CARDS, "smith": careful}, hands_on_to=["smith"])
-    assert (found.owners, found.refused) == (("cook",), True)
+    handed_over = outcome(risky, {**CARDS, "smith": careful}, hands_on_to=["smith"])
+    assert (handed_over.owners, handed_over.refused) == (("cook",), True)
 
 
 def test_what_it_counts() -> None:
@@ -141,6 +141,6 @@ def test_without_labels_of_its_own_a_task_is_done_by_whoever_is_right_and_is_tol
     fine, other = HandedOver(("a",), False, ()), HandedOver(("b",), False, ())
     lacking = HandedOver(("a",), False, ((Defect.LACKS, "intent"),))
     right = [frozenset({"a"})] * 3 + [frozenset[str](), None]
-    found = figures([task] * 5, [fine, other, lacking, fine, fine], right)
-    assert found["completion_rate"] == 0.3333
+    results = figures([task] * 5, [fine, other, lacking, fine, fine], right)
+    assert results["completion_rate"] == 0.3333
     assert plain("") is None

@@ -9,10 +9,10 @@ from claudomator_py.policy.facts import sample
 MEGABYTE = ("a b/c.py " * 120_000)[:1_000_000]
 
 
-def facts(**said: Any) -> dict[str, Any]:
+def facts(**fields: Any) -> dict[str, Any]:
     """The values of a task that says this."""
     values = sample().values
-    values["task"] |= said
+    values["task"] |= fields
     return values
 
 

@@ -34,7 +34,7 @@ def test_what_a_task_says_is_found() -> None:
         skill="walls",
         limits=Budget(runs=3),
     ).values
-    found = {
+    results = {
         "organisation": "acme",
         "specialist": "painter",
         "skill": "walls",
@@ -44,7 +44,7 @@ def test_what_a_task_says_is_found() -> None:
         "continues": "b",
         "budget": {"usd": 2.5, "tokens": 0.0, "runs": 0.0},
     }
-    assert {name: values["task"][name] for name in found} == found
+    assert {name: values["task"][name] for name in results} == results
     assert values["actor"] == {"id": "ann", "role": "operate", "roles": ["operate"], "organisation": "acme"}
     assert values["limits"]["day"]["runs"] == 3.0
 
@@ -103,6 +103,6 @@ def test_a_text_is_searched_for_paths_in_time_that_grows_with_its_length(piece: 
     assert grows_linearly(lambda text: paths_in(text, "/srv"), piece)
 
 
-@pytest.mark.parametrize(("named", "found"), [(3, 3), (MAX_PATHS, MAX_PATHS), (MAX_PATHS + 9, MAX_PATHS + 1)])
-def test_of_many_paths_it_is_known_that_there_are_more(named: int, found: int) -> None:
-    assert len(paths_in(" ".join(f"src/{number}.py" for number in range(named)), "/srv")) == found
+@pytest.mark.parametrize(("named", "result"), [(3, 3), (MAX_PATHS, MAX_PATHS), (MAX_PATHS + 9, MAX_PATHS + 1)])
+def test_of_many_paths_it_is_known_that_there_are_more(named: int, result: int) -> None:
+    assert len(paths_in(" ".join(f"src/{number}.py" for number in range(named)), "/srv")) == result

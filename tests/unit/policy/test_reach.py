@@ -29,9 +29,9 @@ def test_a_rule_sets_it_or_lowers_it(asked: Reach | None, ruled: Reach | None, l
 
 
 def test_of_several_the_nearest_counts() -> None:
-    one, other = Constraints(reach=Reach.PUBLISH), Constraints(reach=Reach.NETWORK, default_reach=Reach.TREE)
-    assert one.and_those(other).reach is Reach.NETWORK
-    assert one.and_those(other).default_reach is Reach.TREE
+    constraints, other = Constraints(reach=Reach.PUBLISH), Constraints(reach=Reach.NETWORK, default_reach=Reach.TREE)
+    assert constraints.and_those(other).reach is Reach.NETWORK
+    assert constraints.and_those(other).default_reach is Reach.TREE
     assert Constraints().and_those(Constraints()).reach is None
 
 
@@ -59,10 +59,10 @@ def judged(condition: str, asked: Reach | None, **effect: object) -> Verdict:
 
 @pytest.mark.parametrize("asked", [None, *Reach])
 def test_a_condition_reads_what_the_task_asks_for(asked: Reach | None) -> None:
-    said = "" if asked is None else asked.value
+    text = "" if asked is None else asked.value
     for word in ("", *Reach):
         verdict = judged(f'task.reach == "{word}"', asked, deny="no")
-        assert (verdict.denied_by is not None) is (word == said)
+        assert (verdict.denied_by is not None) is (word == text)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_a_word_that_no_reach_is_is_refused(word: str) -> None:
 
 
 def test_who_says_so_is_known() -> None:
-    one = Constraints(reach=Reach.NETWORK, reach_rule="one", default_reach=Reach.TREE)
+    constraints = Constraints(reach=Reach.NETWORK, reach_rule="one", default_reach=Reach.TREE)
     other = Constraints(reach=Reach.TREE, reach_rule="other", is_reach_configured=True)
-    both = (one.and_those(other), other.and_those(one))
+    both = (constraints.and_those(other), other.and_those(constraints))
     assert {left.reach_rule for left in both} == {"other"}
-    said = {left.reach_of(asked) for left in both for asked in (None, Reach.ANY, Reach.PUBLISH)}
-    assert [origin.text for origin in said if origin] == ["tree (rule other)"]
+    reach = {left.reach_of(asked) for left in both for asked in (None, Reach.ANY, Reach.PUBLISH)}
+    assert [origin.text for origin in reach if origin] == ["tree (rule other)"]
     assert Constraints().reach_of(None) is None
     texts = [
         (Constraints(default_reach=Reach.NETWORK), None, "network (default)"),

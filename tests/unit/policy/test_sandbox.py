@@ -28,9 +28,9 @@ COSTLY = "task.paths.all(p, task.tags.all(t, p != t))"
 def process() -> int:
     """The process that evaluates, which was started."""
     assert Condition(COSTLY).applies(context_of(facts()))
-    found = sandbox._SANDBOX._process
-    assert found is not None
-    return found._popen.pid
+    process = sandbox._SANDBOX._process
+    assert process is not None
+    return process._popen.pid
 
 
 def value(tried: Condition, values: dict[str, Any]) -> bool | str:
@@ -38,9 +38,9 @@ def value(tried: Condition, values: dict[str, Any]) -> bool | str:
     try:
         return tried.applies(context_of(values))
     except Unevaluated as undecided:
-        said = str(undecided)
-    assert len(said) < 500
-    return said
+        text = str(undecided)
+    assert len(text) < 500
+    return text
 
 
 @pytest.mark.parametrize("text", [*MEMORY, *TIME])
@@ -131,13 +131,13 @@ def test_a_process_that_answers_nothing_is_followed_by_another_one(monkeypatch: 
 def test_rules_together_take_no_more_than_they_may_for_a_task() -> None:
     context = context_of(large(), Allowance(600, 600))
     tried, begun_s = Condition(TIME[0]), time.monotonic()
-    said = []
+    texts = []
     for _ in range(20):
         with pytest.raises(Unevaluated) as undecided:
             tried.applies(context)
-        said.append(str(undecided.value))
-    assert said[0] == "it takes more than 0.5 s of the processor's time, the budget of a rule"
-    assert said[-1] == "the rules together take more than 0.6 s of the processor's time"
+        texts.append(str(undecided.value))
+    assert texts[0] == "it takes more than 0.5 s of the processor's time, the budget of a rule"
+    assert texts[-1] == "the rules together take more than 0.6 s of the processor's time"
     assert time.monotonic() - begun_s < 30
 
 

@@ -31,7 +31,10 @@ def test_nothing_is_said_without_rules() -> None:
 def test_the_first_that_denies_ends_it() -> None:
     verdict = judge(rule(when="false", deny="never"), rule("b", deny="not today"), rule("c", deny="later"))
     assert (verdict.denied_by, verdict.denial) == ("b", "not today")
-    assert [(one.rule, one.allowed, one.matched) for one in verdict.checks] == [("a", True, False), ("b", False, True)]
+    assert [(check.rule, check.allowed, check.matched) for check in verdict.checks] == [
+        ("a", True, False),
+        ("b", False, True),
+    ]
 
 
 def test_what_allows_ends_the_list_and_keeps_what_came_before() -> None:
@@ -153,7 +156,12 @@ def test_an_approval_that_says_no_time_and_nobody_shortens_no_other_and_names_no
 
 def test_a_check_says_whether_its_rule_alone_would_let_the_task_begin() -> None:
     verdict = judge(rule(risk="low"), rule("b", approve={}), rule("c", specialist="x"), rule("d", specialist="y"))
-    assert [(one.rule, one.allowed) for one in verdict.checks] == [("a", True), ("b", False), ("c", True), ("d", False)]
+    assert [(check.rule, check.allowed) for check in verdict.checks] == [
+        ("a", True),
+        ("b", False),
+        ("c", True),
+        ("d", False),
+    ]
 
 
 @pytest.mark.parametrize(("seen", "ending"), [("", ""), ("drop the table", ": drop the table")])
@@ -238,8 +246,8 @@ def test_a_verdict_is_shown_with_the_rules_that_make_it(
     shown = judge(*rules, rule("k", exclude_specialists=["b", "a"])).shown("t")
     assert (shown.name, shown.verdict, shown.rules) == ("t", verdict, named)
     assert all(name in shown.reason for name in named)
-    assert (shown.approval is not None) is any(one.approve is not None for one in rules)
-    ended = any(one.allow or one.deny for one in rules)
+    assert (shown.approval is not None) is any(rule.approve is not None for rule in rules)
+    ended = any(rule.allow or rule.deny for rule in rules)
     assert shown.excluded_specialists == (() if ended else ("a", "b"))
 
 

@@ -43,11 +43,11 @@ def said(*texts: str) -> bytes:
     return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
 
 
-def follow(output: bytes, told: TaskSpec) -> str:
+def follow(output: bytes, task_spec: TaskSpec) -> str:
     host = MemoryRunHost()
     host.prepare(RunSpec(RUN, (("claude",),), None, (), (), "", RunLimits(None, None, 0, 0)))
     host.write(RUN, output)
-    return follow_note(run(outcome=SUCCEEDED), told, host, AGENT_KINDS["claude"].transcript("stdout"), Redactor())
+    return follow_note(run(outcome=SUCCEEDED), task_spec, host, AGENT_KINDS["claude"].transcript("stdout"), Redactor())
 
 
 def note(output: bytes, redactor: Redactor | None = None, *, agent: str = "away", ended: Run | None = None) -> str:
@@ -83,8 +83,8 @@ LOST = {"status": "lost", "reason": "lost"}
 
 
 def left_to(agent: str, *runs: Run) -> str | None:
-    found = left_by(list(runs), agent)
-    return None if found is None else found.id
+    left = left_by(list(runs), agent)
+    return None if left is None else left.id
 
 
 def test_what_was_worked_on_last_is_left_to_a_fresh_conversation() -> None:
@@ -140,14 +140,14 @@ def forgery(end: str) -> str:
 def own_words() -> list[str]:
     """What begins a line or part of a prompt in the product's own words, as far as it is fixed: from all the code that
     writes prompts."""
-    found = []
+    results = []
     for module in (prompts, transcript):
         tree = ast.parse(inspect.getsource(module))
-        told = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
+        docstring = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in told:
-                found += [line.partition("{")[0] for line in node.value.splitlines() if OWN.match(line)]
-    return sorted(set(found))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in docstring:
+                results += [line.partition("{")[0] for line in node.value.splitlines() if OWN.match(line)]
+    return sorted(set(results))
 
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)

@@ -10,17 +10,17 @@ GO_ON = "Continue the task where you left off. "
 
 
 def test_a_fresh_conversation_is_told_the_task_and_what_to_hand_back() -> None:
-    told = compose(spec("t", instructions="Dig.\n", expected_output=" a hole \n"))
-    assert told == "Dig.\n\nHand back: a hole\n"
+    text = compose(spec("t", instructions="Dig.\n", expected_output=" a hole \n"))
+    assert text == "Dig.\n\nHand back: a hole\n"
 
 
 @pytest.mark.parametrize("text", ["/login page redirects twice.", "\n /init"])
 def test_a_text_that_begins_with_a_slash_is_no_command_of_the_agent(text: str) -> None:
     slash = spec("t", instructions=text)
-    for told in (compose(slash), compose_next(slash), compose_next(slash, again=True)):
-        assert not told.lstrip().startswith("/")
-        assert f"This is the task:\n\n{text}\n" in told
-        assert told.count("This is the task:") == 1
+    for message in (compose(slash), compose_next(slash), compose_next(slash, again=True)):
+        assert not message.lstrip().startswith("/")
+        assert f"This is the task:\n\n{text}\n" in message
+        assert message.count("This is the task:") == 1
 
 
 def test_one_that_replaces_a_lost_one_is_told_what_the_operator_said_to_that() -> None:
@@ -29,18 +29,18 @@ def test_one_that_replaces_a_lost_one_is_told_what_the_operator_said_to_that() -
 
 def test_one_that_goes_on_is_not_told_the_task_again() -> None:
     dig = spec("t", instructions="Dig.")
-    told = compose_further(dig, dig)
-    assert told.startswith(GO_ON)
-    assert told.count("\n") == 1
-    assert "Dig" not in told
+    text = compose_further(dig, dig)
+    assert text.startswith(GO_ON)
+    assert text.count("\n") == 1
+    assert "Dig" not in text
 
 
 def test_it_is_told_what_changed_and_what_the_operator_adds() -> None:
     dig = spec("t", instructions="Dig.")
     for now in (spec("t", instructions="Fill."), spec("t", instructions="Dig.", expected_output="a hole")):
-        told = compose_further(now, dig, "Hurry.")
-        assert told.startswith(GO_ON)
-        assert told.endswith(f"The task has changed since then. It now reads:\n\n{compose(now, 'Hurry.')}")
+        text = compose_further(now, dig, "Hurry.")
+        assert text.startswith(GO_ON)
+        assert text.endswith(f"The task has changed since then. It now reads:\n\n{compose(now, 'Hurry.')}")
 
 
 def test_what_the_agent_does_not_read_is_no_change() -> None:

@@ -22,9 +22,9 @@ AT = "2026-12-01T08:00:00.000Z"
 
 
 def params(*, metadata: Any = None, outer: Any = None, **fields: Any) -> dict[str, Any]:
-    said = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Paint it."}], **fields}
-    found: dict[str, Any] = {"message": {**said, **({"metadata": metadata} if metadata is not None else {})}}
-    return {**found, **({"metadata": outer} if outer is not None else {})}
+    payload = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Paint it."}], **fields}
+    results: dict[str, Any] = {"message": {**payload, **({"metadata": metadata} if metadata is not None else {})}}
+    return {**results, **({"metadata": outer} if outer is not None else {})}
 
 
 def view(**fields: Any) -> TaskView:
@@ -64,10 +64,10 @@ def test_a_message_of_either_version_is_the_same_task() -> None:
 
 
 def test_fields_have_either_name_of_protojson_and_enums_either_form() -> None:
-    said = {"message_id": "m-1", "role": 1, "parts": [{"text": "Paint it.", "media_type": "text/plain"}]}
+    fields = {"message_id": "m-1", "role": 1, "parts": [{"text": "Paint it.", "media_type": "text/plain"}]}
     configuration = {"return_immediately": True, "history_length": None}
     message = parse_message(
-        {"message": {**said, "task_id": "t1", "context_id": "t0", "metadata": None}, "configuration": configuration}
+        {"message": {**fields, "task_id": "t1", "context_id": "t0", "metadata": None}, "configuration": configuration}
     )
     assert (message.id, message.text, message.task_id, message.context_id) == ("m-1", "Paint it.", "t1", "t0")
     assert not message.waits
@@ -141,9 +141,9 @@ def test_who_wants_to_be_notified_hears_at_once_that_nobody_will(key: str) -> No
 
 
 def test_another_message_under_the_same_id_has_another_fingerprint() -> None:
-    one, other = parse_message(params()), parse_message(params(parts=[{"text": "Paint it red."}]))
-    assert one.key.key == other.key.key
-    assert one.key.fingerprint != other.key.fingerprint
+    message, other = parse_message(params()), parse_message(params(parts=[{"text": "Paint it red."}]))
+    assert message.key.key == other.key.key
+    assert message.key.fingerprint != other.key.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ STATES = [
 def test_our_own_client_reads_what_is_told(version: shapes.Version, fields: dict[str, Any], state: str) -> None:
     task = view(**fields, thread="t0", reason_text="why")
     assert shapes.context_of(task.model_copy(update={"context": "chat"})) == "chat"
-    for told in (shapes.answer(task, version), shapes.whole(task, version), shapes.changes(task, version)[-1]):
-        update = wire.read(json.loads(json.dumps(told)))
+    for payload in (shapes.answer(task, version), shapes.whole(task, version), shapes.changes(task, version)[-1]):
+        update = wire.read(json.loads(json.dumps(payload)))
         assert update is not None
         assert (update.task_id, update.context_id, update.state) == ("t1", "t0", state)
         assert update.text == ("" if state == "completed" else "why")
@@ -230,7 +230,7 @@ def test_result_question_and_use_are_told(version: shapes.Version) -> None:
     done = view(state="COMPLETED", result_text="painted", tokens={"input": 3, "output": 4}, cost_usd=0.5)
     update = wire.read(shapes.answer(done, version))
     assert update is not None
-    assert [one.text for one in update.artifacts] == ["painted"]
+    assert [artifact.text for artifact in update.artifacts] == ["painted"]
     assert update.usage == {"input_tokens": 3, "output_tokens": 4, "cost_usd": 0.5}
     asks = InputView.model_validate({"kind": "question", "text": "Red or blue?", "since": AT})
     asked = wire.read(shapes.answer(view(state="NEEDS_INPUT", asks=asks), version))
@@ -249,9 +249,12 @@ def test_the_card_is_one_and_has_the_specialists_as_skills() -> None:
     document = agent_card("https://box.example:8484", cards)
     card = parse_agent_card(json.loads(json.dumps(document)))
     validate_proto_required_fields(card)
-    assert [one.id for one in card.skills] == ["task", "writer", "plain"]
+    assert [skill.id for skill in card.skills] == ["task", "writer", "plain"]
     assert list(card.skills[1].examples) == ["Write a page."]
-    assert {(one.url, one.protocol_version) for one in card.supported_interfaces} == {
+    assert {
+        (supported_interface.url, supported_interface.protocol_version)
+        for supported_interface in card.supported_interfaces
+    } == {
         ("https://box.example:8484/a2a", "1.0"),
         ("https://box.example:8484/a2a", "0.3"),
     }
@@ -268,7 +271,7 @@ def test_both_versions_read_that_a_bearer_token_is_needed() -> None:
     assert scheme.scheme == "bearer"
     new = parse_agent_card(json.loads(json.dumps(document)))
     assert new.security_schemes["token"].http_auth_security_scheme.scheme == "bearer"
-    assert [list(one.schemes) for one in new.security_requirements] == [["token"]]
+    assert [list(security_requirement.schemes) for security_requirement in new.security_requirements] == [["token"]]
     # As the SDK itself writes a card for clients of both.
     written = agent_card_to_dict(new)
     for key in ("security", "securitySchemes", "supportedInterfaces", "url", "preferredTransport"):

@@ -43,7 +43,7 @@ def test_a_run_is_given_to_who_is_connected_and_ends_with_the_result(database: D
     method, params = peer.asked[0]
     assert (method, params["assignment_id"]) == ("task.assign", run_id)
     assert "Count the sheep." in params["instructions"]
-    assert [one["type"] for one in met.sent_by_hub(run_id)] == ["accepted", "progress", "end"]
+    assert [entry["type"] for entry in met.sent_by_hub(run_id)] == ["accepted", "progress", "end"]
 
 
 def test_an_assignment_is_lost_when_its_lease_is_over(database: Database) -> None:
@@ -86,7 +86,7 @@ def test_a_lease_begins_again_with_the_daemon(database: Database) -> None:
     hubbed(met, assigned)
     hubbed(met, back)
 
-    assert [one["type"] for one in met.sent_by_hub(run_id)] == ["accepted", "end"]
+    assert [entry["type"] for entry in met.sent_by_hub(run_id)] == ["accepted", "end"]
 
 
 def test_what_the_agent_took_and_the_daemon_forgot_goes_on(database: Database) -> None:
@@ -101,7 +101,7 @@ def test_what_the_agent_took_and_the_daemon_forgot_goes_on(database: Database) -
     hubbed(met, scenario)
 
     assert [params["assignment_id"] for _, params in peer.asked] == [other], "it is asked only for what it has not"
-    assert [one["type"] for one in met.sent_by_hub(taken)] == ["accepted"]
+    assert [entry["type"] for entry in met.sent_by_hub(taken)] == ["accepted"]
 
 
 def test_what_an_agent_has_is_not_offered_to_it_while_it_connects(
@@ -188,13 +188,13 @@ def test_no_agent_has_more_than_it_takes(database: Database) -> None:
     runs = [met.run(f"sheep-{number}") for number in range(3)]
 
     async def scenario(hub: Hub) -> None:
-        one = link(peer)
-        await hub.join(one, [])
+        agent_connection = link(peer)
+        await hub.join(agent_connection, [])
         await hub.join(link(other, "other"), [])
         await until(lambda: sum(bool(met.sent_by_hub(run)) for run in runs) == 2)
         await asyncio.sleep(GRACE_S)
         assert (len(peer.asked), len(other.asked)) == (1, 1)
-        await hub.result(one, str(peer.asked[0][1]["assignment_id"]), DONE)
+        await hub.result(agent_connection, str(peer.asked[0][1]["assignment_id"]), DONE)
         await until(lambda: all(met.sent_by_hub(run) for run in runs))
 
     hubbed(met, scenario)

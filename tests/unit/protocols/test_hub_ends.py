@@ -27,11 +27,11 @@ def size(met: Met, run_id: str) -> int:
 
 def test_a_mailbox_is_read_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     met, reads = Met(database), list[str]()
-    run_id, told = met.run("sheep"), met.world.host.messages
+    run_id, record = met.run("sheep"), met.world.host.messages
 
     def counted(run_id: str) -> Iterator[bytes]:
         reads.append(run_id)
-        yield from told(run_id)
+        yield from record(run_id)
 
     async def scenario(hub: Hub) -> None:
         monkeypatch.setattr(met.world.host, "messages", counted)

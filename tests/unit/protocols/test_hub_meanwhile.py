@@ -70,7 +70,7 @@ def test_who_comes_as_it_is_given_up_goes_on_with_what_it_has(
         held.let_go()
         await asyncio.sleep(LEASE_S)
         assert met.sent_by_hub(over) == []
-        assert [one["type"] for one in met.sent_by_hub(taken)] == ["accepted"]
+        assert [entry["type"] for entry in met.sent_by_hub(taken)] == ["accepted"]
 
     hubbed(met, scenario)
 

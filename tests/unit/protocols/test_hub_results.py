@@ -116,7 +116,9 @@ def test_after_a_run_is_over_its_result_is_still_the_same_one(database: Database
 
     hubbed(met, scenario)
 
-    assert [one for one in peer.asked if one[0] == "task.cancel"] == [("task.cancel", {"assignment_id": cancelled})]
+    assert [entry for entry in peer.asked if entry[0] == "task.cancel"] == [
+        ("task.cancel", {"assignment_id": cancelled})
+    ]
 
 
 def test_that_a_run_is_over_which_nobody_has_keeps_nobody_from_connecting(database: Database) -> None:
@@ -151,9 +153,9 @@ def test_a_result_that_is_being_recorded_is_how_it_ends(database: Database, monk
             tell(run_id, message, durable=durable)
 
         def counted(query: Callable[..., Any]) -> Any:
-            found = read(query)
+            result = read(query)
             reads.append(query)
-            return found
+            return result
 
         monkeypatch.setattr(met.world.host, "append_message", told)
         monkeypatch.setattr(database, "read", counted)

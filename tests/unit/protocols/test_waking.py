@@ -102,18 +102,18 @@ def agent(url: str, creator: str = OPERATOR.id) -> Registration:
     return Registration(card=card("shepherd", wake_url=url), creator=creator, source="hub")
 
 
-def woken(one: Registration, failing: int = 0, wanted: int = 5) -> list[tuple[str, Mapping[str, Any]]]:
+def woken(registration: Registration, failing: int = 0, wanted: int = 5) -> list[tuple[str, Mapping[str, Any]]]:
     """What is sent, of which the first are not taken, while it is wanted so often."""
     sent: list[tuple[str, Mapping[str, Any]]] = []
     left = iter(range(wanted))
 
     def knocked(url: str, document: Mapping[str, Any], anywhere: bool) -> None:
-        assert anywhere == (one.creator == OPERATOR.id)
+        assert anywhere == (registration.creator == OPERATOR.id)
         sent.append((url, document))
         if len(sent) <= failing:
             raise NotWoken("nobody is there")
 
-    run_quickly(wake(one, "t", knocked, AGAIN_S, lambda: next(left, None) is not None))
+    run_quickly(wake(registration, "t", knocked, AGAIN_S, lambda: next(left, None) is not None))
     return sent
 
 
@@ -163,8 +163,8 @@ def test_on_this_machine_and_in_its_network_nobody_is_woken_for_a_guest(
 
 def test_a_name_that_points_here_is_this_machine(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where another address comes first."""
-    found = [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (ip, 80)) for ip in ("192.0.43.8", "127.0.0.1")]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    results = [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (ip, 80)) for ip in ("192.0.43.8", "127.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: results)
     with pytest.raises(NotWoken, match="on this machine"):
         wake_remote_agent(f"https://agents.example:{address.server.server_port}/wake", DOCUMENT, False)
 

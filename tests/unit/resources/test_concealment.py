@@ -59,7 +59,7 @@ def shown(database: Database, shape: Shape, by: Principal = EVE) -> Shape:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("hub:shepherd", "hub"),
         ("by hub:weaver, who is woken by nobody", "by hub, who is woken by nobody"),
@@ -69,20 +69,20 @@ def shown(database: Database, shape: Shape, by: Principal = EVE) -> Shape:
         ("hub:shepherd-dog, xhub:shepherd", "hub:shepherd-dog, xhub:shepherd"),
     ],
 )
-def test_a_hidden_agent_is_called_by_how_it_is_reached_alone(database: Database, text: str, told: str) -> None:
-    assert shown(database, Shape(value=text)) == Shape(value=told)
+def test_a_hidden_agent_is_called_by_how_it_is_reached_alone(database: Database, text: str, message: str) -> None:
+    assert shown(database, Shape(value=text)) == Shape(value=message)
     for by in (OPERATOR, Principal("carl", Role.READ)):
         assert shown(database, Shape(value=text), by) == Shape(value=text)
 
 
 @pytest.mark.parametrize(
-    ("agent", "text", "told"),
+    ("agent", "text", "message"),
     [
         ("http:herald", "agents.example", "its server"),
         ("http:herald", "at https://AGENTS.example/news?a=b#c.", "at its server."),
         ("http:herald", "(http://agents.example:443)", "(its server)"),
         ("http:herald", "agents.example.", "its server."),
-        *((("http:herald", one, one)) for one in ("my.agents.example", "agents.example.org", "agents.example-2")),
+        *((("http:herald", entry, entry)) for entry in ("my.agents.example", "agents.example.org", "agents.example-2")),
         ("http:herald", "agentsXexample", "agentsXexample"),
         ("http:herald", "https://ben.example/bread", "https://ben.example/bread"),
         ("hub:shepherd", "https://wake.example/up: refused", "its server: refused"),
@@ -94,12 +94,14 @@ def test_a_hidden_agent_is_called_by_how_it_is_reached_alone(database: Database,
         ("http:six", "https://[2001:db8::1]:443/news", "its server"),
     ],
 )
-def test_nor_is_it_told_where_a_hidden_agent_is_reached(database: Database, agent: str, text: str, told: str) -> None:
-    assert shown(database, Shape(value=agent, beside=Shape(value=text))).beside == Shape(value=told)
+def test_nor_is_it_told_where_a_hidden_agent_is_reached(
+    database: Database, agent: str, text: str, message: str
+) -> None:
+    assert shown(database, Shape(value=agent, beside=Shape(value=text))).beside == Shape(value=message)
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "record"),
     [
         ({"hub:shepherd": ["hub:shepherd", 1]}, {"hub": ["hub", 1]}),
         (("hub:shepherd", None), ("hub", None)),
@@ -108,8 +110,8 @@ def test_nor_is_it_told_where_a_hidden_agent_is_reached(database: Database, agen
         (Shape(value=[Shape(value="hub:shepherd")]), Shape(value=[Shape(value="hub")])),
     ],
 )
-def test_it_is_taken_out_wherever_it_stands(database: Database, value: Any, told: Any) -> None:
-    assert shown(database, Shape(value=value)).value == told
+def test_it_is_taken_out_wherever_it_stands(database: Database, value: Any, record: Any) -> None:
+    assert shown(database, Shape(value=value)).value == record
 
 
 def test_what_a_task_says_itself_is_no_secret_to_those_who_see_it(database: Database) -> None:
@@ -130,8 +132,8 @@ def test_a_code_stays_a_code(database: Database) -> None:
 
 def test_several_are_shown_together_and_in_their_order(database: Database) -> None:
     shapes = [Shape(value=name) for name in ("hub:weaver", "hub:shepherd", "hub:ben")]
-    found = database.read(lambda connection: concealed(connection, shapes, EVE))
-    assert [one.value for one in found] == ["hub", "hub", "hub:ben"]
+    result = database.read(lambda connection: concealed(connection, shapes, EVE))
+    assert [entry.value for entry in result] == ["hub", "hub", "hub:ben"]
 
 
 # --- sentences, by what they are made of ----------------------------------------------------------------------------
@@ -163,14 +165,16 @@ PARTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("part", "told"), PARTS)
-def test_a_sentence_names_nobody_who_is_hidden(database: Database, part: dict[str, Any], told: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("part", "payload"), PARTS)
+def test_a_sentence_names_nobody_who_is_hidden(
+    database: Database, part: dict[str, Any], payload: dict[str, Any]
+) -> None:
     row = Event(id=1, at_ms=1, kind="answered", data=part)
 
     def seen(by: Principal) -> Event:
         return database.read(lambda connection: without_hidden(connection, [row], by))[0]
 
-    assert (seen(EVE).data, seen(OPERATOR).data) == (told, part)
+    assert (seen(EVE).data, seen(OPERATOR).data) == (payload, part)
     assert (seen(EVE).id, seen(EVE).kind) == (1, "answered")
 
 
@@ -180,25 +184,25 @@ def task(asks: dict[str, Any] | None) -> Task:
 
 
 def test_of_each_kind_of_row_the_part_is_known_that_sentences_are_made_of(database: Database) -> None:
-    said, told = {"meant": "shepherd"}, {"meant": "somebody else"}
+    text, payload = {"meant": "shepherd"}, {"meant": "somebody else"}
     columns: dict[str, Any] = dict.fromkeys(column.name for column in RUN.columns)
-    event, run = Event(at_ms=1, kind="answered", data=said), Run(**columns | {"outcome": said})
+    event, run = Event(at_ms=1, kind="answered", data=text), Run(**columns | {"outcome": text})
 
     def look(connection: Connection) -> list[Any]:
         return [
             *without_hidden(connection, [event], EVE),
             *without_hidden(connection, [run], EVE),
-            *without_hidden(connection, [task(said)], EVE),
+            *without_hidden(connection, [task(text)], EVE),
         ]
 
-    found = database.read(look)
-    assert (found[0].data, found[1].outcome, found[2].asks) == (told, told, told)
+    results = database.read(look)
+    assert (results[0].data, results[1].outcome, results[2].asks) == (payload, payload, payload)
 
 
 def test_rows_that_name_nobody_hidden_are_the_same(database: Database) -> None:
     rows = [task(asks) for asks in (None, {"meant": "ben"}, {"meant": "shepherd"})]
-    found = database.read(lambda connection: without_hidden(connection, rows, EVE))
-    assert [one is row for one, row in zip(found, rows, strict=True)] == [True, True, False]
+    result = database.read(lambda connection: without_hidden(connection, rows, EVE))
+    assert [entry is row for entry, row in zip(result, rows, strict=True)] == [True, True, False]
     assert database.read(lambda connection: without_hidden(connection, rows[:2], EVE)) == rows[:2]
 
 
@@ -234,13 +238,13 @@ DOCUMENTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "told"), DOCUMENTS)
+@pytest.mark.parametrize(("fields", "payload"), DOCUMENTS)
 def test_a_handoff_names_nobody_hidden_but_to_the_run_itself(
-    database: Database, fields: dict[str, Any], told: dict[str, Any]
+    database: Database, fields: dict[str, Any], payload: dict[str, Any]
 ) -> None:
     document = handoff(**fields)
 
     def seen(by: Principal) -> Handoff:
         return database.read(lambda connection: visible_handoff(connection, document, by))
 
-    assert (seen(EVE), seen(OPERATOR), seen(ITSELF)) == (handoff(**told), document, document)
+    assert (seen(EVE), seen(OPERATOR), seen(ITSELF)) == (handoff(**payload), document, document)

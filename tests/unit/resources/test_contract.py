@@ -10,9 +10,11 @@ _ROOT = Path(claudomator_py.resources.__file__).parent
 
 def test_each_resource_is_named_with_its_shapes_and_commands() -> None:
     project = tomllib.loads((_ROOT.parents[1] / "pyproject.toml").read_text())
-    (contract,) = (one for one in project["tool"]["importlinter"]["contracts"] if one["id"] == "resources-by-shape")
+    (contract,) = (
+        contract for contract in project["tool"]["importlinter"]["contracts"] if contract["id"] == "resources-by-shape"
+    )
     named = set(contract["source_modules"])
     packages = {file.parent.name for file in _ROOT.glob("*/__init__.py")}
     commands = {f"{file.parent.name}.{file.stem}" for file in _ROOT.glob("*/cli_*.py")}
     assert "claudomator_py.resources.*.cli" in named
-    assert {f"claudomator_py.resources.{one}" for one in packages | commands} <= named
+    assert {f"claudomator_py.resources.{package}" for package in packages | commands} <= named

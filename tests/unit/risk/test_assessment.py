@@ -23,13 +23,13 @@ LEAST = 0.6
 """The share of its examples that are held, in each language."""
 DATA = Path(__file__).parents[2] / "data" / "routing"
 LEXICON = data()
-LANGUAGES = {name: said for name, said in LEXICON.items() if "reads" in said}
+LANGUAGES = {name: text for name, text in LEXICON.items() if "reads" in text}
 
 
 def examples(name: str) -> Iterator[tuple[str, str, str]]:
-    for language, said in LANGUAGES.items():
+    for language, message in LANGUAGES.items():
         for kind in KINDS:
-            for text in said[kind][name]:
+            for text in message[kind][name]:
                 yield language, kind, text
 
 
@@ -51,9 +51,9 @@ def share(texts: list[object]) -> float:
 def test_each_language_has_each_class_with_examples_that_are_and_that_are_not() -> None:
     assert set(LANGUAGES) == {"en", "de", "fr", "es", "pt", "it", "nl", "pl", "ru", "zh", "ja", "ko"}
     assert set(LEXICON["classes"]) == set(KINDS) <= {sign.value for sign in Sign}
-    for said in LANGUAGES.values():
+    for text in LANGUAGES.values():
         for kind in KINDS:
-            assert all(said[kind][name] for name in ("verbs", "things", "is", "is_not"))
+            assert all(text[kind][name] for name in ("verbs", "things", "is", "is_not"))
 
 
 def lists(name: str) -> Iterator[tuple[str, list[str]]]:
@@ -107,13 +107,13 @@ def test_what_only_speaks_of_a_command_is_not(text: str) -> None:
     assert not held(text)
 
 
-@pytest.mark.parametrize("one", LEXICON["harm"], ids=lambda one: one["does"])
-def test_what_asks_for_harm_is_refused_or_asked_about(one: Mapping[str, object]) -> None:
-    for text in list(one["is"]):  # type: ignore[call-overload]
-        found = assess(text)
-        assert found.risk is Risk.HIGH, text
-        assert found.harmful or not one.get("refuse", True), text
-    for text in list(one["is_not"]):  # type: ignore[call-overload]
+@pytest.mark.parametrize("entry", LEXICON["harm"], ids=lambda entry: entry["does"])
+def test_what_asks_for_harm_is_refused_or_asked_about(entry: Mapping[str, object]) -> None:
+    for text in list(entry["is"]):  # type: ignore[call-overload]
+        assessment = assess(text)
+        assert assessment.risk is Risk.HIGH, text
+        assert assessment.harmful or not entry.get("refuse", True), text
+    for text in list(entry["is_not"]):  # type: ignore[call-overload]
         assert not {sign for sign, _ in assess(text).signs} & {Sign.HARMFUL, Sign.DOUBTFUL}, text
 
 
@@ -124,12 +124,12 @@ def test_what_everyday_tasks_are_held() -> None:
     """The weights are fitted to these, so this shows what is lost. On texts that they were not fitted to, expect two
     thirds of what is risky, and one or two of a hundred that are not."""
     everyday = rows("everyday")
-    by_risk = {risk: [one["text"] for one in everyday if one["risk"] == risk] for risk in ("low", "high")}
+    by_risk = {risk: [entry["text"] for entry in everyday if entry["risk"] == risk] for risk in ("low", "high")}
     assert share(by_risk["low"]) <= 0.025
     assert share(by_risk["high"]) >= 0.66
-    assert share([one["text"] for one in everyday if one["risk"] == "high" and one["lang"] != "en"]) >= 0.75
-    harmful = [assess(str(one["text"])) for one in everyday if one.get("harmful")]
-    assert sum(one.risk is Risk.HIGH for one in harmful) / len(harmful) >= 0.9
+    assert share([entry["text"] for entry in everyday if entry["risk"] == "high" and entry["lang"] != "en"]) >= 0.75
+    harmful = [assess(str(entry["text"])) for entry in everyday if entry.get("harmful")]
+    assert sum(assessment.risk is Risk.HIGH for assessment in harmful) / len(harmful) >= 0.9
 
 
 @pytest.mark.parametrize(
@@ -141,16 +141,16 @@ def test_what_everyday_tasks_are_held() -> None:
 )
 def test_how_many_of_each_set_are_held(name: str, label: str, least: float, most: float) -> None:
     labelled = rows(name)
-    assert share([one["text"] for one in labelled if one[label]]) >= least
-    assert share([one["text"] for one in labelled if not one[label]]) <= most
+    assert share([entry["text"] for entry in labelled if entry[label]]) >= least
+    assert share([entry["text"] for entry in labelled if not entry[label]]) <= most
 
 
 def test_orders_in_many_words_are_judged_as_they_are_meant() -> None:
     orders = rows("orders")
-    assert share([one["text"] for one in orders if one["is"] == "review"]) >= 0.55
-    assert share([one["text"] for one in orders if one["is"] == "open"]) <= 0.02
-    assert not any(assess(str(one["text"])).harmful for one in orders if one["is"] in ("open", "vague"))
-    vague = Counter(assess(str(one["text"])).vague for one in orders if one["is"] == "vague")
+    assert share([order["text"] for order in orders if order["is"] == "review"]) >= 0.55
+    assert share([order["text"] for order in orders if order["is"] == "open"]) <= 0.02
+    assert not any(assess(str(order["text"])).harmful for order in orders if order["is"] in ("open", "vague"))
+    vague = Counter(assess(str(order["text"])).vague for order in orders if order["is"] == "vague")
     assert vague[True] / vague.total() >= 0.9
 
 
@@ -178,8 +178,8 @@ print(len({str(one) for one in found}), found[0])
 def test_the_first_texts_are_judged_alike_by_threads_that_judge_them_at_a_time(text: str) -> None:
     known = [words for _, words in assess_anew(text).signs]
     command = [sys.executable, "-I", "-X", "utf8", "-c", AT_A_TIME, text]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert told.strip() == f"1 {known}"
+    stdout = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert stdout.strip() == f"1 {known}"
 
 
 # --- how it is spelt --------------------------------------------------------------------------------------------------
@@ -228,29 +228,31 @@ def test_an_order_is_seen_behind_the_same_words_pasted() -> None:
 # --- harm among much else ---------------------------------------------------------------------------------------------
 
 CROWD = [f"Restart the mail server of customer {number}." for number in range(2 * MAX_SIGNS)]
-CRIMES = [str(text) for one in LEXICON["harm"] if one.get("refuse", True) for text in one["is"] if assess(text).harmful]
+CRIMES = [
+    str(text) for entry in LEXICON["harm"] if entry.get("refuse", True) for text in entry["is"] if assess(text).harmful
+]
 
 
 @pytest.mark.parametrize("crime", CRIMES)
 def test_what_is_criminal_is_refused_wherever_it_stands_among_what_is_risky(crime: str) -> None:
     for place in (0, 1, MAX_SIGNS - 1, MAX_SIGNS, MAX_SIGNS + 3, 2 * MAX_SIGNS):
-        found = assess("\n".join([*CROWD[:place], crime, *CROWD[place:]]))
-        assert found.harmful, place
-        assert str(found.seen(Sign.HARMFUL)) in crime
-        assert len(found.signs) <= MAX_SIGNS
+        assessment = assess("\n".join([*CROWD[:place], crime, *CROWD[place:]]))
+        assert assessment.harmful, place
+        assert str(assessment.seen(Sign.HARMFUL)) in crime
+        assert len(assessment.signs) <= MAX_SIGNS
 
 
 @pytest.mark.parametrize("crime", CRIMES[::6])
 @pytest.mark.parametrize("pasted", ["```\n{}\n```", "2026-03-01 04:00:01 INFO {}", "    {}"])
 def test_what_is_criminal_and_pasted_behind_what_is_risky_is_for_a_person(crime: str, pasted: str) -> None:
-    found = assess("\n".join([*CROWD, "", pasted.format(crime), "", "Explain it."]))
-    assert (found.risk, found.harmful) == (Risk.HIGH, False)
+    assessment = assess("\n".join([*CROWD, "", pasted.format(crime), "", "Explain it."]))
+    assert (assessment.risk, assessment.harmful) == (Risk.HIGH, False)
 
 
 def test_what_is_criminal_is_refused_behind_the_same_risky_order_again_and_again() -> None:
     crowd = "\n".join(f"Restart page {number}, then delete its backups." for number in range(200))
-    found = assess(crowd)
-    assert [words for _, words in found.signs] == ["delete its backups"]
+    result = assess(crowd)
+    assert [words for _, words in result.signs] == ["delete its backups"]
     assert assess(f"{crowd}\n{CRIMES[0]}").harmful
     assert not assess(f"{crowd}\nWrite a detector for ransomware.").harmful
 
@@ -328,8 +330,8 @@ GOES_ON = "and, as said, the second page has some rows about colours, "
 @pytest.mark.parametrize("order", ORDERS)
 @given(before=st.integers(0, 3_000), after=st.integers(0, 1_200))
 def test_an_order_is_seen_wherever_it_stands_in_a_sentence(order: str, before: int, after: int) -> None:
-    said = (GOES_ON * 100)[-before:] if before else ""
-    assert held(f"{said}{order}, {(GOES_ON * 30)[:after]}")
+    text = (GOES_ON * 100)[-before:] if before else ""
+    assert held(f"{text}{order}, {(GOES_ON * 30)[:after]}")
 
 
 @pytest.mark.parametrize("width", [20, 30, 50])
@@ -342,7 +344,7 @@ def test_an_order_is_seen_wherever_its_lines_end(width: int) -> None:
 @pytest.mark.parametrize(("width", "most"), [(30, 0.012), (50, 0.008), (80, 0.002)])
 def test_a_text_is_judged_as_if_its_lines_were_not_wrapped(width: int, most: float) -> None:
     texts = [
-        str(one["text"]) for name in ("everyday", "dangers") for one in rows(name) if one.get("lang", "en") == "en"
+        str(row["text"]) for name in ("everyday", "dangers") for row in rows(name) if row.get("lang", "en") == "en"
     ]
     texts = [text for text in texts if "\n" not in text]
     wrapped = [textwrap.fill(text, width, break_on_hyphens=False) for text in texts]
@@ -408,12 +410,12 @@ def log_of(lines: int) -> str:
     )
 
 
-@pytest.mark.parametrize("text", [str(one["text"]) for one in rows("dangers")[::60]])
+@pytest.mark.parametrize("text", [str(row["text"]) for row in rows("dangers")[::60]])
 def test_a_long_log_behind_or_before_a_text_changes_nothing(text: str) -> None:
     log = log_of(40)
-    found = assess(text)
+    assessment = assess(text)
     for with_log in (assess(f"{text}\n\n{log}"), assess(f"{log}\n\n{text}")):
-        assert (with_log.risk, with_log.harmful) == (found.risk, found.harmful)
+        assert (with_log.risk, with_log.harmful) == (assessment.risk, assessment.harmful)
 
 
 def test_no_crowd_hides_what_is_risky() -> None:

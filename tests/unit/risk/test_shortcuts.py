@@ -12,7 +12,7 @@ from claudomator_py.risk.reading import Order, sentences, zoned
 from claudomator_py.risk.weighing import features, is_risky, weights
 
 LEXICON: Final = data()
-LANGUAGES: Final = sorted(name for name, said in LEXICON.items() if "reads" in said)
+LANGUAGES: Final = sorted(name for name, text in LEXICON.items() if "reads" in text)
 ORDERED: Final = zoned(verb=BIT["command"] | BIT["sole"])
 """What needs no weights."""
 ROUNDED: Final = 1e-9
@@ -39,8 +39,8 @@ MARKS: Final = [
 def _texts() -> Iterator[str]:
     for name in LANGUAGES:
         for kind in KINDS:
-            said = LEXICON[name][kind]
-            yield from (*said["is"], *said["is_not"], *listed(said["verbs"]), *listed(said["things"]))
+            text = LEXICON[name][kind]
+            yield from (*text["is"], *text["is_not"], *listed(text["verbs"]), *listed(text["things"]))
         for role in ("reads", "code", "prod", "not", "words"):
             yield from listed(LEXICON[name].get(role, ""))
     yield from (*LEXICON["commands"]["is"], *LEXICON["commands"]["is_not"])
@@ -71,9 +71,9 @@ def test_whether_a_clause_is_risky_is_what_all_its_weights_say(text: str) -> Non
 @given(composed)
 def test_what_is_told_of_a_text_is_the_first_of_all_that_is_seen_in_it(text: str) -> None:
     read = list(sentences(text))
-    risky = [one for sentence in read if not sentence.pasted for one in sentence.orders() if is_risky(one)]
-    seen = [(one.kind, " ".join(one.text.split())[:200]) for one in risky]
-    told = [sign for sign in assess_anew(text).signs if sign[0] not in (Sign.HARMFUL, Sign.DOUBTFUL)]
+    risky = [order for sentence in read if not sentence.pasted for order in sentence.orders() if is_risky(order)]
+    seen = [(entry.kind, " ".join(entry.text.split())[:200]) for entry in risky]
+    messages = [sign for sign in assess_anew(text).signs if sign[0] not in (Sign.HARMFUL, Sign.DOUBTFUL)]
     harm = sum(sentence.harm is not None for sentence in read)
     if not harm and seen:
-        assert told == list(dict.fromkeys(seen))[:MAX_SIGNS]
+        assert messages == list(dict.fromkeys(seen))[:MAX_SIGNS]

@@ -22,10 +22,10 @@ LEXICON = data()
     ],
 )
 def test_a_text_of_which_hardly_a_word_is_known_is_not_read(text: str) -> None:
-    found = assess(text)
-    assert found.risk is Risk.MEDIUM
-    assert found.unread
-    assert found.words
+    assessment = assess(text)
+    assert assessment.risk is Risk.MEDIUM
+    assert assessment.unread
+    assert assessment.words
 
 
 @pytest.mark.parametrize(

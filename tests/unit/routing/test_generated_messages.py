@@ -144,9 +144,9 @@ def test_everybody_who_is_addressed_is_found_and_nobody_else() -> None:
     seen = set()
     for _ in range(MESSAGES):
         content, addressed, ambiguous = made(chance)
-        found = triage(Incoming(author="u1", content=content), OFF, MEMBERS, None)
-        assert (list(found.agents), list(found.ambiguous)) == (addressed, ambiguous), content
-        assert (found.reason is TriageReason.DIRECT_MENTION) == bool(addressed)
+        triage_decision = triage(Incoming(author="u1", content=content), OFF, MEMBERS, None)
+        assert (list(triage_decision.agents), list(triage_decision.ambiguous)) == (addressed, ambiguous), content
+        assert (triage_decision.reason is TriageReason.DIRECT_MENTION) == bool(addressed)
         seen.add((len(addressed), len(ambiguous)))
     assert len(seen) > 15, "the messages differ in whom they address"
 
@@ -156,5 +156,5 @@ def test_glued_mentions_are_each_found() -> None:
     for _ in range(500):
         pairs = [chance.choice(WRITTEN) for _ in range(3)]
         content = chance.choice([",", ";", "|", " ", "\n", "&", "!"]).join(written for written, _ in pairs)
-        found = triage(Incoming(author="u1", content=content), OFF, MEMBERS, None)
-        assert list(found.agents) == list(dict.fromkeys(whom for _, whom in pairs)), content
+        triage_decision = triage(Incoming(author="u1", content=content), OFF, MEMBERS, None)
+        assert list(triage_decision.agents) == list(dict.fromkeys(whom for _, whom in pairs)), content

@@ -31,10 +31,10 @@ def test_no_chain_is_a_circle_or_longer_than_allowed(first: str | None, wishes: 
         if record.accepted:
             before.append(record)
             owner = record.specialist
-    owners = [first, *(one.specialist for one in before)]
+    owners = [first, *(entry.specialist for entry in before)]
     assert len(owners) == len(set(owners))
     assert len(before) <= most
-    assert [one.hop for one in before] == list(range(1, len(before) + 1))
+    assert [entry.hop for entry in before] == list(range(1, len(before) + 1))
 
 
 @pytest.mark.parametrize(

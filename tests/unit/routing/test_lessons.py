@@ -22,10 +22,10 @@ NOW_MS = 1_790_000_000_000
 ALIKE = 0.2
 
 
-def lessons(*said: tuple[float, str | None, str | None], at_ms: int = NOW_MS) -> Lessons:
-    """said: of each task how alike the new one is to it, who did it, and who was wanted."""
-    rows = np.array([[one[0], np.sqrt(1 - one[0] ** 2)] for one in said], dtype=np.float32)
-    return Lessons([Lesson("", chosen, wanted, at_ms) for _, chosen, wanted in said], rows, ALIKE)
+def lessons(*text: tuple[float, str | None, str | None], at_ms: int = NOW_MS) -> Lessons:
+    """text: of each task how alike the new one is to it, who did it, and who was wanted."""
+    rows = np.array([[entry[0], np.sqrt(1 - entry[0] ** 2)] for entry in text], dtype=np.float32)
+    return Lessons([Lesson("", chosen, wanted, at_ms) for _, chosen, wanted in text], rows, ALIKE)
 
 
 TASK = np.array([1.0, 0.0], dtype=np.float32)
@@ -68,8 +68,8 @@ def test_a_corrected_label_counts_as_if_it_had_been_so_from_the_first(
         return performance
 
     verdict = LabelVerdict.POSITIVE if right[at] else LabelVerdict.NEGATIVE
-    found = corrected(average(successes), verdict, rate, len(successes) - 1 - at)
-    assert found == pytest.approx(average(right))
+    result = corrected(average(successes), verdict, rate, len(successes) - 1 - at)
+    assert result == pytest.approx(average(right))
 
 
 def test_what_is_known_of_all_topics_stands_in_for_one_of_which_nothing_is() -> None:

@@ -26,7 +26,7 @@ NAMES = Names(NAMED)
 
 
 def found(text: str) -> list[tuple[str, ...]]:
-    return [(one.text, *one.ids) for one in NAMES.mentions(text)]
+    return [(mention.text, *mention.ids) for mention in NAMES.mentions(text)]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def found(text: str) -> list[tuple[str, ...]]:
     ],
 )
 def test_who_is_addressed(text: str, ids: list[str]) -> None:
-    assert [one.ids[0] for one in NAMES.mentions(text) if len(one.ids) == 1] == ids
+    assert [mention.ids[0] for mention in NAMES.mentions(text) if len(mention.ids) == 1] == ids
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,11 @@ def test_a_name_of_several_addresses_nobody_and_is_told_as_written() -> None:
 @given(st.text(alphabet=st.sampled_from("@`~>\\ \n\r\t\"'.:/wpiPIPEdoctor zoëü\u0308twin_1-()"), max_size=120))
 def test_every_mention_is_where_it_says(text: str) -> None:
     end = 0
-    for one in NAMES.mentions(text):
-        assert one.start >= end
-        assert text[one.start : one.end] == one.text
-        assert one.ids
-        end = one.end
+    for mention in NAMES.mentions(text):
+        assert mention.start >= end
+        assert text[mention.start : mention.end] == mention.text
+        assert mention.ids
+        end = mention.end
     assert NAMES.mentions("".join(f"    {line}\n" for line in ["```", *text.splitlines()])) is not None
 
 
@@ -164,7 +164,7 @@ def test_nothing_in_a_fence_is_a_mention(text: str) -> None:
 
 def test_nobody_is_addressed_within_the_name_of_another() -> None:
     names = Names((Participant("x", "Ann @work"), Participant("work")))
-    assert [one.ids for one in names.mentions("@Ann @work, @work")] == [("x",), ("work",)]
+    assert [mention.ids for mention in names.mentions("@Ann @work, @work")] == [("x",), ("work",)]
 
 
 def test_who_is_nobody_is_not_addressed() -> None:

@@ -13,28 +13,28 @@ from claudomator_py.schema.routing_settings import Preset
 from tests.fakes.cards import card
 
 
-def found(one: Card, *others: Card) -> list[str]:
-    return [odd.text for odd in oddities(one, {other.id: other for other in (one, *others)})]
+def found(entry: Card, *others: Card) -> list[str]:
+    return [odd.text for odd in oddities(entry, {other.id: other for other in (entry, *others)})]
 
 
 def test_the_shipped_cards_are_not_odd() -> None:
     cards = shipped_cards(shipped_files())
 
-    assert [found(one, *cards) for one in cards] == [[]] * len(cards)
+    assert [found(card, *cards) for card in cards] == [[]] * len(cards)
 
 
 def test_a_keyword_of_two_points_to_neither() -> None:
-    one, other = card("a", keywords=["Drip"]), card("b", keywords=["drip"])
+    entry, other = card("a", keywords=["Drip"]), card("b", keywords=["drip"])
 
-    assert found(one, other) == ["its keyword `Drip` is one of b, too: it points to neither"]
+    assert found(entry, other) == ["its keyword `Drip` is one of b, too: it points to neither"]
 
 
 def test_a_keyword_in_what_several_do_is_too_common() -> None:
-    one = card("a", keywords=["write"])
+    entry = card("a", keywords=["write"])
     others = [card(name, description="Can write what you want.") for name in ("b", "c")]
 
-    assert found(one, *others[:1]) == []
-    assert found(one, *others) == ["its keyword `write` is in what b, c do, too: choose a longer phrase"]
+    assert found(entry, *others[:1]) == []
+    assert found(entry, *others) == ["its keyword `write` is in what b, c do, too: choose a longer phrase"]
     assert found(card("a", keywords=["write a migration"]), *others) == []
 
 
@@ -60,9 +60,9 @@ def test_a_skill_that_is_nearly_anothers_is_told() -> None:
 
     twins = space.twins("a", NEARLY)
 
-    assert [(one.skill, one.specialist, one.other) for one in twins] == [("taps", "b", "taps")]
+    assert [(twin.skill, twin.specialist, twin.other) for twin in twins] == [("taps", "b", "taps")]
     assert space.twins("nobody", NEARLY) == []
-    seen = {one.id: one for one in cards}
+    seen = {card.id: card for card in cards}
     assert duplicates(twins, seen) == [
         card_warning(CardWarningCode.NEAR_DUPLICATE, skill="taps", other="taps", specialist="b")
     ]
@@ -74,7 +74,7 @@ def test_no_skill_of_the_shipped_cards_is_nearly_anothers() -> None:
     cards = shipped_cards(shipped_files())
     space = space_of(cards, Hashed(), calibration_for(Preset.CALIBRATED, Hashed.id))
 
-    assert [space.twins(one.id, 0.5) for one in cards] == [[]] * len(cards)
+    assert [space.twins(card.id, 0.5) for card in cards] == [[]] * len(cards)
 
 
 def test_a_code_has_no_other_parameters() -> None:

@@ -112,9 +112,9 @@ def test_a_task_goes_to_whom_it_is_most_like(text: str, specialist: str, skill: 
 @pytest.mark.parametrize("name", ["", "fix-login", "task-17", "login redirect"])
 def test_the_first_task_of_the_readme_gets_no_role_that_minds_it(name: str) -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
-    said = re.search(r"^instructions: \|\n((?:  .*\n)+)", readme, re.MULTILINE)
-    assert said is not None
-    request, calibration = Request(said[1], name=name), SHIPPED[ENCODER.id]
+    match = re.search(r"^instructions: \|\n((?:  .*\n)+)", readme, re.MULTILINE)
+    assert match is not None
+    request, calibration = Request(match[1], name=name), SHIPPED[ENCODER.id]
     cards = [card for card in shipped_cards(shipped_files()) if card.skills]
     likeness = space_of(cards, ENCODER, calibration).likeness(ENCODER.encode([request.compared])[0])
 
@@ -137,7 +137,7 @@ def test_a_card_without_skills_is_compared_by_what_it_says() -> None:
 
 def test_without_cards_and_without_words_nothing_is_alike() -> None:
     assert space(()).likeness(ENCODER.encode(["anything"])[0]) == {}
-    assert {one.semantic for one in space(CARDS).likeness(ENCODER.encode(["?"])[0]).values()} == {0.0}
+    assert {entry.semantic for entry in space(CARDS).likeness(ENCODER.encode(["?"])[0]).values()} == {0.0}
 
 
 def test_words_count_beside_what_they_mean() -> None:
@@ -148,17 +148,17 @@ def test_words_count_beside_what_they_mean() -> None:
         Request("x"), [card("one"), card("other")], likeness, calibration, words={"other": Likeness(0.3, None)}
     )
 
-    assert [(found.specialist, found.parts) for found in ranked] == [
+    assert [(result.specialist, result.parts) for result in ranked] == [
         ("other", {"semantic": 0.24, "words": 0.12}),
         ("one", {"semantic": 0.3, "words": 0.0}),
     ]
 
 
 def test_the_one_vector_of_a_card_is_of_its_system_prompt_too() -> None:
-    one = card("one", description="Mends.", system_prompt="Be careful with pipes.", keywords=["tap leaks"])
+    entry = card("one", description="Mends.", system_prompt="Be careful with pipes.", keywords=["tap leaks"])
 
-    assert profile_of(one).texts == ("one Mends. tap leaks",)
-    assert profile_of(one).as_one.weighed == ("one Mends. tap leaks\nBe careful with pipes.",)
+    assert profile_of(entry).texts == ("one Mends. tap leaks",)
+    assert profile_of(entry).as_one.weighed == ("one Mends. tap leaks\nBe careful with pipes.",)
 
 
 def test_a_card_of_one_vector_still_says_what_a_task_is_about() -> None:
@@ -167,12 +167,14 @@ def test_a_card_of_one_vector_still_says_what_a_task_is_about() -> None:
     cards = [card("plumber", skills=[taps, drains]), card("other")]
     tap = ENCODER.encode(["the tap drips"])
 
-    found = space_of(cards, ENCODER, CLASSIC).likeness(tap[0])
+    results = space_of(cards, ENCODER, CLASSIC).likeness(tap[0])
 
     without = [card("plumber", description=profile_of(cards[0]).as_one.own.removeprefix("plumber ")), card("other")]
-    assert found["plumber"].skill == "taps"
+    assert results["plumber"].skill == "taps"
     plain = space_of(without, ENCODER, CLASSIC).likeness(tap[0])
-    assert {name: one.semantic for name, one in found.items()} == {name: one.semantic for name, one in plain.items()}
+    assert {name: entry.semantic for name, entry in results.items()} == {
+        name: entry.semantic for name, entry in plain.items()
+    }
 
 
 def test_an_override_in_one_topic_does_not_move_another_in_classic() -> None:
@@ -182,21 +184,21 @@ def test_an_override_in_one_topic_does_not_move_another_in_classic() -> None:
     overridden = moved(NO_PERFORMANCE, LabelVerdict.NEGATIVE, 0.5)
     standings = {("plumber", "taps"): SpecialistStats(overridden, None)}
 
-    found = {}
+    results = {}
     for text in ("the tap drips", "the drain is blocked"):
         likeness = space_of(cards, ENCODER, CLASSIC).likeness(ENCODER.encode([text])[0])
         topic = topic_of(cards, likeness)
         before, after = (
             {
-                one.specialist: one.parts["performance"]
-                for one in rank(Request(text), cards, likeness, CLASSIC, standings=known, topic=topic)
+                specialist_candidate.specialist: specialist_candidate.parts["performance"]
+                for specialist_candidate in rank(Request(text), cards, likeness, CLASSIC, standings=known, topic=topic)
             }
             for known in ({}, standings)
         )
         assert before["other"] == after["other"]
-        found[topic] = round(after["plumber"] - before["plumber"], 6)
+        results[topic] = round(after["plumber"] - before["plumber"], 6)
 
-    assert found == {"taps": round(CLASSIC.weights.performance * (overridden - NO_PERFORMANCE), 6), "drains": 0.0}
+    assert results == {"taps": round(CLASSIC.weights.performance * (overridden - NO_PERFORMANCE), 6), "drains": 0.0}
 
 
 @pytest.mark.parametrize(("score", "route"), [(0.25, Route.CLARIFY), (0.26, Route.SPECIALIST)])
@@ -238,13 +240,13 @@ def test_the_default_specialist_is_no_rival() -> None:
     [(0.362, True, 0.467), (0.289, False, 0.273), (0.241, False, 0.245), (0.198, False, 0.219)],
 )
 def test_the_classic_blend(semantic: float, keyword: bool, score: float) -> None:
-    one = card("one", keywords=["login page"] if keyword else ["logout page"])
+    entry = card("one", keywords=["login page"] if keyword else ["logout page"])
 
-    (ranked,) = rank(Request("Fix the login page"), [one], {"one": Likeness(semantic, None)}, CLASSIC)
+    (ranked,) = rank(Request("Fix the login page"), [entry], {"one": Likeness(semantic, None)}, CLASSIC)
 
     assert ranked.score == pytest.approx(score, abs=0.0005)
     assert sum(ranked.parts.values()) == pytest.approx(ranked.score, abs=1e-6)
-    assert (decide([ranked], {"one": one}, RoutingRules(CLASSIC)).route is Route.SPECIALIST) is (score >= 0.3)
+    assert (decide([ranked], {"one": entry}, RoutingRules(CLASSIC)).route is Route.SPECIALIST) is (score >= 0.3)
 
 
 def test_what_is_of_more_risk_only_because_it_cannot_be_read_goes_to_the_default() -> None:
@@ -281,7 +283,7 @@ def test_who_may_not_take_the_risk_or_lacks_a_capability_is_left_out_and_the_nex
 
     assert [careful.specialist, able.specialist] == ["b", "b"]
     rejected = [record.specialist_candidates[0].rejected for record in (careful, able)]
-    assert [one and one.code for one in rejected] == [RationaleCode.TOO_RISKY, RationaleCode.LACKS]
+    assert [entry and entry.code for entry in rejected] == [RationaleCode.TOO_RISKY, RationaleCode.LACKS]
 
 
 def test_whom_a_rule_keeps_from_it_does_it_in_no_way() -> None:
@@ -328,7 +330,11 @@ def test_signals_are_the_reason_only_if_they_choose_another_than_likeness_does(
     record = decided({"a": 0.52, "b": 0.51}, rules, standings={(signal, ""): SpecialistStats(performance=1.0)})
 
     assert (record.specialist, record.reason.code) == (specialist, why)
-    (other,) = (one.rejected for one in record.specialist_candidates if one.rejected is not None)
+    (other,) = (
+        specialist_candidate.rejected
+        for specialist_candidate in record.specialist_candidates
+        if specialist_candidate.rejected is not None
+    )
     assert other.code is RationaleCode.AS_GOOD
 
 
@@ -345,7 +351,10 @@ def test_a_model_picks_one_of_those_as_good_as_the_best() -> None:
     assert (other.specialist, other.skill, other.confidence) == ("b", "skill-b", 0.51)
     assert other.reason == rationale(RationaleCode.PICKED, specialists=("a", "b"), specialist="b")
     assert other.versions.classifier == "lite/1"
-    assert {one.specialist: one.rejected and one.rejected.code for one in other.specialist_candidates} == {
+    assert {
+        specialist_candidate.specialist: specialist_candidate.rejected and specialist_candidate.rejected.code
+        for specialist_candidate in other.specialist_candidates
+    } == {
         "a": RationaleCode.AS_GOOD,
         "b": None,
         "c": RationaleCode.LESS_ALIKE,
@@ -370,7 +379,7 @@ def test_there_is_nothing_to_pick_where_a_person_is_asked() -> None:
 def test_a_task_is_about_the_skill_that_is_most_like_it(
     likeness: dict[str, tuple[float, str | None]], topic: str | None
 ) -> None:
-    alike = {name: Likeness(*said) for name, said in likeness.items()}
+    alike = {name: Likeness(*texts) for name, texts in likeness.items()}
     assert topic_of([card("a"), card("b"), card("c")], alike) == topic
 
 
@@ -390,13 +399,16 @@ def test_the_bounds_belong_to_what_they_bound() -> None:
     assert near.reason.params.specialists == ("a", "b"), "at the margin and at the threshold it is close"
     far = decided({"a": 0.75, "b": 0.49}, asks)
     assert far.specialist == "a", "nobody below the threshold is"
-    told = {one.specialist: one.rejected and one.rejected.code for one in far.specialist_candidates}
-    assert told == {"a": None, "b": RationaleCode.BELOW_THRESHOLD}
-    told = {
-        one.specialist: one.rejected and one.rejected.code
-        for one in decided({"a": 0.9, "b": 0.5}, asks).specialist_candidates
+    payload = {
+        specialist_candidate.specialist: specialist_candidate.rejected and specialist_candidate.rejected.code
+        for specialist_candidate in far.specialist_candidates
     }
-    assert told == {"a": None, "b": RationaleCode.LESS_ALIKE}
+    assert payload == {"a": None, "b": RationaleCode.BELOW_THRESHOLD}
+    payload = {
+        specialist_candidate.specialist: specialist_candidate.rejected and specialist_candidate.rejected.code
+        for specialist_candidate in decided({"a": 0.9, "b": 0.5}, asks).specialist_candidates
+    }
+    assert payload == {"a": None, "b": RationaleCode.LESS_ALIKE}
 
 
 def test_below_the_threshold_nobody_gets_it_by_default_who_lacks_what_it_requires() -> None:
@@ -437,20 +449,26 @@ def test_the_order_of_cards_changes_nothing(scores: dict[str, float], order: lis
 @given(st.dictionaries(st.sampled_from("abcdef"), st.floats(-1, 1), min_size=1))
 def test_only_who_does_it_is_not_rejected(scores: dict[str, float]) -> None:
     record = decided(scores, RoutingRules(PLAIN))
-    kept = [one.specialist for one in record.specialist_candidates if one.rejected is None]
+    kept = [
+        specialist_candidate.specialist
+        for specialist_candidate in record.specialist_candidates
+        if specialist_candidate.rejected is None
+    ]
     assert kept == ([] if record.route is Route.DEFAULT else [record.specialist])
 
 
 def test_of_a_great_many_the_record_tells_of_the_best_and_of_whoever_was_near() -> None:
     scores = {f"card-{number:03}": 0.9 - number / 1_000 for number in range(MAX_CANDIDATES + 30)}
     record = decided(scores, RoutingRules(WIDE), needs=Needs(Risk.HIGH), card_000={"risk_ceiling": "low"})
-    told = [one.specialist for one in record.specialist_candidates]
+    specialist = [specialist_candidate.specialist for specialist_candidate in record.specialist_candidates]
     near = [name for name, score in scores.items() if score >= scores["card-001"] - WIDE.margin]
     assert record.specialist == "card-001"
     assert len(near) > MAX_CANDIDATES
-    assert told == ["card-000", *near[1:]]
+    assert specialist == ["card-000", *near[1:]]
     narrow = decided(scores, RoutingRules(PLAIN.model_copy(update={"margin": 0.0})))
-    assert [one.specialist for one in narrow.specialist_candidates] == list(scores)[:MAX_CANDIDATES]
+    assert [specialist_candidate.specialist for specialist_candidate in narrow.specialist_candidates] == list(scores)[
+        :MAX_CANDIDATES
+    ]
 
 
 def test_somebody_far_behind_those_who_may_not_is_told_of() -> None:
@@ -458,11 +476,13 @@ def test_somebody_far_behind_those_who_may_not_is_told_of() -> None:
     barred = {f"card_{number:03}": {"risk_ceiling": "low"} for number in range(MAX_CANDIDATES + 2)}
     record = decided(scores, RoutingRules(PLAIN.model_copy(update={"margin": 0.0})), needs=Needs(Risk.HIGH), **barred)
     assert record.specialist == f"card-{MAX_CANDIDATES + 2:03}"
-    assert [one.specialist for one in record.specialist_candidates][MAX_CANDIDATES:] == [record.specialist]
+    assert [specialist_candidate.specialist for specialist_candidate in record.specialist_candidates][
+        MAX_CANDIDATES:
+    ] == [record.specialist]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("Add a REST API endpoint", "rest api"),
         ("Add a rest\n api", "rest api"),
@@ -471,8 +491,8 @@ def test_somebody_far_behind_those_who_may_not_is_told_of() -> None:
         ("Rest-API", None),
     ],
 )
-def test_a_keyword_is_found_as_whole_words(text: str, found: str | None) -> None:
-    assert keyword_in(text, ["rest api"]) == found
+def test_a_keyword_is_found_as_whole_words(text: str, result: str | None) -> None:
+    assert keyword_in(text, ["rest api"]) == result
 
 
 def test_a_success_counts_half_after_two_days() -> None:
@@ -531,7 +551,7 @@ def test_what_was_learned_may_bring_somebody_over_the_threshold() -> None:
     votes = Votes({"a": 1.0}, frozenset("a"))
     ranked = rank(Request("do it"), list(cards.values()), {"a": Likeness(0.1, None)}, calibration, votes=votes)
 
-    found = decide(ranked, cards, RoutingRules(calibration), votes=votes)
+    specialist = decide(ranked, cards, RoutingRules(calibration), votes=votes)
 
-    assert (found.specialist, found.reason.code) == ("a", RationaleCode.CORRECTED)
-    assert found.specialist_candidates[0].parts == {"semantic": 0.1, "learned": 0.4}
+    assert (specialist.specialist, specialist.reason.code) == ("a", RationaleCode.CORRECTED)
+    assert specialist.specialist_candidates[0].parts == {"semantic": 0.1, "learned": 0.4}

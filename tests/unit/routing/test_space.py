@@ -24,15 +24,15 @@ def space(*profiles: Profile) -> Space:
 
 def test_each_skill_and_each_card_has_its_own_cosine() -> None:
     asked = KEPT[text_hash("north-east")]
-    found = space(COMPASS, BARE).cosines(asked)
+    cosines = space(COMPASS, BARE).cosines(asked)
     half = pytest.approx(0.5**0.5)
-    assert found == {
+    assert cosines == {
         ("compass", None): half,
         ("compass", "right"): half,
         ("compass", "between"): pytest.approx(1.0),
         ("bare", None): pytest.approx(-(0.5**0.5)),
     }
-    assert found["bare", None] == pytest.approx(cosine(asked, KEPT[text_hash("west")]))
+    assert cosines["bare", None] == pytest.approx(cosine(asked, KEPT[text_hash("west")]))
 
 
 def test_nothing_is_compared_with_no_cards_or_with_no_skills() -> None:
@@ -59,18 +59,18 @@ def test_only_counted_cards_say_how_rare_a_feature_is() -> None:
 
 def test_the_first_of_equally_good_skills_is_named() -> None:
     twins = Profile("twins", "north", (SkillTexts("one", ("east",)), SkillTexts("other", ("east",))))
-    found = space(BARE, twins, COMPASS).likeness(KEPT[text_hash("east")])
-    assert {name: one.skill for name, one in found.items()} == {"bare": None, "twins": "one", "compass": "right"}
+    results = space(BARE, twins, COMPASS).likeness(KEPT[text_hash("east")])
+    assert {name: entry.skill for name, entry in results.items()} == {"bare": None, "twins": "one", "compass": "right"}
 
 
 def test_a_card_is_what_it_says_all_its_skills_and_the_best_of_them() -> None:
     whole = Space((COMPASS, BARE), KEPT, weighs_rarity=False, own_share=0.2, card_share=0.3)
-    found = whole.likeness(KEPT[text_hash("east")])
+    results = whole.likeness(KEPT[text_hash("east")])
     skills = np.array([[1.0, 0.0], [0.5**0.5, 0.5**0.5]])
     together = float((skills.mean(axis=0) / np.linalg.norm(skills.mean(axis=0)))[0])
 
-    assert found["compass"].semantic == pytest.approx(0.2 * 0.0 + 0.3 * together + 0.5 * 1.0)
-    assert found["bare"].semantic == pytest.approx(-1.0)
+    assert results["compass"].semantic == pytest.approx(0.2 * 0.0 + 0.3 * together + 0.5 * 1.0)
+    assert results["bare"].semantic == pytest.approx(-1.0)
     own, card, best = whole.compared(KEPT[text_hash("east")])
     assert (own[0], card[0], best[0]) == pytest.approx((0.0, together, 1.0))
 
@@ -81,13 +81,13 @@ def test_likeness_is_that_of_each_card_alone() -> None:
     kept = dict(zip(map(text_hash, texts), chance.standard_normal((len(texts), 8)).astype(np.float32), strict=True))
     left, profiles = iter(texts), []
     for number in range(20):
-        skills = tuple(SkillTexts(f"skill-{one}", (next(left), next(left))) for one in range(number % 4))
+        skills = tuple(SkillTexts(f"skill-{name}", (next(left), next(left))) for name in range(number % 4))
         profiles.append(Profile(f"card-{number}", next(left), skills))
     asked = chance.standard_normal(8).astype(np.float32)
 
     together = Space(profiles, kept, weighs_rarity=False, own_share=0.35).likeness(asked)
     assert list(together) == [profile.specialist for profile in profiles]
     for profile in profiles:
-        (one,) = Space([profile], kept, weighs_rarity=False, own_share=0.35).likeness(asked).values()
-        assert together[profile.specialist].skill == one.skill
-        assert together[profile.specialist].semantic == pytest.approx(one.semantic, abs=1e-6)
+        (entry,) = Space([profile], kept, weighs_rarity=False, own_share=0.35).likeness(asked).values()
+        assert together[profile.specialist].skill == entry.skill
+        assert together[profile.specialist].semantic == pytest.approx(entry.semantic, abs=1e-6)

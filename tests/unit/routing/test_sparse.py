@@ -15,10 +15,10 @@ ROWS = arrays(np.float32, WIDTH, elements=st.sampled_from([0.0, 0.0, 0.0, 1.0, 2
 @given(st.lists(st.lists(ROWS, min_size=1, max_size=4), max_size=600), arrays(np.float32, WIDTH, elements=st.just(1.5)))
 def test_means_are_those_of_the_dense_rows(groups: list[list[Vector]], weights: Vector) -> None:
     weights = (weights * np.arange(1, WIDTH + 1)).astype(np.float32)
-    found = means([[SparseRow.of(row) for row in group] for group in groups], weights)
+    result = means([[SparseRow.of(row) for row in group] for group in groups], weights)
 
-    assert found.shape == (len(groups), WIDTH)
-    for row, group in zip(found, groups, strict=True):
+    assert result.shape == (len(groups), WIDTH)
+    for row, group in zip(result, groups, strict=True):
         assert np.allclose(row, normalised(np.stack(group) * weights).mean(axis=0), atol=1e-6)
 
 

@@ -30,10 +30,10 @@ from claudomator_py.routing.profile import Request
     ],
 )
 def test_what_steers_is_left_out_and_told(text: str, left: str, piece: str) -> None:
-    rest, found = unsteered(text)
+    rest, results = unsteered(text)
     assert left in rest
     assert piece not in rest
-    assert any(piece in one for one in found)
+    assert any(piece in name for name in results)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_what_steers_is_left_out_and_told(text: str, left: str, piece: str) -> N
     ],
 )
 def test_what_is_about_something_stays(text: str) -> None:
-    rest, found = unsteered(text)
-    assert (rest, found) == (text, ()) or "Router" in text
+    rest, results = unsteered(text)
+    assert (rest, results) == (text, ()) or "Router" in text
 
 
 def test_nothing_is_compared_of_what_steers() -> None:
@@ -65,6 +65,6 @@ def test_a_text_of_nothing_else_is_left_as_it_is() -> None:
 
 @given(st.text(max_size=400))
 def test_the_same_is_left_of_the_same(text: str) -> None:
-    rest, found = unsteered(text)
-    assert unsteered(text) == (rest, found)
+    rest, results = unsteered(text)
+    assert unsteered(text) == (rest, results)
     assert len(rest) <= len(text)

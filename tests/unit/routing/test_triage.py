@@ -45,7 +45,7 @@ def primary(settings: TriageSettings, content: str, says: bool | None = None, au
         asked.append(True)
         return bool(says)
 
-    found = triage(
+    triage_decision = triage(
         Incoming(author=author, content=content),
         settings,
         MEMBERS,
@@ -53,10 +53,10 @@ def primary(settings: TriageSettings, content: str, says: bool | None = None, au
         is_yes=None if says is None else yes,
     )
     assert len(asked) <= 1
-    if found.reason is not TriageReason.PRIMARY_AGENT:
-        assert found == NOBODY
+    if triage_decision.reason is not TriageReason.PRIMARY_AGENT:
+        assert triage_decision == NOBODY
         return False
-    assert found == TriageDecision(
+    assert triage_decision == TriageDecision(
         reason=TriageReason.PRIMARY_AGENT, agents=("a2",), should_respond_after_processing=True, confidence=0.8
     )
     return True
@@ -86,14 +86,14 @@ def test_a_message_of_an_agent_or_in_its_part_is_answered_only_by_whom_it_mentio
 
 @pytest.mark.parametrize("content", ["@nobody", "@bob", "@ann", "@twin", "mail ann@cook.example", "`@cook`"])
 def test_without_an_agent_that_is_meant_the_next_rule_is_looked_at(content: str) -> None:
-    found = decided(content, reply_to=answers("a1"))
-    assert (found.reason, found.agents) == (TriageReason.REPLY_TO_AGENT, ("a1",))
-    assert found.ambiguous == (("@twin",) if content == "@twin" else ())
+    triage_decision = decided(content, reply_to=answers("a1"))
+    assert (triage_decision.reason, triage_decision.agents) == (TriageReason.REPLY_TO_AGENT, ("a1",))
+    assert triage_decision.ambiguous == (("@twin",) if content == "@twin" else ())
 
 
 def test_ambiguous_mentions_are_told_as_written_each_once() -> None:
-    found = decided('@Twin @twin @Twin @"Twin" @cook')
-    assert (found.agents, found.ambiguous) == (("a1",), ("@Twin", "@twin", '@"Twin"'))
+    triage_decision = decided('@Twin @twin @Twin @"Twin" @cook')
+    assert (triage_decision.agents, triage_decision.ambiguous) == (("a1",), ("@Twin", "@twin", '@"Twin"'))
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,19 @@ def test_who_of_several_answers(
     rule: MentionRule, best: str | None, agents: tuple[str, ...], ask: tuple[str, ...]
 ) -> None:
     message = Incoming(author="u1", content="@cook or @baker?")
-    found = triage(message, TriageSettings(mentions=rule), MEMBERS, None, best=lambda _: best)
-    assert (found.agents, found.ask_among, found.should_respond_immediately) == (agents, ask, bool(agents))
+    triage_decision = triage(message, TriageSettings(mentions=rule), MEMBERS, None, best=lambda _: best)
+    assert (triage_decision.agents, triage_decision.ask_among, triage_decision.should_respond_immediately) == (
+        agents,
+        ask,
+        bool(agents),
+    )
 
 
 def test_of_one_alone_nobody_is_asked() -> None:
-    found = triage(Incoming(author="u1", content="@cook"), TriageSettings(mentions=MentionRule.ASK), MEMBERS, None)
-    assert (found.agents, found.ask_among) == (("a1",), ())
+    triage_decision = triage(
+        Incoming(author="u1", content="@cook"), TriageSettings(mentions=MentionRule.ASK), MEMBERS, None
+    )
+    assert (triage_decision.agents, triage_decision.ask_among) == (("a1",), ())
 
 
 @pytest.mark.parametrize(
@@ -132,8 +138,8 @@ def test_of_one_alone_nobody_is_asked() -> None:
     ],
 )
 def test_an_answer_goes_to_the_agent_that_it_answers(answered: AnsweredMessage | None, agents: tuple[str, ...]) -> None:
-    found = decided("and now?", reply_to=answered)
-    assert (found.agents, found.should_respond_immediately) == (agents, bool(agents))
+    triage_decision = decided("and now?", reply_to=answered)
+    assert (triage_decision.agents, triage_decision.should_respond_immediately) == (agents, bool(agents))
     assert decided("and now?", TriageSettings(primary=PrimaryRule.OFF, reply_chains=Switch.OFF)) == NOBODY
 
 
@@ -200,10 +206,10 @@ def test_a_primary_that_does_not_take_part_does_not_answer() -> None:
 
 def test_an_agents_message_triggers_by_mention_alone_and_never_itself() -> None:
     always = TriageSettings(primary=PrimaryRule.ALWAYS)
-    said = {"author": "a1", "role": MessageRole.ASSISTANT}
-    assert decided("done", always, reply_to=answers("a2"), **said) == NOBODY
-    assert decided("@cook @baker", always, **said).agents == ("a2",)
-    assert decided("@cook", always, **said) == NOBODY
+    fields = {"author": "a1", "role": MessageRole.ASSISTANT}
+    assert decided("done", always, reply_to=answers("a2"), **fields) == NOBODY
+    assert decided("@cook @baker", always, **fields).agents == ("a2",)
+    assert decided("@cook", always, **fields) == NOBODY
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,10 @@ _HOLDS = st.builds(
 @st.composite
 def _agents(draw: st.DrawFn) -> tuple[AgentState, ...]:
     names = draw(st.lists(st.sampled_from("abcdef"), max_size=5, unique=True))
-    found = []
+    agent_states = []
     for name in sorted(names):
         most = draw(st.integers(1, 3))
-        found.append(
+        agent_states.append(
             AgentState(
                 name=name,
                 kind=draw(st.sampled_from(["claude", "codex", "command"])),
@@ -99,7 +99,7 @@ def _agents(draw: st.DrawFn) -> tuple[AgentState, ...]:
                 default_tier=draw(st.sampled_from(Tier)),
             )
         )
-    return tuple(found)
+    return tuple(agent_states)
 
 
 _TALK = HeldBy(run="run", agent="a", kind="claude")

@@ -45,7 +45,7 @@ def test_to_all_other_tasks_it_does_not_exist(named: str) -> None:
     preferred = decide(head(1, agent_type="hub:shepherd"), agent("claude"), SHEPHERD)
     assert preferred.agent == "claude"
     record = decide(head(1), agent("claude"), SHEPHERD)
-    assert [one.agent for one in record.candidates] == ["claude"]
+    assert [candidate.agent for candidate in record.candidates] == ["claude"]
 
 
 # --- hints ------------------------------------------------------------------------------------------------------------
@@ -197,8 +197,8 @@ def test_when_all_are_limited_it_waits_for_the_first_reset() -> None:
     later = HOLD.model_copy(update={"until": NOW + 900_000})
     waiting = waits(head(1), agent("claude", hold=later), agent("codex", hold=HOLD), agent("gemini", hold=LOGIN))
     assert (waiting.why, waiting.until) == (Why.LIMITED, HOLD.until)
-    said = "gemini is held (auth: please run /login, reported) until `claudomator release gemini`"
-    assert said in blocked_text(waiting)
+    text = "gemini is held (auth: please run /login, reported) until `claudomator release gemini`"
+    assert text in blocked_text(waiting)
 
 
 def test_or_it_tries_the_least_active_as_the_plain_fallback() -> None:
@@ -320,9 +320,9 @@ def test_an_agent_that_cannot_enforce_what_a_task_asks_for_does_not_get_it() -> 
 def test_a_hold_on_a_share_of_a_window_says_how_much_of_it_is_used() -> None:
     shared = HOLD.model_copy(update={"reason": Reason.BUDGET, "used": 0.61, "share": 0.6})
 
-    found = waits(head(1, agent_type="claude", strict=True), agent("claude", hold=shared))
+    result = waits(head(1, agent_type="claude", strict=True), agent("claude", hold=shared))
 
-    assert found.params.agents == (
+    assert result.params.agents == (
         blocked(BlockCode.WINDOW_BUDGET, agent="claude", until=HOLD.until, window="five_hour", used=0.61, share=0.6),
     )
 

@@ -64,8 +64,8 @@ def test_a_limited_one_is_never_picked_while_another_is_not(statuses: list[Agent
 
 @given(STATUSES.flatmap(lambda statuses: st.tuples(st.just(statuses), st.permutations(statuses))))
 def test_the_order_of_the_candidates_never_matters(orders: tuple[list[AgentState], list[AgentState]]) -> None:
-    one, other = orders
-    assert pick_agent(one) == pick_agent(other) == pick_agent(iter(one))
+    agent_states, other = orders
+    assert pick_agent(agent_states) == pick_agent(other) == pick_agent(iter(agent_states))
 
 
 def test_ties_go_to_the_alphabetically_first_name() -> None:

@@ -62,8 +62,8 @@ def test_a_pinned_model_is_used_only_if_one_of_its_tiers_is_allowed(pinned: str,
 
     assert record.model == (pinned if allowed else "sonnet")
     assert record.overridden_model == (None if allowed else pinned)
-    told = " ".join(decision_sentences(record, 1, NOW, NOW))
-    assert (f"The task pins {pinned}, which its constraints do not allow." in told) is not allowed
+    text = " ".join(decision_sentences(record, 1, NOW, NOW))
+    assert (f"The task pins {pinned}, which its constraints do not allow." in text) is not allowed
 
 
 def test_a_pinned_tier_does_not_bring_a_pinned_model_in() -> None:
@@ -100,7 +100,11 @@ def test_an_agent_that_is_not_among_those_allowed_is_not_chosen_and_the_decision
     (start,) = starts(snapshot(*agents, heads=(head(1, constraints=ONLY_CODEX),)))
 
     assert start.decision.agent == "codex"
-    rejected = {one.agent: one.rejected.code for one in start.decision.candidates if one.rejected is not None}
+    rejected = {
+        candidate.agent: candidate.rejected.code
+        for candidate in start.decision.candidates
+        if candidate.rejected is not None
+    }
     assert rejected == {"claude": BlockCode.NOT_ALLOWED}
 
 
@@ -111,14 +115,14 @@ def test_a_preferred_agent_that_is_not_allowed_is_overridden() -> None:
 
     assert start.decision.agent == "codex"
     assert start.decision.overridden is not None
-    assert [one.code for one in start.decision.overridden.because] == [BlockCode.NOT_ALLOWED]
+    assert [entry.code for entry in start.decision.overridden.because] == [BlockCode.NOT_ALLOWED]
 
 
 def test_a_task_of_which_no_agent_is_allowed_waits_and_says_so() -> None:
     verdict = Planner(snapshot(agent("claude"))).consider(head(1, constraints=ONLY_CODEX))
 
     assert isinstance(verdict, Blocked)
-    assert (verdict.code, [one.code for one in verdict.params.agents]) == (
+    assert (verdict.code, [agent.code for agent in verdict.params.agents]) == (
         BlockCode.AGENTS_UNABLE,
         [BlockCode.NOT_ALLOWED],
     )

@@ -39,12 +39,12 @@ NAMED = Constraints(agents=("lint", "hub:barn"))
 )
 def test_who_might_meet_it(agent_type: str | None, strict: bool, constraints: Constraints, by: str) -> None:
     demand = Demand(hint_of(agent_type, strict=strict), constraints.text)
-    assert [one.name for one in AGENTS if may_be_met(demand, [one], AGENTS)] == by.split()
+    assert [entry.name for entry in AGENTS if may_be_met(demand, [entry], AGENTS)] == by.split()
 
 
 @pytest.mark.parametrize("demand", [Demand("", ""), Demand("[", ""), Demand(hint_of("gone", strict=True), "-")])
 def test_any_agent_might_meet_one_that_says_too_little(demand: Demand) -> None:
-    assert all(may_be_met(demand, [one], AGENTS) for one in AGENTS)
+    assert all(may_be_met(demand, [agent_state], AGENTS) for agent_state in AGENTS)
     assert not may_be_met(demand, [], AGENTS)
 
 

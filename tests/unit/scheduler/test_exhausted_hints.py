@@ -12,13 +12,13 @@ from tests.unit.scheduler.situations import HOLD, LOGIN, agent
 def shut(*agents: AgentState, **changes: object) -> set[tuple[str, bool]]:
     """The hints that nobody can take, each with whether it is strict."""
     names = {name for known in agents for name in (known.name, known.kind)}
-    found = exhausted_hints(agents, rules(**changes))
+    result = exhausted_hints(agents, rules(**changes))
     known = {hint_of(name, strict=strict): (name, strict) for name in names for strict in (True, False)}
-    return {known[text] for text in found}
+    return {known[text] for text in result}
 
 
 @pytest.mark.parametrize(
-    "state", [{"active": 2}, {"hold": HOLD}, {"problem": "not on PATH"}], ids=lambda one: next(iter(one))
+    "state", [{"active": 2}, {"hold": HOLD}, {"problem": "not on PATH"}], ids=lambda entry: next(iter(entry))
 )
 def test_a_strict_hint_is_shut_while_its_agent_can_take_nothing(state: dict[str, object]) -> None:
     assert shut(agent("claude"), agent("codex")) == set()

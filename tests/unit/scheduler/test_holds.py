@@ -20,8 +20,8 @@ OPUS = HOLD.model_copy(update={"bucket": "claude/default:opus", "family": "opus"
 
 def verdict(task: QueueHead, *agents: AgentState, **changes: object) -> str:
     """The agent it would go to, or why it waits."""
-    found = admit(task, agents, rules(**changes), load_of(snapshot()))
-    return blocked_text(found, lambda _: "then") if isinstance(found, Blocked) else found.agent
+    result = admit(task, agents, rules(**changes), load_of(snapshot()))
+    return blocked_text(result, lambda _: "then") if isinstance(result, Blocked) else result.agent
 
 
 @given(st.sampled_from(Tier), st.sampled_from(["tier", "kept_tier", "asked", "model"]))
@@ -60,9 +60,9 @@ def test_each_agent_is_judged_by_the_model_that_the_task_would_get_there() -> No
 def test_agents_of_one_account_wait_for_the_longest_of_its_holds() -> None:
     longer = HOLD.model_copy(update={"until": NOW + 90_000, "window": "seven_day"})
     both = agent("claude", holds=(HOLD, longer))
-    found = admit(head(1), (both,), rules(), load_of(snapshot()))
-    assert isinstance(found, Blocked)
-    assert (blocked_text(found, str), found.until) == (
+    result = admit(head(1), (both,), rules(), load_of(snapshot()))
+    assert isinstance(result, Blocked)
+    assert (blocked_text(result, str), result.until) == (
         f"claude is limited (7d window, reported) until {format_instant(NOW + 90_000)}",
         NOW + 90_000,
     )
@@ -77,7 +77,7 @@ def test_no_more_begin_on_a_bucket_than_its_probe_leaves_room_for(room: int, tie
     strong = [start for start in begun if start.decision.model == "opus"]
     assert len(strong) == min(room, tiers.count(Tier.POWERFUL))
     assert len(begun) - len(strong) == len(tiers) - tiers.count(Tier.POWERFUL)
-    assert [start.head for start in strong] == [one for one in heads if one.tier is Tier.POWERFUL][:room]
+    assert [start.head for start in strong] == [head for head in heads if head.tier is Tier.POWERFUL][:room]
 
 
 def test_what_an_operator_holds_is_not_tried_all_the_same() -> None:

@@ -101,10 +101,10 @@ FIELDS: dict[type[BaseModel], str] = {
 
 @pytest.mark.parametrize("kind", LABELS, ids=lambda kind: kind.__name__)
 def test_a_label_stays(kind: type[StrEnum]) -> None:
-    assert set(LABELS[kind].split()) <= {one.value for one in kind}
+    assert set(LABELS[kind].split()) <= {entry.value for entry in kind}
 
 
-_REASONS = {one.value: one for one in RationaleCode}
+_REASONS = {rationale_code.value: rationale_code for rationale_code in RationaleCode}
 
 
 @pytest.mark.parametrize("code", RATIONALES)

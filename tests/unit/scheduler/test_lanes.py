@@ -28,7 +28,7 @@ def test_a_conversation_is_with_whoever_has_it_whatever_the_hint_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("entry", "other"),
     [
         ({"agent": {"type": "claude"}}, {"agent": {"type": "codex"}}),
         ({}, {"max_turns": 1}),
@@ -41,8 +41,8 @@ def test_a_conversation_is_with_whoever_has_it_whatever_the_hint_is() -> None:
         ({"add_dirs": ["/srv/lib"]}, {"add_dirs": ["/srv/l?b"]}),
     ],
 )
-def test_what_agents_are_refused_for_makes_another_lane(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert eligibility(spec("t", **one)) != eligibility(spec("t", **other))
+def test_what_agents_are_refused_for_makes_another_lane(entry: dict[str, Any], other: dict[str, Any]) -> None:
+    assert eligibility(spec("t", **entry)) != eligibility(spec("t", **other))
 
 
 def test_folders_without_a_pattern_are_no_patterns() -> None:

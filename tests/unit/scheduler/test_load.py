@@ -25,9 +25,9 @@ def test_slots_directory_disk_and_draining_are_named() -> None:
 def test_a_directory_that_is_kept_is_for_its_task_and_until_a_time() -> None:
     kept = Kept(dir_key="/x", task_id="task-002", name="other", until=NOW + 1)
     load = load_of(snapshot(kept=(kept, kept.model_copy(update={"dir_key": "/y"}))))
-    found = waits(head(1, dir_key="/x"), agent("claude"), load=load)
+    result = waits(head(1, dir_key="/x"), agent("claude"), load=load)
     tasks = (TaskRef(name="other", id="task-002"),)
-    assert found == blocked(BlockCode.KEPT, directory="/x", tasks=tasks, until=NOW + 1)
+    assert result == blocked(BlockCode.KEPT, directory="/x", tasks=tasks, until=NOW + 1)
     assert decide(head(2, dir_key="/x"), agent("claude"), load=load).agent == "claude"
     assert decide(head(1, dir_key="/z"), agent("claude"), load=load).agent == "claude"
     assert decide(head(1, dir_key="/x"), agent("claude"), load=load, per_workdir=2).agent == "claude"

@@ -100,14 +100,14 @@ def _holder(seen: Snapshot, task: QueueHead, active: dict[str, int]) -> str | No
     held = task.conversation
     if held is None:
         return None
-    found = next((known for known in seen.agents if (known.name, known.kind) == (held.agent, held.kind)), None)
-    free = found is not None and active[held.agent] < found.max_concurrent
-    if found is None or found.problem is not None:
+    agent_state = next((known for known in seen.agents if (known.name, known.kind) == (held.agent, held.kind)), None)
+    free = agent_state is not None and active[held.agent] < agent_state.max_concurrent
+    if agent_state is None or agent_state.problem is not None:
         gone = True
     elif held.optional:
-        gone = found.hold is not None or not free
+        gone = agent_state.hold is not None or not free
     else:
-        gone = held.yields == "limited" and found.hold is not None
+        gone = held.yields == "limited" and agent_state.hold is not None
     return None if gone and (held.optional or held.yields is not None) else held.agent
 
 

@@ -85,20 +85,20 @@ def test_without_bounds_as_in_earlier_versions_all_are_alike() -> None:
 
 def test_runs_on_remote_agents_take_slots_of_their_own() -> None:
     queue = (*tasks(*[OWN] * 6, agent_type="shop"), *tasks(*[OWN] * 6))
-    queue = tuple(one.model_copy(update={"task_id": f"t{number}"}) for number, one in enumerate(queue))
+    queue = tuple(queue_head.model_copy(update={"task_id": f"t{number}"}) for number, queue_head in enumerate(queue))
     assert [name for _, name in placed(snapshot(CLAUDE, SHOP, heads=queue, **BOUNDS))] == ["shop"] * 4 + ["claude"] * 4
 
 
 def test_a_guest_that_holds_all_that_it_may_have_elsewhere_holds_nothing_here() -> None:
     at_barn = tasks(*[ACME] * 6, constraints=AT_BARN)
     queue = (*at_barn, *tasks(OWN, ACME))
-    queue = tuple(one.model_copy(update={"task_id": f"t{number}"}) for number, one in enumerate(queue))
-    found = placed(snapshot(CLAUDE, BARN, heads=queue, **BOUNDS))
-    assert [name for _, name in found] == ["hub:barn", "hub:barn", "claude", "claude"]
+    queue = tuple(queue_head.model_copy(update={"task_id": f"t{number}"}) for number, queue_head in enumerate(queue))
+    result = placed(snapshot(CLAUDE, BARN, heads=queue, **BOUNDS))
+    assert [name for _, name in result] == ["hub:barn", "hub:barn", "claude", "claude"]
 
 
 @pytest.mark.parametrize(
-    ("tenant", "in_use", "found"),
+    ("tenant", "in_use", "result"),
     [
         (
             ACME,
@@ -127,21 +127,21 @@ def test_a_guest_that_holds_all_that_it_may_have_elsewhere_holds_nothing_here() 
         (OWN, {"tenants": {ACME: 2}, "live": 4}, blocked(BlockCode.SLOTS, active=4, slots=4)),
     ],
 )
-def test_the_narrowest_bound_is_named(tenant: str, in_use: Mapping[str, Any], found: object) -> None:
+def test_the_narrowest_bound_is_named(tenant: str, in_use: Mapping[str, Any], result: object) -> None:
     for agents in ((CLAUDE,), (CLAUDE, BARN), (CLAUDE, SHOP)):
-        assert why(head(1, tenant=tenant), *agents, **in_use) == found, agents
+        assert why(head(1, tenant=tenant), *agents, **in_use) == result, agents
 
 
 def test_the_bounds_of_remote_runs_are_named_by_their_own_keys() -> None:
     task = head(1, tenant=ACME, agent_type="shop")
-    found = why(task, CLAUDE, SHOP, remote_tenants={ACME: 2}, remote_live=2)
+    result = why(task, CLAUDE, SHOP, remote_tenants={ACME: 2}, remote_live=2)
     setting = "concurrency.remote_per_organisation"
-    assert found == blocked(BlockCode.ORGANISATION_SLOTS, organisation="acme", active=2, slots=2, setting=setting)
-    found = why(task, CLAUDE, SHOP, remote_tenants={ANN: 2, GLOBEX: 1}, remote_live=3)
-    assert found == blocked(BlockCode.KEPT_SLOTS, active=3, slots=3, setting="concurrency.remote")
-    found = why(task, CLAUDE, SHOP, remote_live=4)
-    assert found == blocked(BlockCode.REMOTE_SLOTS, active=4, slots=4)
-    assert found.why is Why.SLOTS
+    assert result == blocked(BlockCode.ORGANISATION_SLOTS, organisation="acme", active=2, slots=2, setting=setting)
+    result = why(task, CLAUDE, SHOP, remote_tenants={ANN: 2, GLOBEX: 1}, remote_live=3)
+    assert result == blocked(BlockCode.KEPT_SLOTS, active=3, slots=3, setting="concurrency.remote")
+    result = why(task, CLAUDE, SHOP, remote_live=4)
+    assert result == blocked(BlockCode.REMOTE_SLOTS, active=4, slots=4)
+    assert result.why is Why.SLOTS
 
 
 def test_a_task_that_prefers_an_agent_here_goes_to_a_remote_one_that_balancing_may_choose() -> None:
@@ -150,15 +150,15 @@ def test_a_task_that_prefers_an_agent_here_goes_to_a_remote_one_that_balancing_m
     seen = snapshot(CLAUDE, open_shop, heads=(prefers,), live=4, **BOUNDS)
     (start,) = starts(seen)
     assert start.decision.agent == "shop"
-    (rejected,) = (one.rejected for one in start.decision.candidates if one.agent == "claude")
+    (rejected,) = (candidate.rejected for candidate in start.decision.candidates if candidate.agent == "claude")
     assert rejected == blocked(BlockCode.NO_SLOT, agent="claude", active=4, slots=4)
     assert blocked_text(rejected) == "claude is free, but without a slot for the task (4 of 4 in use)"
 
 
 def test_one_agent_that_is_full_and_one_without_a_slot_are_both_named() -> None:
     full = agent("codex", active=2)
-    found = why(head(1), CLAUDE, full, SHOP, live=4)
-    assert found == blocked(
+    result = why(head(1), CLAUDE, full, SHOP, live=4)
+    assert result == blocked(
         BlockCode.AGENTS_FULL,
         agents=(
             blocked(BlockCode.NO_SLOT, agent="claude", active=4, slots=4),
@@ -236,10 +236,10 @@ def shared(draw: st.DrawFn) -> Snapshot:
             "constraints": st.sampled_from([Constraints(), Constraints(), AT_BARN]),
         }
     )
-    heads = tuple(head(number, **one) for number, one in enumerate(draw(st.lists(fields, max_size=12)), 1))
+    heads = tuple(head(number, **entry) for number, entry in enumerate(draw(st.lists(fields, max_size=12)), 1))
     return snapshot(
         *agents,
-        heads=tuple(one if one.agent_type else one.model_copy(update={"strict": False}) for one in heads),
+        heads=tuple(entry if entry.agent_type else entry.model_copy(update={"strict": False}) for entry in heads),
         live=here.total(),
         tenants={name: number for name, number in here.items() if name != OWN},
         remote_live=away.total(),
@@ -252,7 +252,7 @@ def _in_use(seen: Snapshot) -> tuple[Counter[str], Counter[str]]:
     """The slots here and elsewhere by tenant, once everything has started, counted by itself."""
     here, away = Counter(seen.tenants), Counter(seen.remote_tenants)
     here[OWN], away[OWN] = seen.live - here.total(), seen.remote_live - away.total()
-    remote = {one.name for one in seen.agents if one.remote}
+    remote = {agent.name for agent in seen.agents if agent.remote}
     for start in starts(seen):
         (away if start.decision.agent in remote else here)[start.head.tenant] += 1
     return here, away
@@ -264,7 +264,7 @@ def test_nobody_begins_beyond_its_share_and_the_operators_slot_is_left(seen: Sna
     bounds = ((rules.total, rules.per_organisation), (rules.remote, rules.remote_per_organisation))
     grew = {start.head.tenant for start in starts(seen)}
     event(f"{len(grew)} tenants begin")
-    remote = {one.name for one in seen.agents if one.remote}
+    remote = {agent.name for agent in seen.agents if agent.remote}
     for pool, (in_use, (total, share)) in enumerate(zip(_in_use(seen), bounds, strict=True)):
         assert total is not None
         assert share is not None
@@ -281,9 +281,9 @@ def test_who_waits_has_its_share_or_finds_no_agent_or_no_slot_that_is_not_kept(s
     """The operator waits for a slot only if none is free; others only for their share, or for the one that is kept."""
     rules, (here, away) = seen.rules, _in_use(seen)
     running = {start.head.task_id for start in starts(seen)}
-    claude = next(one for one in seen.agents if one.name == "claude")
+    claude = next(agent for agent in seen.agents if agent.name == "claude")
     on_claude = claude.active + sum(start.decision.agent == "claude" for start in starts(seen))
-    for waiting in (one for one in seen.heads if one.task_id not in running):
+    for waiting in (entry for entry in seen.heads if entry.task_id not in running):
         room_here = on_claude < claude.max_concurrent and _room(
             here, waiting.tenant, rules.total, rules.per_organisation
         )
@@ -328,8 +328,10 @@ def constrained(draw: st.DrawFn) -> Snapshot:
 def test_nothing_starts_that_is_left_out(seen: Snapshot, classifier: bool) -> None:
     seen = seen.model_copy(update={"rules": seen.rules.model_copy(update={"classifier": classifier})})
     planner = Planner(seen)
-    found = {task.task_id: planner.shut(demand_of(task)) for task in seen.heads}
-    left_out = {task.task_id for task in seen.heads if (shut := found[task.task_id]) is None or shut.bars(task.tenant)}
+    results = {task.task_id: planner.shut(demand_of(task)) for task in seen.heads}
+    left_out = {
+        task.task_id for task in seen.heads if (shut := results[task.task_id]) is None or shut.bars(task.tenant)
+    }
     event(f"{len(left_out)} are left out")
     assert left_out.isdisjoint(start.head.task_id for start in starts(seen))
 
@@ -337,4 +339,4 @@ def test_nothing_starts_that_is_left_out(seen: Snapshot, classifier: bool) -> No
 @given(shared())
 def test_a_planner_that_is_exhausted_starts_nothing_of_anybody(seen: Snapshot) -> None:
     if Planner(seen).exhausted:
-        assert not any(isinstance(Planner(seen).consider(one), StartRun) for one in seen.heads)
+        assert not any(isinstance(Planner(seen).consider(entry), StartRun) for entry in seen.heads)

@@ -60,7 +60,7 @@ def test_a_limit_beside_a_spent_budget_is_a_limit() -> None:
     verdict = admit(head(1), agents, rules(), load_of(snapshot()))
     assert isinstance(verdict, Blocked)
     assert verdict.code is BlockCode.AGENTS_LIMITED
-    assert [one.code for one in verdict.params.agents] == [BlockCode.BUDGET, BlockCode.LIMITED]
+    assert [agent.code for agent in verdict.params.agents] == [BlockCode.BUDGET, BlockCode.LIMITED]
 
 
 def of_the_day(room: int | None, heads: int, **agents: int | None) -> Snapshot:

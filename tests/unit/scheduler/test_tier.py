@@ -48,8 +48,12 @@ BARE = '{"agent_type": "claude", "tier": "powerful", "reason": "unclear cause"}'
     ],
 )
 def test_an_answer_is_found_whatever_surrounds_it(answer: str) -> None:
-    found = parse_answer(answer, QUESTION)
-    assert (found.tier, found.reason, found.agent_type) == (Tier.POWERFUL, "unclear cause", "claude")
+    classifier_answer = parse_answer(answer, QUESTION)
+    assert (classifier_answer.tier, classifier_answer.reason, classifier_answer.agent_type) == (
+        Tier.POWERFUL,
+        "unclear cause",
+        "claude",
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,14 +95,14 @@ def test_a_tier_that_was_not_offered_does_not_count() -> None:
 def test_of_two_answers_the_stronger_counts(first: str) -> None:
     second = {"fast": "powerful", "powerful": "fast"}[first]
     answer = f'{{"tier": "{first}", "reason": "{first}"}} or rather {{"tier": "{second}", "reason": "{second}"}}'
-    found = parse_answer(answer, QUESTION)
-    assert (found.tier, found.reason) == (Tier.POWERFUL, "powerful")
+    classifier_answer = parse_answer(answer, QUESTION)
+    assert (classifier_answer.tier, classifier_answer.reason) == (Tier.POWERFUL, "powerful")
 
 
 def test_another_agent_in_the_answer_changes_nothing() -> None:
-    found = parse_answer('{"agent_type": "codex", "tier": "fast", "reason": "r"}', QUESTION)
-    assert found.tier is Tier.FAST
-    assert found.agent_type == "codex"
+    classifier_answer = parse_answer('{"agent_type": "codex", "tier": "fast", "reason": "r"}', QUESTION)
+    assert classifier_answer.tier is Tier.FAST
+    assert classifier_answer.agent_type == "codex"
 
 
 @given(st.text(max_size=400))
@@ -177,8 +181,8 @@ def test_the_cache_key_depends_on_what_the_answer_depends_on_and_on_no_agent() -
 
 
 def test_what_is_not_text_in_an_answer_is_left_out() -> None:
-    found = parse_answer('{"tier": "fast", "reason": {"why": 1}, "agent_type": 7}', QUESTION)
-    assert (found.reason, found.agent_type) == ("", None)
+    classifier_answer = parse_answer('{"tier": "fast", "reason": {"why": 1}, "agent_type": 7}', QUESTION)
+    assert (classifier_answer.reason, classifier_answer.agent_type) == ("", None)
 
 
 def test_a_long_reason_is_cut_to_one_line_of_what_may_be_shown() -> None:

@@ -79,8 +79,8 @@ def test_nothing_is_asked_for_an_agent_that_would_not_get_the_task(unfit: dict[s
 
 
 def test_nothing_is_asked_where_the_constraints_leave_one_tier() -> None:
-    one = Constraints(tier_floor=Tier.BALANCED, tier_ceiling=Tier.BALANCED)
-    assert question(head(1, constraints=one), (), (agent("claude"),)) is None
+    constraints = Constraints(tier_floor=Tier.BALANCED, tier_ceiling=Tier.BALANCED)
+    assert question(head(1, constraints=constraints), (), (agent("claude"),)) is None
     two = Constraints(tier_floor=Tier.BALANCED)
     assert question(head(1, constraints=two), (), (agent("claude"),)) is not None
 
@@ -148,9 +148,9 @@ def test_an_agent_is_tried_only_if_none_of_its_limits_speaks_against_it() -> Non
         hold(room=0, until=NOW - 1),
     ]
     assert agent("claude", holds=(limit, tried)).triable
-    for one in against:
-        for both in ((limit, one), (one, tried)):
-            assert not agent("claude", holds=both).triable, one
+    for active_hold in against:
+        for both in ((limit, active_hold), (active_hold, tried)):
+            assert not agent("claude", holds=both).triable, active_hold
     # What is on one family only, or is over, does not stop all of its models.
     for beside in (login.model_copy(update={"family": "opus"}), hold(room=1, until=NOW - 1)):
         assert agent("claude", holds=(limit, beside)).triable

@@ -68,31 +68,31 @@ BOTH: list[tuple[dict[str, Any], Version]] = [(NEW, "1.0"), (OLD, "0.3")]
 
 
 def read(document: dict[str, Any], **more: Any) -> Card:
-    found = read_a2a(document, **more)
-    assert isinstance(found, Card), found
-    return found
+    a2a = read_a2a(document, **more)
+    assert isinstance(a2a, Card), a2a
+    return a2a
 
 
 @pytest.mark.parametrize(("document", "version"), BOTH)
 def test_what_was_read_is_written_again_field_for_field(document: dict[str, Any], version: Version) -> None:
     given = copy.deepcopy(document)
 
-    found = read(document)
+    card = read(document)
 
     assert document == given, "what is read is not changed"
     assert is_a2a(document)
     assert version_of(document) == version
-    assert (found.id, found.name, found.version, found.url) == ("docs-bot", "Docs Bot", "2.1", URL)
-    assert found.skills[0].tags == ("a",)
-    stored = Card.model_validate(found.document)
+    assert (card.id, card.name, card.version, card.url) == ("docs-bot", "Docs Bot", "2.1", URL)
+    assert card.skills[0].tags == ("a",)
+    stored = Card.model_validate(card.document)
     assert write_a2a(stored, version, "") == document
 
 
 @pytest.mark.parametrize(("document", "version"), BOTH)
 def test_a_change_of_ours_is_written_and_nothing_else(document: dict[str, Any], version: Version) -> None:
-    found = read(document)
-    skill = found.skills[0].model_copy(update={"description": "Pages for people."})
-    changed = found.model_copy(update={"description": "Other.", "skills": (skill,)})
+    card = read(document)
+    skill = card.skills[0].model_copy(update={"description": "Pages for people."})
+    changed = card.model_copy(update={"description": "Other.", "skills": (skill,)})
 
     written = write_a2a(changed, version, "")
 
@@ -185,16 +185,16 @@ def test_what_is_no_scheme_is_kept_as_it_is_or_does_no_harm(scheme: object) -> N
 
 @pytest.mark.parametrize("version", ["0.3", "1.0"])
 def test_a_card_of_ours_is_one_for_the_sdk_and_comes_back_equal(version: Version) -> None:
-    for one in [*shipped_cards(shipped_files()), card("plumber", skills=[]), card("far", url=URL, keywords=["leak"])]:
-        written = write_a2a(one, version, "https://here.example/a2a")
+    for entry in [*shipped_cards(shipped_files()), card("plumber", skills=[]), card("far", url=URL, keywords=["leak"])]:
+        written = write_a2a(entry, version, "https://here.example/a2a")
 
         parsed = parse_agent_card(copy.deepcopy(written))
         validate_proto_required_fields(parsed)
-        assert parsed.name == one.title
-        assert parsed.supported_interfaces[0].url == (one.url or "https://here.example/a2a")
+        assert parsed.name == entry.title
+        assert parsed.supported_interfaces[0].url == (entry.url or "https://here.example/a2a")
         assert written["capabilities"]["extensions"][0]["uri"] == EXTENSION
         again = read(written)
-        assert again.model_copy(update={"extra": one.extra}) == one
+        assert again.model_copy(update={"extra": entry.extra}) == entry
         assert write_a2a(again, version, "") == written
 
 
@@ -219,10 +219,10 @@ def test_a_secret_goes_by_the_scheme_that_the_card_asks_for() -> None:
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], field: str) -> None:
-    found = read_a2a(OLD | change)
+    a2a = read_a2a(OLD | change)
 
-    assert not isinstance(found, Card)
-    assert (found[0].field or "").startswith(field)
+    assert not isinstance(a2a, Card)
+    assert (a2a[0].field or "").startswith(field)
 
 
 JSON = st.recursive(
@@ -243,15 +243,15 @@ def test_no_unknown_field_is_lost(
     base, version = which
     document = copy.deepcopy(base) | outside
     document["skills"][0] |= inside
-    found = read_a2a(document)
-    if isinstance(found, Card):
-        assert write_a2a(Card.model_validate(found.document), version, "") == document
+    a2a = read_a2a(document)
+    if isinstance(a2a, Card):
+        assert write_a2a(Card.model_validate(a2a.document), version, "") == document
 
 
 def offering(*interfaces: tuple[str, str, str]) -> dict[str, Any]:
     """A card of 1.0 with these: address, binding, version."""
     keys = ("url", "protocolBinding", "protocolVersion")
-    return NEW | {"supportedInterfaces": [dict(zip(keys, one, strict=True)) for one in interfaces]}
+    return NEW | {"supportedInterfaces": [dict(zip(keys, interface, strict=True)) for interface in interfaces]}
 
 
 OLD_REST = OLD | {"preferredTransport": "HTTP+JSON", "additionalInterfaces": []}
@@ -271,9 +271,9 @@ OLD_REST = OLD | {"preferredTransport": "HTTP+JSON", "additionalInterfaces": []}
     ],
 )
 def test_whom_nobody_here_can_speak_with_is_refused_by_the_reason(document: dict[str, Any], words: str) -> None:
-    (found,) = unreachable(document)
-    assert words in found.message
-    assert found.remedy
+    (problem,) = unreachable(document)
+    assert words in problem.message
+    assert problem.remedy
 
 
 @pytest.mark.parametrize(
@@ -292,10 +292,10 @@ def test_one_interface_that_is_spoken_suffices(document: dict[str, Any]) -> None
     assert read(document).url == URL
 
 
-@pytest.mark.parametrize("said", ["/rpc", "../rpc", URL])
+@pytest.mark.parametrize("text", ["/rpc", "../rpc", URL])
 @pytest.mark.parametrize("document", [OLD, NEW])
-def test_a_relative_address_is_one_on_the_host_of_the_card(document: dict[str, Any], said: str) -> None:
-    given = OLD | {"url": said} if document is OLD else offering((said, "JSONRPC", "1.0"))
+def test_a_relative_address_is_one_on_the_host_of_the_card(document: dict[str, Any], text: str) -> None:
+    given = OLD | {"url": text} if document is OLD else offering((text, "JSONRPC", "1.0"))
     whole = with_whole_addresses(given, "https://agents.example/.well-known/agent-card.json")
     assert unreachable(whole) == []
     assert read(whole).url == URL
@@ -338,19 +338,24 @@ def test_so_is_one_in_a_skill() -> None:
 
 @pytest.mark.parametrize("key", ["metadata", "homepage", "tenant", "x-visibilty", "contact"])
 def test_a_key_of_somebody_else_is_kept(key: str) -> None:
-    found = read(NEW | {key: {"a": 1}})
-    assert found.extra["a2a"][key] == {"a": 1}
+    card = read(NEW | {key: {"a": 1}})
+    assert card.extra["a2a"][key] == {"a": 1}
     assert unread_keys(NEW | {key: 1}) == ([] if key.startswith("x-") else [key])
 
 
 @pytest.mark.parametrize("document", [OLD, NEW])
 def test_what_a_card_of_a2a_says_in_keys_of_ours_counts(document: dict[str, Any]) -> None:
-    said = {"id": "accountant", "visibility": "private", "wake_url": "https://agents.example/wake", "keywords": ["vat"]}
-    found = read(document | said)
-    assert (found.id, found.visibility, found.wake_url) == ("accountant", "private", "https://agents.example/wake")
-    assert found.keywords == ("vat",)
-    written = write_a2a(found, version_of(document), "")
-    assert not said.keys() & written.keys() - {"id"}, "what has changed since would be said there as it was"
+    fields = {
+        "id": "accountant",
+        "visibility": "private",
+        "wake_url": "https://agents.example/wake",
+        "keywords": ["vat"],
+    }
+    card = read(document | fields)
+    assert (card.id, card.visibility, card.wake_url) == ("accountant", "private", "https://agents.example/wake")
+    assert card.keywords == ("vat",)
+    written = write_a2a(card, version_of(document), "")
+    assert not fields.keys() & written.keys() - {"id"}, "what has changed since would be said there as it was"
 
 
 @pytest.mark.parametrize(
@@ -366,8 +371,8 @@ def test_a_card_of_ours_may_have_what_only_a2a_knows(beside: dict[str, Any]) -> 
     ours = {"id": "accountant", "description": "Sums.", "capabilities": ["gpu"], "visibility": "private"}
     assert is_a2a(ours | beside)
     assert not is_written_for_a2a(ours | beside)
-    found = read(ours | beside)
-    assert (found.id, found.capabilities, found.visibility, found.url) == ("accountant", ("gpu",), "private", None)
+    card = read(ours | beside)
+    assert (card.id, card.capabilities, card.visibility, card.url) == ("accountant", ("gpu",), "private", None)
 
 
 def test_names_in_any_script_have_ids_of_their_own() -> None:

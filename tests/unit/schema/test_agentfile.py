@@ -11,9 +11,9 @@ from claudomator_py.schema.cardfile import parse_card_file
 
 
 def card_of(front_matter: str, body: str = "Do it.", name: str = "worker.md") -> Card:
-    found = parse_card_file(f"---\n{front_matter}\n---\n\n{body}\n".encode(), name)
-    assert not found.problems, [str(problem) for problem in found.problems]
-    (card,) = found.cards
+    parsed_cards = parse_card_file(f"---\n{front_matter}\n---\n\n{body}\n".encode(), name)
+    assert not parsed_cards.problems, [str(problem) for problem in parsed_cards.problems]
+    (card,) = parsed_cards.cards
     return card
 
 
@@ -129,9 +129,9 @@ def test_what_takes_freedom_away_is_applied() -> None:
 @pytest.mark.parametrize("line_break", ["\n", "\r\n"])
 def test_a_description_without_quotation_marks_is_read(description: str, line_break: str) -> None:
     text = f"---\nname: worker\ndescription: {description}\nmodel: opus\n---\nDo it.\n".replace("\n", line_break)
-    found = parse_card_file(b"\xef\xbb\xbf" + text.encode(), "worker.md")
-    assert not found.problems
-    (card,) = found.cards
+    parsed_cards = parse_card_file(b"\xef\xbb\xbf" + text.encode(), "worker.md")
+    assert not parsed_cards.problems
+    (card,) = parsed_cards.cards
     assert (card.description, card.default_tier) == (description, Tier.POWERFUL)
 
 
@@ -188,9 +188,9 @@ def test_a_long_prompt_is_kept_whole() -> None:
 
 
 def problem(front_matter: str) -> Problem:
-    (found,) = parse_card_file(f"---\n{front_matter}\n---\nDo it.\n".encode(), "worker.md").problems
-    assert found.remedy
-    return found
+    (problem,) = parse_card_file(f"---\n{front_matter}\n---\nDo it.\n".encode(), "worker.md").problems
+    assert problem.remedy
+    return problem
 
 
 @pytest.mark.parametrize(
@@ -206,15 +206,15 @@ def problem(front_matter: str) -> Problem:
     ],
 )
 def test_what_is_refused_has_its_line(front_matter: str, line: int, field: str | None) -> None:
-    found = problem(front_matter)
-    assert (found.line, found.field) == (line, field)
+    result = problem(front_matter)
+    assert (result.line, result.field) == (line, field)
 
 
 def test_a_card_of_ours_in_markdown_stays_what_it_says() -> None:
     skill = "skills: [{id: taps, name: Taps}]\n"
     card = worker(f"{skill}permissions: {{allowed_tools: [Bash]}}\nvisibility: private\nx-team: blue")
     assert card.permissions == Permissions(allowed_tools=("Bash",))
-    assert [one.id for one in card.skills] == ["taps"]
+    assert [skill.id for skill in card.skills] == ["taps"]
     assert card.extra == {"x-team": "blue"}
 
 

@@ -15,16 +15,16 @@ PLUMBER = {"id": "plumber", "description": "Fixes leaks.", "keywords": ["leaking
 
 
 def cards(text: str, name: str = "plumber.yaml") -> tuple[Card, ...]:
-    found = parse_card_file(text.encode(), name)
-    assert not found.problems, [str(problem) for problem in found.problems]
-    return found.cards
+    parsed_cards = parse_card_file(text.encode(), name)
+    assert not parsed_cards.problems, [str(problem) for problem in parsed_cards.problems]
+    return parsed_cards.cards
 
 
 def problem(text: str, name: str = "plumber.yaml") -> tuple[int | None, str | None, str]:
     """Line, field and message of the only problem, which has a remedy."""
-    (found,) = parse_card_file(text.encode(), name).problems
-    assert found.remedy
-    return found.line, found.field, found.message
+    (problem,) = parse_card_file(text.encode(), name).problems
+    assert problem.remedy
+    return problem.line, problem.field, problem.message
 
 
 def test_yaml_json_and_several_in_a_file() -> None:
@@ -38,7 +38,7 @@ def test_yaml_json_and_several_in_a_file() -> None:
 def test_a_card_without_an_id_is_named_for_its_file() -> None:
     (card,) = cards("description: Fixes leaks.\n", "Pipe Doctor.yaml")
     assert card.id == "pipe-doctor"
-    lines = [found.line for found in parse_card_file(b"description: A.\n---\ndescription: B.\n", "x.yaml").problems]
+    lines = [problem.line for problem in parse_card_file(b"description: A.\n---\ndescription: B.\n", "x.yaml").problems]
     assert lines == [1, 3]
 
 
@@ -94,13 +94,13 @@ def test_what_is_wrong_has_its_place(text: str, line: int | None, field: str | N
     problems = parse_card_file(text.encode(), "x.yaml").problems
     assert problems
     assert (problems[0].line, problems[0].field) == (line, field)
-    assert all(one.remedy for one in problems)
+    assert all(problem.remedy for problem in problems)
 
 
 @given(st.binary(max_size=200), st.sampled_from(["a.yaml", "a.json", "a.md", "", "..", "a"]))
 def test_no_file_does_harm(data: bytes, name: str) -> None:
-    found = parse_card_file(data, name)
-    assert bool(found.cards) != bool(found.problems)
+    parsed_cards = parse_card_file(data, name)
+    assert bool(parsed_cards.cards) != bool(parsed_cards.problems)
 
 
 BESIDE: dict[str, object] = {
@@ -137,8 +137,8 @@ def test_a_card_of_a2a_is_one_and_is_named_for_its_file_or_by_its_id() -> None:
     assert (card.id, card.name, card.url, card.protocol) == ("weather", "Docs Bot", "https://agents.example/a2a", "1.0")
     assert write_a2a(card, "1.0", "") == REMOTE
     assert cards(json.dumps({**REMOTE, "id": "bot"}), "weather.json")[0].id == "bot"
-    one, other = cards("\n---\n".join(json.dumps({**REMOTE, "name": name}) for name in ("Ann", "Bob")), "x.yaml")
-    assert (one.id, other.id) == ("ann", "bob")
+    entry, other = cards("\n---\n".join(json.dumps({**REMOTE, "name": name}) for name in ("Ann", "Bob")), "x.yaml")
+    assert (entry.id, other.id) == ("ann", "bob")
     (card,) = cards(json.dumps({**REMOTE, "risk_ceiling": "low", "x-price": 3}), "weather.json")
     assert card.risk_ceiling == "low"
 
@@ -163,19 +163,19 @@ def test_a_misspelt_key_beside_fields_of_a2a_is_refused(
 ) -> None:
     text = f"{json.dumps(whole, indent=1)[:-2]},\n {json.dumps(key)}: {json.dumps(value)}\n}}"
     for name in ("docs.json", "docs.yaml"):
-        (found,) = parse_card_file(text.encode(), name).problems
-        assert (found.line, found.field, found.message) == (text.count("\n"), key, "is not a known key")
-        assert remedy in str(found.remedy)
+        (problem,) = parse_card_file(text.encode(), name).problems
+        assert (problem.line, problem.field, problem.message) == (text.count("\n"), key, "is not a known key")
+        assert remedy in str(problem.remedy)
 
 
 @pytest.mark.parametrize("key", ["descripton", "example", "priority", "owner"])
 def test_so_is_one_in_a_skill(key: str) -> None:
     skill = {"id": "leaks", "name": "Leaks", "description": "Finds them.", "inputModes": ["text/plain"], key: "x"}
-    (found,) = parse_card_file(json.dumps({**PLUMBER, "skills": [skill]}).encode(), "docs.json").problems
-    assert (found.field, found.message) == (f"skills[0].{key}", "is not a known key")
+    (problem,) = parse_card_file(json.dumps({**PLUMBER, "skills": [skill]}).encode(), "docs.json").problems
+    assert (problem.field, problem.message) == (f"skills[0].{key}", "is not a known key")
 
 
 def test_a_card_of_a2a_that_nobody_can_speak_to_is_refused() -> None:
     interface = {"url": "https://agents.example/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
-    (found,) = parse_card_file(json.dumps({**REMOTE, "supportedInterfaces": [interface]}).encode(), "x.json").problems
-    assert "HTTP+JSON" in found.message
+    (problem,) = parse_card_file(json.dumps({**REMOTE, "supportedInterfaces": [interface]}).encode(), "x.json").problems
+    assert "HTTP+JSON" in problem.message

@@ -120,9 +120,9 @@ def test_a_bad_file_names_line_field_and_remedy(tmp_path: Path, text: str, lines
     with pytest.raises(ConfigError) as caught:
         load_config(path, {})
 
-    found = str(caught.value).splitlines()
-    assert len(found) == len(lines) == len(caught.value.problems)
-    for line, words in zip(found, lines, strict=True):
+    results = str(caught.value).splitlines()
+    assert len(results) == len(lines) == len(caught.value.problems)
+    for line, words in zip(results, lines, strict=True):
         assert line.startswith(f"{tmp_path}/{words}")
 
 

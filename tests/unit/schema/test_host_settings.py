@@ -21,7 +21,7 @@ def test_an_agent_is_at_home_unless_it_says_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "said"),
+    ("hosts", "text"),
     [
         ({"lab": {"kind": "slurm"}}, "root"),
         ({"lab": {**CLUSTER, "kind": "slurmd"}}, "slurm"),
@@ -33,13 +33,13 @@ def test_an_agent_is_at_home_unless_it_says_otherwise() -> None:
         ({"lab": {**CLUSTER, "licenses": {"clade": "x"}}}, "licenses.clade: is not an agent; did you mean `claude`?"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(hosts: dict[str, object], said: str) -> None:
+def test_what_cannot_be_meant_is_refused(hosts: dict[str, object], text: str) -> None:
     problems = parse_settings(
         {"hosts": hosts, "agents": {"claude": {"hosts": ["lab"] if "lba" in hosts else ["local"]}}}
     )
     assert isinstance(problems, list)
     (problem,) = problems
-    assert said in problem.render()
+    assert text in problem.render()
 
 
 def test_a_rule_names_hosts_that_there_are() -> None:
@@ -51,7 +51,7 @@ def test_a_rule_names_hosts_that_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"needs": ["build"]}, "`depends_on` for tasks that must complete first"),
         ({"needs": {"cpus": 0}}, "needs.cpus"),
@@ -60,10 +60,10 @@ def test_a_rule_names_hosts_that_there_are() -> None:
         ({"host": "local", "needs": {"gpus": 1}}, "name a cluster as `host`"),
     ],
 )
-def test_what_no_node_can_have_is_refused(fields: dict[str, object], said: str) -> None:
+def test_what_no_node_can_have_is_refused(fields: dict[str, object], text: str) -> None:
     problems = parse_task({"name": "t", "instructions": "Do it.", **fields})
     assert isinstance(problems, list)
-    assert said in "\n".join(problem.render() for problem in problems)
+    assert text in "\n".join(problem.render() for problem in problems)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def routed(request: Request, cards: list[Card], among: Space) -> SpecialistRecor
 def without(card: Card, example: str) -> Card:
     """The card as if nobody had thought of the example."""
     skills = [
-        skill.model_copy(update={"examples": tuple(one for one in skill.examples if one != example)})
+        skill.model_copy(update={"examples": tuple(entry for entry in skill.examples if entry != example)})
         for skill in card.skills
     ]
     return card.model_copy(update={"skills": tuple(skills)})
@@ -69,14 +69,14 @@ def test_each_file_has_the_card_of_its_name() -> None:
 def test_the_hash_changes_with_a_name_or_a_letter() -> None:
     name, content = next(iter(FILES.items()))
     others = {key: value for key, value in FILES.items() if key != name}
-    told = {files_hash(FILES), files_hash({**FILES, name: content + b"#"}), files_hash({"new": content, **others})}
-    assert len(told) == 3
+    messages = {files_hash(FILES), files_hash({**FILES, name: content + b"#"}), files_hash({"new": content, **others})}
+    assert len(messages) == 3
 
 
 def test_no_keyword_is_shared_or_a_single_word() -> None:
-    found = Counter(keyword.casefold() for card in CARDS.values() for keyword in card.keywords)
-    assert set(found.values()) == {1}
-    assert all(" " in keyword for keyword in found)
+    counter = Counter(keyword.casefold() for card in CARDS.values() for keyword in card.keywords)
+    assert set(counter.values()) == {1}
+    assert all(" " in keyword for keyword in counter)
 
 
 @pytest.mark.parametrize("card", WITH_SKILLS, ids=lambda card: card.id)
@@ -104,7 +104,7 @@ def test_examples_are_most_like_the_other_examples_of_their_card(card: Card) -> 
     examples = [example for skill in card.skills for example in skill.examples]
     first = []
     for example in examples:
-        cards = [without(one, example) if one is card else one for one in CARDS.values()]
+        cards = [without(entry, example) if entry is card else entry for entry in CARDS.values()]
         first.append(routed(Request(example), cards, space(cards)).specialist_candidates[0].specialist)
     # Security is a matter of what every other role works on as well.
     least = 0.5 if card.id == "security-auditor" else LEAST
@@ -120,7 +120,11 @@ def test_tasks_of_other_subjects_are_most_like_their_specialist_and_go_to_no_oth
         wanted = task["expected"]["specialist"]
         record = routed(Request(task["instructions"], task["name"].replace("-", " ")), cards, among)
         expected[wanted] += 1
-        others = [one.specialist for one in record.specialist_candidates if one.specialist != "generalist"]
+        others = [
+            specialist_candidate.specialist
+            for specialist_candidate in record.specialist_candidates
+            if specialist_candidate.specialist != "generalist"
+        ]
         nearest[wanted] += wanted in (others[0], "generalist")
         if record.specialist not in (wanted, "generalist"):
             wrong.append((task["id"], record.specialist))

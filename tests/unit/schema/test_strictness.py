@@ -40,12 +40,12 @@ def lax(schema: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_every_number_and_truth_value_is_strict(model: type[BaseModel]) -> None:
-    found = {}
+    results = {}
     for name, field in model.model_fields.items():
         annotated: Any = Annotated[field.annotation, *field.metadata, None]
-        found[name] = sorted(lax(TypeAdapter(annotated).core_schema))
+        results[name] = sorted(lax(TypeAdapter(annotated).core_schema))
 
-    assert {name: kinds for name, kinds in found.items() if kinds} == {}
+    assert {name: kinds for name, kinds in results.items() if kinds} == {}
 
 
 CARDS = [

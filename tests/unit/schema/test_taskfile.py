@@ -166,10 +166,10 @@ PROBLEMS: list[tuple[bytes | str, list[str]]] = [
 
 @pytest.mark.parametrize(("data", "expected"), PROBLEMS)
 def test_problems_name_line_field_and_remedy(data: bytes | str, expected: list[str]) -> None:
-    found = problems(data)
+    results = problems(data)
 
-    assert len(found) == len(expected)
-    for line, words in zip(found, expected, strict=True):
+    assert len(results) == len(expected)
+    for line, words in zip(results, expected, strict=True):
         assert line.startswith(words)
         assert "; " in line
 
@@ -211,10 +211,10 @@ MARKDOWN = [
 
 @pytest.mark.parametrize(("text", "expected"), MARKDOWN)
 def test_problems_of_markdown_have_the_lines_of_the_file(text: str, expected: list[str]) -> None:
-    found = problems(text, "f.md")
+    results = problems(text, "f.md")
 
-    assert len(found) == len(expected)
-    assert found[0].startswith(expected[0])
+    assert len(results) == len(expected)
+    assert results[0].startswith(expected[0])
 
 
 @pytest.mark.parametrize("ascii_only", [True, False])
@@ -366,7 +366,7 @@ def test_a_task_survives_every_way_of_writing_it(document: dict[str, object]) ->
 
     assert again == spec
     assert as_json.problems == as_yaml.problems == ()
-    assert {content_hash(found) for found in as_json.specs + as_yaml.specs} == {content_hash(spec)}
+    assert {content_hash(spec) for spec in as_json.specs + as_yaml.specs} == {content_hash(spec)}
 
 
 @pytest.mark.parametrize(

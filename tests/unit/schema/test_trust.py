@@ -25,8 +25,8 @@ def place(tmp_path: Path) -> Iterator[Path]:
     os.umask(before)
 
 
-def said(found: Exposure | None) -> str:
-    return "" if found is None else f"{found.path}: {found.why}; {found.command}"
+def said(exposure: Exposure | None) -> str:
+    return "" if exposure is None else f"{exposure.path}: {exposure.why}; {exposure.command}"
 
 
 def test_what_is_ours_is_trusted(place: Path) -> None:
@@ -39,8 +39,8 @@ def test_what_is_ours_is_trusted(place: Path) -> None:
 @pytest.mark.parametrize("mode", [0o777, 0o702, 0o1777])
 def test_a_place_that_all_can_write_to(place: Path, mode: int) -> None:
     place.chmod(mode)
-    found = said(Trust().place(str(place)))
-    assert found == f"{place}: every user can write to it (mode {mode:04o}); chmod go-w {place}"
+    result = said(Trust().place(str(place)))
+    assert result == f"{place}: every user can write to it (mode {mode:04o}); chmod go-w {place}"
     assert Trust().way(str(place)) is None
 
 
@@ -55,11 +55,11 @@ def test_a_folder_above_that_lets_others_exchange_the_place(place: Path) -> None
 @pytest.mark.needs_root
 def test_owners(place: Path) -> None:
     os.chown(place, NOBODY, -1)
-    found = Trust().place(str(place))
-    assert found is not None
-    assert (found.path, found.user) == (str(place), pwd.getpwuid(NOBODY).pw_name)
-    assert found.user is not None
-    assert Trust([found.user]).place(str(place)) is None
+    exposure = Trust().place(str(place))
+    assert exposure is not None
+    assert (exposure.path, exposure.user) == (str(place), pwd.getpwuid(NOBODY).pw_name)
+    assert exposure.user is not None
+    assert Trust([exposure.user]).place(str(place)) is None
     assert Trust([str(NOBODY)]).place(str(place)) is None
     assert said(Trust().way(str(place / "file"))).startswith(f"{place}: it belongs to ")
 
@@ -126,8 +126,8 @@ def test_an_access_list_says_who_may_write(place: Path) -> None:
         os.setxattr(place, "system.posix_acl_access", value)
     except OSError:
         pytest.skip("there are no access lists on this file system")
-    found = Trust().place(str(place))
-    assert "its access list lets" in said(found)
+    exposure = Trust().place(str(place))
+    assert "its access list lets" in said(exposure)
     assert Trust([str(NOBODY)]).place(str(place)) is None
 
 

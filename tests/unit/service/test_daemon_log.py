@@ -38,11 +38,11 @@ def test_text_for_people(stream: io.StringIO) -> None:
     set_up(TEXT, stream=stream, environ={})
     get_logger("claudomator.start").bind(task="fix-login").info("run_started", attempt=1, note="all is well")
     logging.getLogger("some.library").warning("it said %s", "so")
-    one, other = stream.getvalue().splitlines()
+    name, other = stream.getvalue().splitlines()
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    claudomator\.start: "
         r'run_started task=fix-login attempt=1 note="all is well"',
-        one,
+        name,
     )
     assert other.endswith("Z WARNING some.library: it said so")
 
@@ -51,15 +51,15 @@ def test_json_for_programs(stream: io.StringIO) -> None:
     set_up(JSON, stream=stream, environ={})
     get_logger("claudomator.start").debug("run_started", task="x", task_id="1", run_id="2", agent="a", reason=None)
     logging.getLogger("some.library").error("it said\n%s", "so")
-    one, other = (json.loads(line) for line in stream.getvalue().splitlines())
-    assert list(one) == ["ts", "level", "logger", "event", "task", "task_id", "run_id", "agent", "reason"]
-    assert (one["level"], one["logger"], one["event"], one["task"]) == (
+    entry, other = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert list(entry) == ["ts", "level", "logger", "event", "task", "task_id", "run_id", "agent", "reason"]
+    assert (entry["level"], entry["logger"], entry["event"], entry["task"]) == (
         "debug",
         "claudomator.start",
         "run_started",
         "x",
     )
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", one["ts"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry["ts"])
     assert (other["level"], other["logger"], other["event"]) == ("error", "some.library", "it said\nso")
 
 
@@ -117,8 +117,8 @@ def test_what_must_not_be_said_is_taken_out_of_everything(stream: io.StringIO) -
 
 
 def journal_variable(path: Path) -> dict[str, str]:
-    found = path.stat()
-    return {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"}
+    stat = path.stat()
+    return {"JOURNAL_STREAM": f"{stat.st_dev}:{stat.st_ino}"}
 
 
 def test_the_journal_gets_priorities_and_keeps_the_time_itself(tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_the_journal_gets_priorities_and_keeps_the_time_itself(tmp_path: Path) -
 
 
 def test_a_stream_is_the_journal_only_if_it_is_that_very_one(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
+    path, other = tmp_path / "one", tmp_path / "other"
     other.touch()
-    with one.open("w") as stream:
-        assert is_journal(stream, journal_variable(one))
+    with path.open("w") as stream:
+        assert is_journal(stream, journal_variable(path))
         assert not is_journal(stream, journal_variable(other))
         assert not is_journal(stream, {})
         assert not is_journal(stream, {"JOURNAL_STREAM": "nonsense"})

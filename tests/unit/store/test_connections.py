@@ -45,12 +45,12 @@ def test_whoever_waits_gets_one_and_nobody_has_the_same_at_a_time(shared: Connec
 
 def test_one_that_is_given_back_goes_to_who_waits_for_it(shared: Connections) -> None:
     first, second = shared.take(), shared.take()
-    found: list[Connection] = []
-    waiter = threading.Thread(target=lambda: found.append(shared.take()))
+    connections: list[Connection] = []
+    waiter = threading.Thread(target=lambda: connections.append(shared.take()))
     waiter.start()
     shared.give_back(second)
     waiter.join()
-    assert found == [second]
+    assert connections == [second]
     shared.give_back(second)
     shared.give_back(first)
     assert shared.take() is first
@@ -80,7 +80,7 @@ def test_once_closed_nobody_gets_one_or_waits(shared: Connections) -> None:
     shared.give_back(first)
     with pytest.raises(StoreUnavailable, match="closed") as error:
         shared.take()
-    assert [one.reason for one in (error.value, *refused)] == ["the database is closed"] * 2
+    assert [entry.reason for entry in (error.value, *refused)] == ["the database is closed"] * 2
     assert first.closed
     assert not second.closed
     shared.give_back(second)

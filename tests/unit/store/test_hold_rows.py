@@ -44,13 +44,13 @@ class Table:
 
     def in_force(self, now_ms: int = NOW) -> list[tuple[str, int | None]]:
         """Label and end of each."""
-        found = self.ask(lambda connection: hold_rows.in_force(connection, now_ms))
-        return [(hold.bucket.label, hold.until_ms) for hold in found]
+        result = self.ask(lambda connection: hold_rows.in_force(connection, now_ms))
+        return [(hold.bucket.label, hold.until_ms) for hold in result]
 
     def over(self, now_ms: int = NOW) -> list[tuple[str, int | None]]:
         """Label and end of each."""
-        found = self.ask(lambda connection: hold_rows.over(connection, now_ms))
-        return [(hold.bucket.label, hold.until_ms) for hold in found]
+        result = self.ask(lambda connection: hold_rows.over(connection, now_ms))
+        return [(hold.bucket.label, hold.until_ms) for hold in result]
 
     def close(self, hold: Hold, now_ms: int = NOW) -> None:
         self.ask(lambda connection: hold_rows.close(connection, hold, now_ms))
@@ -106,8 +106,8 @@ def test_a_limit_is_over_and_tried_once_its_time_has_come_and_nothing_else_holds
 
 def test_what_is_in_force_and_what_is_over_are_told_apart(table: Table) -> None:
     over, in_force = table.add(NOW), table.add(NOW + 5, bucket=OPUS)
-    found = table.ask(lambda connection: hold_rows.in_force_and_over(connection, NOW))
-    assert [[hold.bucket for hold in holds] for holds in found] == [[in_force.bucket], [over.bucket]]
+    result = table.ask(lambda connection: hold_rows.in_force_and_over(connection, NOW))
+    assert [[hold.bucket for hold in holds] for holds in result] == [[in_force.bucket], [over.bucket]]
 
 
 @pytest.mark.parametrize("reason", [Reason.AUTH, Reason.NO_CREDIT, None])
@@ -190,8 +190,8 @@ def test_what_runs_have_met_is_not_counted_for_an_operators_hold_nor_past_its_ti
 
 def test_the_newest_hold_that_no_operator_has_put_there_is_the_latest_whatever_became_of_it(table: Table) -> None:
     def latest(bucket: Bucket) -> int | None:
-        found = table.ask(lambda connection: hold_rows.latest(connection, bucket))
-        return None if found is None else found.until_ms
+        hold = table.ask(lambda connection: hold_rows.latest(connection, bucket))
+        return None if hold is None else hold.until_ms
 
     assert table.ask(lambda connection: hold_rows.latest(connection, CLAUDE)) is None
     table.add(NOW + 100)
@@ -220,12 +220,12 @@ def test_releasing_ends_what_the_agent_draws_on_in_force_or_being_tried(table: T
 
 def test_a_hold_of_an_operator_comes_back_without_a_reason(table: Table) -> None:
     table.add(None, reason=None)
-    (found,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
-    assert found == held(None, reason=None)
+    (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
+    assert hold == held(None, reason=None)
 
 
 def test_a_hold_comes_back_as_it_was_with_long_words_cut(table: Table) -> None:
     whole = Hold(OPUS, Reason.AUTH, None, Provenance.ESTIMATED, "s" * 600, NOW, "w" * 200, None, NOW + 5)
     table.ask(lambda connection: hold_rows.add(connection, whole, "run"))
-    (found,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
-    assert found == Hold(OPUS, Reason.AUTH, None, Provenance.ESTIMATED, "s" * 500, NOW, "w" * 100, "run", NOW + 5)
+    (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
+    assert hold == Hold(OPUS, Reason.AUTH, None, Provenance.ESTIMATED, "s" * 500, NOW, "w" * 100, "run", NOW + 5)

@@ -61,18 +61,18 @@ class Queue:
 
     def depend(self, name: str, **on: str | None) -> None:
         """on: by name, the task to which it is bound."""
-        rows = [{"task_id": name, "name": one, "depends_on_id": bound} for one, bound in on.items()]
+        rows = [{"task_id": name, "name": entry, "depends_on_id": bound} for entry, bound in on.items()]
         self.ask(lambda connection: connection.execute(insert(TASK_DEPENDENCY), rows) and None)
 
     def demands(self, *without_hints: str) -> list[Demand]:
         return self.ask(lambda connection: queue.demands(connection, without_hints))
 
     def lanes(self, taken: Taken = Taken(), *without_hints: str, **shut: Any) -> set[str]:  # noqa: B008 - it cannot be changed
-        found: list[str] = []
+        results: list[str] = []
         for demand in self.demands(*without_hints):
-            found += self.ask(partial(queue.lanes, demand=demand, taken=taken, shut=Shut(**shut)))
-        assert len(found) == len(set(found))
-        return {lane.partition("|")[0] for lane in found}
+            results += self.ask(partial(queue.lanes, demand=demand, taken=taken, shut=Shut(**shut)))
+        assert len(results) == len(set(results))
+        return {lane.partition("|")[0] for lane in results}
 
     def first(self, demand: Demand, limit: int, after: queue.Position = queue.FRONT) -> list[str]:
         places = self.ask(lambda connection: queue.first_places(connection, demand, limit, after))
@@ -82,13 +82,13 @@ class Queue:
         wanted = [f"{lane}|||||" for lane in lanes or ("a",)]
         if "queued_by" in changes:
             changes["queued_by"] = {f"{lane}|||||": by for lane, by in changes["queued_by"].items()}
-        found = self.ask(lambda connection: queue.heads(connection, wanted, taken, **changes))
-        assert {lane: task.lane for lane, (task, _) in found.items()} == {lane: lane for lane in found}
-        return [task.id for task, _ in found.values()]
+        results = self.ask(lambda connection: queue.heads(connection, wanted, taken, **changes))
+        assert {lane: task.lane for lane, (task, _) in results.items()} == {lane: lane for lane in results}
+        return [task.id for task, _ in results.values()]
 
     def column(self, name: str) -> Mapping[str, Any]:
-        found = self.ask(lambda connection: connection.execute(select(TASK.c.id, TASK.c[name])).all())
-        return {row.id: row[1] for row in found}
+        rows = self.ask(lambda connection: connection.execute(select(TASK.c.id, TASK.c[name])).all())
+        return {row.id: row[1] for row in rows}
 
 
 @pytest.fixture
@@ -206,8 +206,8 @@ def test_the_head_of_a_lane_is_first_by_rank_then_age_then_id(tasks: Queue) -> N
         assert tasks.heads(without=order[:place]) == [name]
         assert tasks.heads(after=positions[place]) == order[place + 1 :][:1]
     assert tasks.heads("a", "b", "c") == ["other", "first"]
-    found = tasks.ask(lambda connection: queue.contents(connection, ["later", "first"]))
-    assert [queue.position(task) for task, _ in found] == [positions[0], positions[3]]
+    result = tasks.ask(lambda connection: queue.contents(connection, ["later", "first"]))
+    assert [queue.position(task) for task, _ in result] == [positions[0], positions[3]]
 
 
 @pytest.mark.parametrize(
@@ -256,8 +256,8 @@ def test_of_those_of_a_lane_that_wait_the_first_to_have_waited_is_known(tasks: Q
 def test_a_task_comes_with_the_content_of_its_revision(tasks: Queue) -> None:
     tasks.put("t", revision=2)
     tasks.put("u")
-    found = tasks.ask(lambda connection: queue.contents(connection, ["t", "u", "gone"]))
-    assert [(task.id, read_json(spec)) for task, spec in found] == [("t", {"name": "t 2"}), ("u", {"name": "u 1"})]
+    result = tasks.ask(lambda connection: queue.contents(connection, ["t", "u", "gone"]))
+    assert [(task.id, read_json(spec)) for task, spec in result] == [("t", {"name": "t 2"}), ("u", {"name": "u 1"})]
 
 
 def test_many_tasks_are_found_by_one_statement_after_another(tasks: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,8 +395,8 @@ def test_who_waits_for_what_has_ended_is_found(tasks: Queue) -> None:
         state, reason = ("QUEUED", None) if name == "queued" else ("WAITING", "dependency")
         tasks.put(name, state=state, reason="backoff" if name == "backs off" else reason)
         tasks.depend(name, **on)
-    found = tasks.ask(lambda connection: queue.waiting_on_ended(connection, 9))
-    assert {task.id for task in found} == {"all done", "one failed", "one cancelled"}
+    result = tasks.ask(lambda connection: queue.waiting_on_ended(connection, 9))
+    assert {task.id for task in result} == {"all done", "one failed", "one cancelled"}
     assert len(tasks.ask(lambda connection: queue.waiting_on_ended(connection, 2))) == 2
 
 

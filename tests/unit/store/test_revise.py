@@ -24,8 +24,8 @@ def test_the_next_one_is_numbered_behind_the_newest_and_names_plain_types(
     tables = MetaData(naming_convention=Task.metadata.naming_convention)
     for table in Task.metadata.tables.values():
         table.to_metadata(tables)
-    said = (Column("said", ShownText, nullable=False), Column("found", ShownJson), Column("kept", StoredJson))
-    Table("note", tables, Column("id", Integer, primary_key=True), *said)
+    texts = (Column("said", ShownText, nullable=False), Column("found", ShownJson), Column("kept", StoredJson))
+    Table("note", tables, Column("id", Integer, primary_key=True), *texts)
     monkeypatch.setattr(Task, "metadata", tables)
 
     file = revise.revise("Notes of a task")

@@ -67,8 +67,8 @@ def test_a_column_gives_what_it_is_for() -> None:
 
     assert given(objects, {"a": 1}) == {"a": 1}
     odd: list[object] = [[], "x", 12, True]
-    assert [given(objects, one) for one in odd] == [UNREADABLE] * 4
+    assert [given(objects, entry) for entry in odd] == [UNREADABLE] * 4
     assert (given(objects, None), given(names, None)) == (None, None)
     assert given(names, ["a", 1, None, "b"]) == ["a", "b"]
     odd = [{"a": 1}, "ab", 3, UNREADABLE]
-    assert [given(names, one) for one in odd] == [[]] * 4
+    assert [given(names, entry) for entry in odd] == [[]] * 4

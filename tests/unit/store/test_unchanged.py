@@ -43,8 +43,8 @@ def test_what_was_written_is_read_by_whoever_was_told_of_it(database: Database) 
     kept = Unchanged()
     for value in range(50):
         write(database, value)
-        found = [database.read(lambda connection: kept.read(connection, "a", lambda: said(connection))) for _ in "ab"]
-        assert found == [value, value]
+        results = [database.read(lambda connection: kept.read(connection, "a", lambda: said(connection))) for _ in "ab"]
+        assert results == [value, value]
 
 
 def test_what_an_earlier_snapshot_says_is_not_told_to_a_later_one(database: Database) -> None:

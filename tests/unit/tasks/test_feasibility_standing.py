@@ -94,8 +94,8 @@ def test_where_git_keeps_a_repository_no_work_tree_is_promised(inside: str, tmp_
     ],
 )
 def test_a_program_that_a_check_runs_by_another_one_is_looked_for(command: list[str]) -> None:
-    (said,) = warnings(check=[command])
-    assert "there is no program `nosuch` on PATH, and the check runs it; the check would fail" in said
+    (text,) = warnings(check=[command])
+    assert "there is no program `nosuch` on PATH, and the check runs it; the check would fail" in text
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_the_programs_of_a_check_are_looked_for_where_they_will_be(tmp_path: Pat
     (tmp_path / "plain").touch()
     check = ["no-such-program x", "true", "./plain", "./missing", "/nowhere/tool"]
 
-    said = warnings(working_dir=str(tmp_path), check=check)
+    text = warnings(working_dir=str(tmp_path), check=check)
 
-    assert [warning.partition("; ")[0] for warning in said] == [
+    assert [warning.partition("; ")[0] for warning in text] == [
         "check[0]: there is no program `no-such-program` on PATH",
         "check[2]: ./plain cannot be executed",
         "check[3]: there is no ./missing",

@@ -74,9 +74,9 @@ def failing_again(world: World) -> tuple[Run, Run]:
 def change(world: World, run: Run, **values: Any) -> Run:
     """The run, with these columns."""
     world.database.write(lambda connection: connection.execute(RUN.update().where(RUN.c.id == run.id).values(**values)))
-    found = world.database.read(partial(run_rows.find, run_id=run.id))
-    assert found is not None
-    return found
+    result = world.database.read(partial(run_rows.find, run_id=run.id))
+    assert result is not None
+    return result
 
 
 def read(world: World, what: Callable[..., T], *given: Any, **named: Any) -> T:

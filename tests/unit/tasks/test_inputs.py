@@ -60,14 +60,14 @@ def answer(world: World, text: str = "Blue.") -> None:
     world.service.answer("t", AnswerRequest(text=text))
 
 
-def approve(world: World, by: Principal = OPERATOR, **said: Any) -> None:
-    world.access.as_(by)[Tasks].approve("t", ApproveRequest(**said))
+def approve(world: World, by: Principal = OPERATOR, **fields: Any) -> None:
+    world.access.as_(by)[Tasks].approve("t", ApproveRequest(**fields))
 
 
 def told(world: World, kind: str) -> list[tuple[bool, dict[str, Any]]]:
     """Of each such event, whether it is of a run, and what it tells."""
-    found = world.database.read(lambda connection: events.following(connection, 0, 10_000))
-    return [(event.run_id is not None, event.data) for event in found if event.kind == kind]
+    result = world.database.read(lambda connection: events.following(connection, 0, 10_000))
+    return [(event.run_id is not None, event.data) for event in result if event.kind == kind]
 
 
 def prompt(world: World) -> str:
@@ -111,7 +111,7 @@ def test_what_is_said_has_to_fit_what_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("begun", "asked", "said", "refused"),
+    ("begun", "asked", "fields", "refused"),
     [
         (False, {}, {"tools": ("Bash",)}, "tools: were not requested: it needs approval before its first run"),
         (True, {"refused_handoff": LOOP}, {"tools": ("Bash",)}, "tools: were not requested: it asks whether to"),
@@ -120,11 +120,11 @@ def test_what_is_said_has_to_fit_what_is_asked(
     ],
 )
 def test_only_what_was_asked_for_is_approved(
-    world: World, begun: bool, asked: dict[str, Any], said: dict[str, Any], refused: str
+    world: World, begun: bool, asked: dict[str, Any], fields: dict[str, Any], refused: str
 ) -> None:
     ask(world, "approval", begun=begun, **asked)
     with pytest.raises(Invalid, match=refused):
-        approve(world, **said)
+        approve(world, **fields)
     assert (world.row("t").state, told(world, "approved")) == ("NEEDS_INPUT", [])
 
 
@@ -132,7 +132,7 @@ def test_only_what_was_asked_for_is_approved(
 
 
 @pytest.mark.parametrize(
-    ("said", "data", "meant"),
+    ("fields", "data", "meant"),
     [
         ({}, {}, None),
         ({"reason": "Go."}, {"why": "Go."}, None),
@@ -140,10 +140,10 @@ def test_only_what_was_asked_for_is_approved(
     ],
 )
 def test_a_task_that_is_approved_begins_and_its_specialist_is_the_one_who_was_named(
-    world: World, said: dict[str, Any], data: dict[str, Any], meant: str | None
+    world: World, fields: dict[str, Any], data: dict[str, Any], meant: str | None
 ) -> None:
     ask(world, "approval", begun=False)
-    approve(world, **said)
+    approve(world, **fields)
     row = world.row("t")
     assert (row.state, row.approved_ms, (row.asks or {})["answer"]) == ("QUEUED", world.now_ms, meant)
     assert told(world, "approved") == [(False, data)]
@@ -156,7 +156,7 @@ def test_what_rules_demanded_is_a_decision_of_whoever_approved_it(world: World, 
     assert told(world, "approved") == [(False, {"why": "Go.", "rules": list(rules)} if rules else {"why": "Go."})]
     task_id = world.row("t").id
     decided = world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
-    assert [(one.data["approved_by"], one.data["rules"]) for one in decided] == (
+    assert [(entry.data["approved_by"], entry.data["rules"]) for entry in decided] == (
         [("ann", list(rules))] if rules else []
     )
 
@@ -203,7 +203,7 @@ def test_a_second_answer_leaves_the_first_known(world: World) -> None:
     world.end("t", text=f"{MARKER} Really?")
     world.tick()
     answer(world, "No, blue.")
-    assert [one["answer"] for one in (world.row("t").resume or {})["heard"]] == ["Red.", "No, blue."]
+    assert [entry["answer"] for entry in (world.row("t").resume or {})["heard"]] == ["Red.", "No, blue."]
 
 
 @pytest.mark.parametrize(
@@ -253,9 +253,9 @@ def test_and_is_told_what_the_one_that_is_gone_knew_besides(
     world.tick()
     write(world, RUN.update().values(conversation_id=None))
     world.service.answer(name, AnswerRequest(text="Blue."))
-    said = prompt(world)
-    assert "Blue." in said
-    assert known in said
+    text = prompt(world)
+    assert "Blue." in text
+    assert known in text
 
 
 @pytest.mark.parametrize("length", [300, 301])
@@ -277,9 +277,9 @@ def test_whoever_would_have_handed_it_on_goes_on_when_that_is_approved(world: Wo
 def test_and_does_what_else_it_is_told(world: World) -> None:
     ask(world, "approval", begun=True, refused_handoff=LOOP)
     answer(world, "Ask cid.")
-    said = prompt(world)
-    assert "Ask cid." in said
-    assert "denied" not in said, "it was denied no tool"
+    text = prompt(world)
+    assert "Ask cid." in text
+    assert "denied" not in text, "it was denied no tool"
 
 
 def test_an_agent_that_was_denied_a_tool_does_without_where_it_is_told_something_else(world: World) -> None:

@@ -29,12 +29,12 @@ def learner(world: World, every_ms: int = 10 * SECOND_MS) -> Learner:
 @pytest.mark.both_databases
 def test_what_happened_before_it_first_began_is_not_looked_at(world: World) -> None:
     world.submit("before")
-    one = learner(world)
-    one.run_once()
+    entry = learner(world)
+    entry.run_once()
     assert world.database.read(learning_rows.progress) is None, "there was nothing to learn, so nothing is written"
 
     world.submit("after")
-    one.run_once()
+    entry.run_once()
 
     progress = world.database.read(learning_rows.progress)
     assert progress is not None
@@ -44,8 +44,8 @@ def test_what_happened_before_it_first_began_is_not_looked_at(world: World) -> N
 def test_it_learns_by_itself_and_goes_on_after_trouble(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "FIRST_S", 0.01)
     monkeypatch.setattr(workers, "RETRY_S", 0.02)
-    rounds, enough, one = [0], Event(), learner(world, every_ms=20)
-    learn: Callable[[], None] = one.run_once
+    rounds, enough, entry = [0], Event(), learner(world, every_ms=20)
+    learn: Callable[[], None] = entry.run_once
 
     def round_() -> None:
         rounds[0] += 1
@@ -56,12 +56,12 @@ def test_it_learns_by_itself_and_goes_on_after_trouble(world: World, monkeypatch
         learn()
         enough.set()
 
-    monkeypatch.setattr(one, "run_once", round_)
-    one.start()
+    monkeypatch.setattr(entry, "run_once", round_)
+    entry.start()
     try:
         assert enough.wait(PATIENCE_S)
     finally:
-        one.close()
+        entry.close()
     assert rounds[0] >= 3
 
 
@@ -78,7 +78,7 @@ def test_closing_waits_for_a_round_that_is_to_be_less_often_from_then_on(
     def settings() -> LearningSettings:
         return LearningSettings.model_construct(every=every[0], rate=0.1)
 
-    one = Learner(world.database, settings, world.clock)
+    learner = Learner(world.database, settings, world.clock)
 
     def round_() -> None:
         begun.set()
@@ -86,10 +86,10 @@ def test_closing_waits_for_a_round_that_is_to_be_less_often_from_then_on(
         every[0] = 10 * SECOND_MS
         done.set()
 
-    monkeypatch.setattr(one, "run_once", round_)
-    one.start()
+    monkeypatch.setattr(learner, "run_once", round_)
+    learner.start()
     assert begun.wait(PATIENCE_S)
-    closing = Thread(target=one.close, daemon=True)
+    closing = Thread(target=learner.close, daemon=True)
     closing.start()
     closing.join(timeout=0.5)  # it cannot have ended, and by then it waits
     go.set()

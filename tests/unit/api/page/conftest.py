@@ -96,6 +96,6 @@ def text_of(answer: Answer | Response) -> str:
 
 def hidden(answer: Answer, name: str) -> str:
     """The value of a hidden field of the page's form."""
-    found = re.search(rf'<input type="hidden" name="{name}" value="([^"]*)">', answer.body.decode())
-    assert found is not None, f"the page has no hidden field {name}"
-    return found[1]
+    match = re.search(rf'<input type="hidden" name="{name}" value="([^"]*)">', answer.body.decode())
+    assert match is not None, f"the page has no hidden field {name}"
+    return match[1]

@@ -76,10 +76,10 @@ def test_a_merge_is_previewed_done_and_shown_with_its_undo(
     sent = send(operator, f"{page}/merge", method="merge")
     assert (sent.status, sent.headers["location"]) == (303, f"{page}#changes-title")
     assert (shop.path / "new").read_text() == "fix\n"
-    said = text_of(operator.get(page))
-    assert "Merged into main" in said
+    text = text_of(operator.get(page))
+    assert "Merged into main" in text
     undo = f"git -C {shop.path} reset --keep {before}"
-    assert undo in said
+    assert undo in text
     assert f'href="{page}/merge"' not in operator.get(page).body.decode()
     shop.git(*undo.split()[3:])
     assert not (shop.path / "new").exists()
@@ -150,9 +150,9 @@ def test_a_branch_is_discarded_after_a_look_and_its_page_says_how_it_comes_back(
     assert tree.branch in shop.branches
     assert send(operator, f"{page}/discard").status == 303
     assert tree.branch not in shop.branches
-    said = text_of(operator.get(page))
-    assert f"Discarded {tree.branch}" in said
-    undo = said.partition("on the daemon's machine: ")[2].partition(" refs/")[0]
+    text = text_of(operator.get(page))
+    assert f"Discarded {tree.branch}" in text
+    undo = text.partition("on the daemon's machine: ")[2].partition(" refs/")[0]
     shop.git(*undo.split()[3:], f"refs/claudomator/discarded/{tree.name}")
     assert tree.branch in shop.branches
     gone = operator.get(f"{page}/merge")

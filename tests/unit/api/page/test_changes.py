@@ -57,7 +57,7 @@ def test_all_that_a_run_changed(operator: Visitor, prepared: PreparedService) ->
         untracked_count=30,
     )
     page = operator.get(f"/tasks/{task}")
-    said = text_of(page)
+    text = text_of(page)
     for words in (
         "3 commits, 2 files (+4 -2), 1 branch made, 1 branch deleted, 31 not committed",
         "bbbbbbbb mend the tap (Ann)",
@@ -69,7 +69,7 @@ def test_all_that_a_run_changed(operator: Visitor, prepared: PreparedService) ->
         "tap.py modified +2 -1",
         "+drip = 0",
     ):
-        assert words in said
+        assert words in text
     assert page.body.decode().count('<details id="change-1-') == 2
 
 
@@ -78,9 +78,9 @@ def test_a_run_that_changed_nothing_and_one_that_has_not_ended(operator: Visitor
     assert "changes-title" not in operator.get(f"/tasks/{task}").body.decode()
     changed(prepared, task)
     prepared.add_run(task)
-    said = text_of(operator.get(f"/tasks/{task}"))
-    assert "no changes" in said
-    assert "recorded when the run ends" in said
+    text = text_of(operator.get(f"/tasks/{task}"))
+    assert "no changes" in text
+    assert "recorded when the run ends" in text
 
 
 def test_names_subjects_and_patches_of_strangers_are_only_text(operator: Visitor, prepared: PreparedService) -> None:
@@ -94,9 +94,9 @@ def test_names_subjects_and_patches_of_strangers_are_only_text(operator: Visitor
     body = page.body.decode()
     for raw in ("<img", "<script>", "\x1b", "\u202e", KEY):
         assert raw not in body
-    said = text_of(page)
-    assert f"+{evil} +key = [redacted]" in said
-    assert "<img src=x onerror=alert(1)>\\u202egpj.py modified" in said
+    text = text_of(page)
+    assert f"+{evil} +key = [redacted]" in text
+    assert "<img src=x onerror=alert(1)>\\u202egpj.py modified" in text
 
 
 @pytest.mark.parametrize(("lines", "count", "is_open"), [(3, 1, True), (40, 1, False), (3, 9, False)])
@@ -116,12 +116,12 @@ def test_each_line_of_a_patch_can_be_linked_to(operator: Visitor, prepared: Prep
     patch = f"diff --git a/tap.py b/tap.py\n{hunk}{more}"
     changed(prepared, task, patch, **files("tap.py"))
     body = operator.get(f"/tasks/{task}").body.decode()
-    found = re.findall(r'<span id="change-1-1-([LR]\d+)"(?: class="(\w+)")?', body)
-    assert found == [
+    results = re.findall(r'<span id="change-1-1-([LR]\d+)"(?: class="(\w+)")?', body)
+    assert results == [
         *(("R7", ""), ("L8", "removed"), ("R8", "added"), ("R9", "")),
         *(("L90", "removed"), ("R90", "added"), ("R91", "added")),
     ]
-    assert body.count('href="#change-1-1-') == len(found)
+    assert body.count('href="#change-1-1-') == len(results)
     assert 'class="hunk">@@ -7,3' in body
     assert "index 1..2" not in body
     assert "+++ b/tap.py" not in body
@@ -148,9 +148,9 @@ def test_a_page_is_bounded(operator: Visitor, prepared: PreparedService) -> None
     changed(prepared, task, **many)
     changed(prepared, task, long, **files("long"))
     page = operator.get(f"/tasks/{task}")
-    said = text_of(page)
+    text = text_of(page)
     assert len(page.body) < 100_000
-    assert "zzz" not in said
+    assert "zzz" not in text
     for words in (
         "Only the beginning is shown",
         "Its lines are too many for this page",
@@ -158,7 +158,7 @@ def test_a_page_is_bounded(operator: Visitor, prepared: PreparedService) -> None
         "and 600 more files",
         "shows 2 earlier runs as well",
     ):
-        assert words in said
+        assert words in text
 
 
 def test_the_names_in_a_patch_of_git_itself(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ def test_the_names_in_a_patch_of_git_itself(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"diff --git a/{name.encode()!r} b/no\nof {name.encode()!r}\n")
     git("add", "-A")
-    found = patches_of(git("diff", "--cached"))
-    assert set(found) == set(names)
-    assert all(f"+of {name.encode()!r}" in found[name] for name in names)
+    patches = patches_of(git("diff", "--cached"))
+    assert set(patches) == set(names)
+    assert all(f"+of {name.encode()!r}" in patches[name] for name in names)
 
 
 def test_repositories_have_a_page_with_what_runs_changed_there(operator: Visitor, prepared: PreparedService) -> None:
@@ -205,8 +205,8 @@ def test_repositories_have_their_runs_and_costs_by_day(operator: Visitor, prepar
     worked("second", 0.25)
     worked("third", 0.25)
     prepared.world.now_ms += HOUR_MS
-    said = text_of(operator.get("/repositories"))
-    assert "2026-09-22 /srv/shop 2 0 1 $0.50 2026-09-21 /srv/shop 1 0 1 $0.50" in said
+    text = text_of(operator.get("/repositories"))
+    assert "2026-09-22 /srv/shop 2 0 1 $0.50 2026-09-21 /srv/shop 1 0 1 $0.50" in text
 
 
 def test_an_approval_shows_what_was_changed_so_far_and_why_it_is_risky(

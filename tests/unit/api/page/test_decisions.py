@@ -42,28 +42,28 @@ def decided(prepared: PreparedService, kind: str) -> DecisionView:
 
 def test_decisions_are_listed_with_links(operator: Visitor, routed: PreparedService) -> None:
     page = operator.get("/decisions?kind=specialist")
-    one = decided(routed, "specialist")
-    said, html = text_of(page), page.body.decode()
+    name = decided(routed, "specialist")
+    text, html = text_of(page), page.body.decode()
     assert page.status == 200
-    assert "specialist night" in said
-    assert f'href="/decisions/{one.id}"' in html
-    assert f'href="/tasks/{one.task_id}"' in html
-    assert f'href="/decisions?task={one.task_id}"' in operator.get(f"/tasks/{one.task_id}").body.decode()
+    assert "specialist night" in text
+    assert f'href="/decisions/{name.id}"' in html
+    assert f'href="/tasks/{name.task_id}"' in html
+    assert f'href="/decisions?task={name.task_id}"' in operator.get(f"/tasks/{name.task_id}").body.decode()
 
 
 def test_what_was_decided_is_explained(operator: Visitor, routed: PreparedService) -> None:
-    one = decided(routed, "specialist")
-    page = operator.get(f"/decisions/{one.id}")
-    said = text_of(page)
+    name = decided(routed, "specialist")
+    page = operator.get(f"/decisions/{name.id}")
+    text = text_of(page)
     assert page.status == 200
-    assert said.count("The task ") >= 1
+    assert text.count("The task ") >= 1
     for words in ("db-admin", "secret-agent", "threshold", "semantic 0.", "Decision", "Registry"):
-        assert words in said
-    assert one.reason in said
-    assert f'href="/decisions/{one.id}/json" download' in page.body.decode()
-    downloaded = operator.get(f"/decisions/{one.id}/json")
-    assert DecisionView.model_validate(downloaded.json()) == one
-    assert downloaded.headers["content-disposition"] == f'attachment; filename="decision-{one.id}.json"'
+        assert words in text
+    assert name.reason in text
+    assert f'href="/decisions/{name.id}/json" download' in page.body.decode()
+    downloaded = operator.get(f"/decisions/{name.id}/json")
+    assert DecisionView.model_validate(downloaded.json()) == name
+    assert downloaded.headers["content-disposition"] == f'attachment; filename="decision-{name.id}.json"'
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,16 @@ def test_a_filter_that_makes_no_sense_is_told(
 
 
 def test_filters_narrow_the_list(operator: Visitor, routed: PreparedService) -> None:
-    one = decided(routed, "specialist")
-    assert one.route is not None
-    rationale = one.rationale
+    decision = decided(routed, "specialist")
+    assert decision.route is not None
+    rationale = decision.rationale
     assert rationale is not None
-    kept = f"kind=specialist&task={one.task_id}&route={one.route}&overridden=no&reason={rationale.code.value}"
+    kept = f"kind=specialist&task={decision.task_id}&route={decision.route}&overridden=no&reason={rationale.code.value}"
     assert "night" in text_of(operator.get(f"/decisions?{kept}&until=2099-01-01T00:00:00Z"))
     assert "night" in text_of(operator.get(f"/decisions?{kept}&since=1h&until=2099-01-01T00:00"))
     for other in ("kind=triage", "overridden=yes", "since=2099-01-01T00:00:00Z", "agent=nobody"):
-        said = text_of(operator.get(f"/decisions?{other}"))
-        assert "No decision matches." in said, other
+        text = text_of(operator.get(f"/decisions?{other}"))
+        assert "No decision matches." in text, other
 
 
 def test_a_long_list_goes_on_with_its_filters(operator: Visitor, routed: PreparedService) -> None:
@@ -126,24 +126,24 @@ def test_who_does_not_exist_is_not_named(prepared: PreparedService, tmp_path: Pa
         specialists.register(card(name, skills=[skill], visibility=visibility))
     prepared.access.as_(alice)[Tasks].submit(spec("night", instructions=DUMP))
     prepared.world.router.route()
-    one = decided(prepared, "specialist")
+    decision = decided(prepared, "specialist")
     with running(prepared, tmp_path / "state") as daemon:
         bob, eve = (
             log_in(daemon, prepared.world.tokens.create(TokenRequest(name=name, role="read", organisation=whose)).token)
             for name, whose in (("bob", "bolt"), ("eve", "other"))
         )
-        whole = prepared.access.as_(OPERATOR)[Decisions].explained(one.id)
+        whole = prepared.access.as_(OPERATOR)[Decisions].explained(decision.id)
         assert "secret-agent" in {each.specialist for each in whole.decision.specialists}
-        for path in ("/decisions", f"/decisions/{one.id}", f"/decisions/{one.id}/json"):
+        for path in ("/decisions", f"/decisions/{decision.id}", f"/decisions/{decision.id}/json"):
             shown = bob.get(path)
             assert (shown.status, b"secret-agent" in shown.body) == (200, False), path
-        assert "open-one" in text_of(bob.get(f"/decisions/{one.id}"))
+        assert "open-one" in text_of(bob.get(f"/decisions/{decision.id}"))
         assert "No decision matches." in text_of(bob.get("/decisions?specialist=secret-agent"))
         assert "Nothing has been decided." in text_of(eve.get("/decisions"))
         for end in ("", "/json"):
-            missing, hidden = (eve.get(f"/decisions/{ref}{end}") for ref in ("nowhere", one.id))
+            missing, hidden = (eve.get(f"/decisions/{ref}{end}") for ref in ("nowhere", decision.id))
             assert (missing.status, hidden.status) == (404, 404)
-            assert text_of(missing).replace("nowhere", one.id) == text_of(hidden)
+            assert text_of(missing).replace("nowhere", decision.id) == text_of(hidden)
 
 
 def test_what_strangers_wrote_is_text(operator: Visitor, prepared: PreparedService) -> None:
@@ -159,10 +159,10 @@ def test_a_decision_on_a_message_is_told_in_words(operator: Visitor, prepared: P
     channels = prepared.access.as_(OPERATOR)[Channels]
     channel = channels.create(NewChannel(name="kitchen"))
     posted = channels.post("kitchen", NewMessage(content="Is the soup ready?"))
-    one = decided(prepared, "triage")
-    assert (one.channel_name, one.message_id) == ("kitchen", posted.id)
+    decision = decided(prepared, "triage")
+    assert (decision.channel_name, decision.message_id) == ("kitchen", posted.id)
     assert f"message {posted.id} in kitchen" in text_of(operator.get("/decisions?kind=triage"))
-    page = operator.get(f"/decisions/{one.id}")
+    page = operator.get(f"/decisions/{decision.id}")
     assert f"triage of message {posted.id} in kitchen" in text_of(page)
     assert f'href="/channels/{channel.id}#message-{posted.id}"' in page.body.decode()
 

@@ -27,8 +27,8 @@ AT_THREE = START_MS + 2_800_000
 
 def folds(markup: str) -> list[tuple[int, int]]:
     """How many tasks each line is about, and how many rows it has."""
-    found = re.findall(r'<li class="fold">(.*?)</details>', markup, re.DOTALL)
-    counted = [(re.search(r"<strong>([\d,]+) ", one), one.count('class="row task"')) for one in found]
+    result = re.findall(r'<li class="fold">(.*?)</details>', markup, re.DOTALL)
+    counted = [(re.search(r"<strong>([\d,]+) ", entry), entry.count('class="row task"')) for entry in result]
     return [(int(match[1].replace(",", "")), rows) for match, rows in counted if match is not None]
 
 
@@ -44,9 +44,9 @@ def told(markup: str) -> int:
 
 
 def count_of(markup: str) -> int:
-    found = re.search(r'<span class="count">(\d+)', markup)
-    assert found is not None
-    return int(found[1])
+    match = re.search(r'<span class="count">(\d+)', markup)
+    assert match is not None
+    return int(match[1])
 
 
 def fail(prepared: PreparedService, name: str, detail: str) -> None:
@@ -97,11 +97,11 @@ def test_of_each_sort(operator: Visitor, prepared: PreparedService, name: str) -
     state, place, does = WAITS[name]
     for number in range(LISTED + 13):
         prepared.add(f"t-{number}", state)
-    found = section(operator.get("/"), place)
-    assert folds(found) == [(LISTED + 13, LISTED)]
-    assert f"<strong>{LISTED + 13} {does}</strong>" in found
-    assert "and 13 more like these" in found
-    assert count_of(found) == told(found) == LISTED + 13
+    result = section(operator.get("/"), place)
+    assert folds(result) == [(LISTED + 13, LISTED)]
+    assert f"<strong>{LISTED + 13} {does}</strong>" in result
+    assert "and 13 more like these" in result
+    assert count_of(result) == told(result) == LISTED + 13
 
 
 def test_each_question_stands_by_itself(operator: Visitor, prepared: PreparedService) -> None:

@@ -36,9 +36,9 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def section(answer: Answer, name: str) -> str:
     """The markup of one section."""
-    found = re.search(rf'<section id="{name}".*?</section>', answer.body.decode(), re.DOTALL)
-    assert found is not None, f"there is no section {name}"
-    return found[0]
+    match = re.search(rf'<section id="{name}".*?</section>', answer.body.decode(), re.DOTALL)
+    assert match is not None, f"there is no section {name}"
+    return match[0]
 
 
 def test_a_running_task_tells_how_far_it_is(operator: Visitor, prepared: PreparedService) -> None:
@@ -88,20 +88,20 @@ def test_sections_come_in_the_order_of_urgency(operator: Visitor, prepared: Prep
 
 
 def test_where_there_is_nothing_the_page_says_so(operator: Visitor, prepared: PreparedService) -> None:
-    said = text_of(operator.get("/"))
-    assert "There are no tasks yet." in said
-    assert "No agent is configured." in said
-    assert "Nothing" not in said  # five empty lists would stand above or below the next step
+    text = text_of(operator.get("/"))
+    assert "There are no tasks yet." in text
+    assert "No agent is configured." in text
+    assert "Nothing" not in text  # five empty lists would stand above or below the next step
     prepared.add("it", Completed())
-    said = text_of(operator.get("/"))
-    assert "There are no tasks yet." not in said
+    text = text_of(operator.get("/"))
+    assert "There are no tasks yet." not in text
     for words in (
         "Nothing needs you.",
         "Nothing failed in the last 24 hours.",
         "Nothing runs.",
         "Nothing waits.",
     ):
-        assert words in said
+        assert words in text
 
 
 def test_what_needs_a_person_besides_tasks(operator: Visitor, prepared: PreparedService) -> None:
@@ -170,13 +170,13 @@ def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, pr
     prepared.world.now_ms += MINUTE_MS
     words = "being tried after its limit (7d opus window, "
     page = operator.get("/")
-    said = text_of(page)
-    assert "Nothing needs you." in said
+    text = text_of(page)
+    assert "Nothing needs you." in text
     shown = f'<time datetime="{until}" data-show="until">2026-09-21 15:00 UTC</time>'
     assert f"limited (5h window, reported) until {shown}" in page.body.decode()
     assert f"7d window is 93% used; it resets {shown}" in page.body.decode()
     for expected in ("claude/default", f"read from run {run[:8]}", words, "Release opus"):
-        assert expected in said
+        assert expected in text
     assert operator.post("/agents/claude/release", {"family": "opus"}).status == 303
     assert [left.family for left in prepared.agents()[0].holds] == [None]
     assert operator.post("/agents/claude/release", {"family": "no family"}).status == 422
@@ -368,8 +368,8 @@ def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
     assert prepared.schedules.get("nightly").paused_since is None
     prepared.world.now_ms = parse_instant("2026-09-22T01:00:00.000Z")
     prepared.world.schedule_runner.run_due()
-    said = f"skipped 2026-09-22 01:00 UTC : {task.name} had not ended (QUEUED)"
-    assert said in text_of(operator.get("/"))
+    text = f"skipped 2026-09-22 01:00 UTC : {task.name} had not ended (QUEUED)"
+    assert text in text_of(operator.get("/"))
     assert operator.post("/schedules/nobody/run").status == 404
 
 
@@ -397,10 +397,10 @@ def test_totals_add_up_beyond_what_is_shown(operator: Visitor, prepared: Prepare
     assert re.findall(r"<strong>(\d+) failed</strong>", problems) == ["21", "40"]
     assert re.findall(r"and (\d+) more", problems) == ["14", "27"]
     assert "all 61 failed" in problems
-    found = section(operator.get("/?state=FAILED"), "found")
-    assert '<span class="count">61</span>' in found
-    assert "50 of them shown" in found
-    rest = re.search(r'href="(/\?[^"]*cursor[^"]*)"', found)
+    result = section(operator.get("/?state=FAILED"), "found")
+    assert '<span class="count">61</span>' in result
+    assert "50 of them shown" in result
+    rest = re.search(r'href="(/\?[^"]*cursor[^"]*)"', result)
     assert rest is not None
     last = section(operator.get(rest[1].replace("&amp;", "&")), "found")
     assert '<span class="count">61</span>' in last
@@ -470,13 +470,13 @@ def test_a_row_says_where_a_task_works_and_how_long_it_took(operator: Visitor, p
 
 def test_the_next_that_needs_somebody(operator: Visitor, prepared: PreparedService) -> None:
     assert operator.get("/next").headers["location"] == "/"
-    one, two = (prepared.add(name, NeedsInput(InputKind.QUESTION)) for name in ("one", "two"))
+    text, two = (prepared.add(name, NeedsInput(InputKind.QUESTION)) for name in ("one", "two"))
     first = operator.get("/next").headers["location"]
-    assert first in (f"/tasks/{one}", f"/tasks/{two}")
+    assert first in (f"/tasks/{text}", f"/tasks/{two}")
     other = operator.get(f"/next?after={first.removeprefix('/tasks/')}").headers["location"]
-    assert {first, other} == {f"/tasks/{one}", f"/tasks/{two}"}
+    assert {first, other} == {f"/tasks/{text}", f"/tasks/{two}"}
     assert operator.get(f"/next?after={other.removeprefix('/tasks/')}").headers["location"] == first
-    assert f'href="/next?after={one}"' in operator.get(f"/tasks/{one}").body.decode()
+    assert f'href="/next?after={text}"' in operator.get(f"/tasks/{text}").body.decode()
 
 
 def test_agents_have_a_page(operator: Visitor, prepared: PreparedService) -> None:

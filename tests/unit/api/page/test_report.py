@@ -32,25 +32,25 @@ def test_spans_up_to_now_are_one_click_away(operator: Visitor) -> None:
 def test_refused_files_are_shown_with_their_problems(operator: Visitor, prepared: PreparedService) -> None:
     assert "Refused files" not in text_of(operator.get("/report"))
     prepared.refuse_file("tasks/<b>.yaml", Problem(line=3, message="is `wrong`", remedy="write <i>"))
-    said = text_of(operator.get("/report"))
-    assert "Refused files (1)" in said
-    assert "tasks/<b>.yaml:3: is wrong; write <i>" in said
+    text = text_of(operator.get("/report"))
+    assert "Refused files (1)" in text
+    assert "tasks/<b>.yaml:3: is wrong; write <i>" in text
 
 
 def test_a_time_that_is_none_leads_back(operator: Visitor) -> None:
     page = operator.get("/report?since=yesterday")
     assert page.status == 422
-    said = text_of(page)
-    assert "'yesterday' is not a time" in said
-    assert "write 22:00, 12h" in said
-    assert "The last twelve hours" in said
+    text = text_of(page)
+    assert "'yesterday' is not a time" in text
+    assert "write 22:00, 12h" in text
+    assert "The last twelve hours" in text
 
 
 def fields(body: str) -> dict[str, str]:
     """What the fields for times are filled with."""
-    found = re.findall(r'<input type="datetime-local" name="(\w+)"[^>]*? value="([^"]+)" data-at="([^"]+)"', body)
-    assert all(instant.endswith("Z") for _, _, instant in found)
-    return {name: value for name, value, _ in found}
+    results = re.findall(r'<input type="datetime-local" name="(\w+)"[^>]*? value="([^"]+)" data-at="([^"]+)"', body)
+    assert all(instant.endswith("Z") for _, _, instant in results)
+    return {name: value for name, value, _ in results}
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def fields(body: str) -> dict[str, str]:
 def test_a_span_is_chosen_as_by_the_command(operator: Visitor, query: str, since: str, until: str | None) -> None:
     page = operator.get(f"/report?{query}")
     assert page.status == 200
-    found = fields(page.body.decode())
-    assert (found.get("since"), found.get("until")) == (since, until)
+    results = fields(page.body.decode())
+    assert (results.get("since"), results.get("until")) == (since, until)
 
 
 def test_the_night_is_one_click_away_and_ends_in_the_morning(operator: Visitor, prepared: PreparedService) -> None:
@@ -102,7 +102,7 @@ def test_what_happened_since_the_last_look_is_one_click_away(operator: Visitor, 
 
 
 @pytest.mark.parametrize(
-    ("settled", "more", "said"),
+    ("is_done", "more", "text"),
     [
         ([None, "merged into main"], 0, "b0 (made), b1 (made, merged into main)"),
         ([None, "merged into main", "discarded"], 0, "3 branches, 2 merged or discarded"),
@@ -110,8 +110,10 @@ def test_what_happened_since_the_last_look_is_one_click_away(operator: Visitor, 
         (["merged into main"] * 20, 7, "27 branches"),
     ],
 )
-def test_many_branches_are_a_number(settled: list[str | None], more: int, said: str) -> None:
-    branches = tuple(BranchChange(name=f"b{at}", change="made", since=one) for at, one in enumerate(settled))
+def test_many_branches_are_a_number(is_done: list[str | None], more: int, text: str) -> None:
+    branches = tuple(BranchChange(name=f"b{at}", change="made", since=entry) for at, entry in enumerate(is_done))
     figures = dict.fromkeys(("runs", "tasks", "commits", "files", "added", "removed", "uncommitted"), 1)
-    one = RepositoryReport.model_validate({"path": "/srv", "branches": branches, "more_branches": more, **figures})
-    assert REPOSITORIES.columns[-1].cell(one) == said
+    repository_report = RepositoryReport.model_validate(
+        {"path": "/srv", "branches": branches, "more_branches": more, **figures}
+    )
+    assert REPOSITORIES.columns[-1].cell(repository_report) == text

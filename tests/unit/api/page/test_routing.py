@@ -32,7 +32,7 @@ def test_who_would_do_it_with_what_the_scores_are_made_of(operator: Visitor, pre
     specialists.register(card("painter", keywords=["fresh paint"]))
     page = operator.post("/routing", DUMP)
     assert page.status == 200
-    said = text_of(page)
+    text = text_of(page)
     for words in (
         "night would go to db-admin (skill backup)",
         "db-admin backup 0.",
@@ -40,7 +40,7 @@ def test_who_would_do_it_with_what_the_scores_are_made_of(operator: Visitor, pre
         "chosen",
         "painter",
     ):
-        assert words in said
+        assert words in text
     for kept in ("Restore last night&#39;s dump.</textarea>", 'value="night"', 'value="database, urgent"'):
         assert kept in page.body.decode()
     assert prepared.task_ids() == []
@@ -78,11 +78,11 @@ def test_what_is_asked_is_text(operator: Visitor) -> None:
 @pytest.fixture
 def taught(prepared: PreparedService) -> PreparedService:
     """Two tasks that were routed by their texts, one of which an operator gave to somebody else; all was learned."""
-    for one in (
+    for entry in (
         card("db-admin", skills=[{"id": "backup", "name": "Backups", "examples": ["Restore last night's dump."]}]),
         card("painter", skills=[{"id": "paint", "name": "Painting", "examples": ["Paint the kitchen blue."]}]),
     ):
-        prepared.access.as_(OPERATOR)[Specialists].register(one)
+        prepared.access.as_(OPERATOR)[Specialists].register(entry)
     for name in ("right", "wrong"):
         prepared.service.submit(spec(name, instructions="Restore last night's dump of the orders."))
     prepared.world.router.route()
@@ -95,7 +95,7 @@ def taught(prepared: PreparedService) -> PreparedService:
 
 
 def test_how_routing_does(operator: Visitor, taught: PreparedService) -> None:
-    said = text_of(operator.get("/routing"))
+    text = text_of(operator.get("/routing"))
     for words in (
         "3 decisions in 30 days, with a mean confidence of 0.",
         "33% overridden",
@@ -107,7 +107,7 @@ def test_how_routing_does(operator: Visitor, taught: PreparedService) -> None:
         "All outcomes have been processed.",
         "db-admin painter backup 1",
     ):
-        assert words in said
+        assert words in text
     taught.world.now_ms += 2 * DAY_MS
     assert "Nothing was routed in a day." in text_of(operator.get("/routing?days=1"))
     assert "3 decisions in 7 days" in text_of(operator.get("/routing?days=7"))
@@ -117,22 +117,22 @@ def test_how_routing_does(operator: Visitor, taught: PreparedService) -> None:
 def test_what_nobody_covers_is_shown_with_its_tasks(operator: Visitor, taught: PreparedService) -> None:
     taught.service.submit(spec("odd", instructions="Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich."))
     taught.world.router.route()
-    said = text_of(operator.get("/routing"))
-    assert "Poorly covered" in said
-    assert "odd" in said.partition("Examples")[2].partition("What each signal")[0]
+    text = text_of(operator.get("/routing"))
+    assert "Poorly covered" in text
+    assert "odd" in text.partition("Examples")[2].partition("What each signal")[0]
 
 
 def test_what_was_learned_of_one_is_on_its_page(operator: Visitor, taught: PreparedService) -> None:
-    said = text_of(operator.get("/specialists/db-admin"))
-    assert "all 0.45 0 1 never backup 0.45 0 1 never" in said
-    assert "Corrected by operators Went to Was given to Topic Tasks Last db-admin painter backup 1" in said
+    text = text_of(operator.get("/specialists/db-admin"))
+    assert "all 0.45 0 1 never backup 0.45 0 1 never" in text
+    assert "Corrected by operators Went to Was given to Topic Tasks Last db-admin painter backup 1" in text
 
 
 def test_what_was_learned_is_forgotten_after_a_question(operator: Visitor, taught: PreparedService) -> None:
     learned = taught.world.learned
     form = operator.get("/specialists/db-admin/forget")
     assert "Forget what was learned about db-admin?" in text_of(form)
-    assert {one.specialist for one in learned.all().standings} == {"db-admin"}
+    assert {entry.specialist for entry in learned.all().standings} == {"db-admin"}
     answer = operator.post("/specialists/db-admin/forget")
     assert (answer.status, answer.headers["location"]) == (303, "/specialists/db-admin")
     assert learned.all().standings == ()
@@ -146,9 +146,9 @@ def test_learning_is_frozen_and_goes_on(operator: Visitor, taught: PreparedServi
     assert "Freeze learning" in text_of(operator.get("/routing"))
     assert operator.post("/routing/freeze").headers["location"] == "/routing#learning"
     assert taught.world.learned.all().frozen_at is not None
-    said = text_of(operator.get("/routing"))
-    assert "nothing is learned" in said
-    assert "Resume learning" in said
+    text = text_of(operator.get("/routing"))
+    assert "nothing is learned" in text
+    assert "Resume learning" in text
     assert operator.post("/routing/unfreeze").status == 303
     assert taught.world.learned.all().frozen_at is None
 

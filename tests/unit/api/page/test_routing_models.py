@@ -40,9 +40,9 @@ def test_a_candidate_has_what_its_score_is_made_of_and_what_it_lacks() -> None:
     other = RouteCandidateView(specialist="b", score=-0.5, rejected="a weaker match", needs=1.75)
     route = RouteView(route="specialist", reason="r", threshold=0.3, candidates=(chosen, other))
     page = render("routing.html", {"asked": RouteForm(), "route": route, "refusal": None, "stats": None})
-    said = text_of(page)
-    assert "a s 1.250 semantic 0.250 top example -0.013 tie break + 0.050 chosen" in said
-    assert "b -0.500 1.750 a weaker match" in said
+    text = text_of(page)
+    assert "a s 1.250 semantic 0.250 top example -0.013 tie break + 0.050 chosen" in text
+    assert "b -0.500 1.750 a weaker match" in text
     html = bytes(page.body).decode()
     assert re.findall(r'<meter min="0" max="1" value="([^"]*)"', html) == ["1.000", "0.000"]
     assert html.count("class=picked") == 1
@@ -52,8 +52,8 @@ def test_a_candidate_has_what_its_score_is_made_of_and_what_it_lacks() -> None:
 def test_figures_without_anything_to_tell_by_are_empty() -> None:
     total = RoutingFiguresView(decisions=0)
     assert summary_of(RoutingStatsView(days=1, total=total)) == "Nothing was routed in a day."
-    said = shown("routing.html", stats=RoutingStatsView(days=1, total=total, specialists=(total,)))
-    assert "Performance no specialist 0 all 0" in said
+    text = shown("routing.html", stats=RoutingStatsView(days=1, total=total, specialists=(total,)))
+    assert "Performance no specialist 0 all 0" in text
     assert [(words, chosen) for words, _, chosen in day_spans("/routing", 1, "figures")] == [
         ("a day", True),
         ("7 days", False),
@@ -79,13 +79,13 @@ def test_figures_in_words() -> None:
     assert summary_of(stats) == (
         "1,234 decisions in 30 days, with a mean confidence of 0.46, 12% overridden, 50% failed."
     )
-    said = shown("routing.html", stats=stats)
-    assert "plumber 1,234 0.46 12% 50% 2,346 0.50" in said
-    assert "no specialist 1 0.46" in said
-    assert "leaks 1 0.46" in said
-    assert "Of the newest 1 decision." in said
-    assert "2 0.10 no specialist a, b" in said
-    assert "tie break 4 3 2 1" in said
+    text = shown("routing.html", stats=stats)
+    assert "plumber 1,234 0.46 12% 50% 2,346 0.50" in text
+    assert "no specialist 1 0.46" in text
+    assert "leaks 1 0.46" in text
+    assert "Of the newest 1 decision." in text
+    assert "2 0.10 no specialist a, b" in text
+    assert "tie break 4 3 2 1" in text
 
 
 def test_what_was_learned_of_one_is_told_of_it_alone_altogether_first() -> None:
@@ -93,17 +93,17 @@ def test_what_was_learned_of_one_is_told_of_it_alone_altogether_first() -> None:
         return StandingView(specialist=specialist, topic=topic, performance=0.55, positive=2, negative=1, updated_at=AT)
 
     known = LearnedView(standings=(standing("a", "zinc"), standing("a", None), standing("b", None)))
-    assert [(one.specialist, one.topic) for one in standings_of(known, "a")] == [("a", None), ("a", "zinc")]
+    assert [(entry.specialist, entry.topic) for entry in standings_of(known, "a")] == [("a", None), ("a", "zinc")]
 
 
 def test_corrections_are_those_from_it_and_to_it() -> None:
     given = [("a", "b"), (None, "a"), ("b", "c")]
-    views = tuple(CorrectionView(specialist=one, wanted=wanted, tasks=1, last_at=AT) for one, wanted in given)
+    views = tuple(CorrectionView(specialist=entry, wanted=wanted, tasks=1, last_at=AT) for entry, wanted in given)
     learned = LearnedView(corrections=views)
     assert corrections_of(learned, "a") == list(views[:2])
-    said = shown("routing.html", stats=RoutingStatsView(days=1, total=RoutingFiguresView(decisions=0)), learned=learned)
-    assert "a b 1" in said
-    assert "no specialist a 1" in said
+    text = shown("routing.html", stats=RoutingStatsView(days=1, total=RoutingFiguresView(decisions=0)), learned=learned)
+    assert "a b 1" in text
+    assert "no specialist a 1" in text
 
 
 @pytest.mark.parametrize(

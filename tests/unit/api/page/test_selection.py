@@ -12,8 +12,8 @@ from tests.unit.api.page.conftest import Visitor, text_of
 
 def picks(answer: Answer) -> dict[str, str]:
     """The value of each box, by the task's name."""
-    found = re.findall(r'name="task" value="([^"]+)".*?<label[^>]*>([^<]+)</label>', answer.body.decode(), re.DOTALL)
-    return {name: value for value, name in found}
+    results = re.findall(r'name="task" value="([^"]+)".*?<label[^>]*>([^<]+)</label>', answer.body.decode(), re.DOTALL)
+    return {name: value for value, name in results}
 
 
 def send(operator: Visitor, change: str, *tasks: str, sure: bool = False, words: str = "") -> Answer:

@@ -35,8 +35,8 @@ PLUMBER = card(
 )
 
 
-def register(prepared: PreparedService, one: Card = PLUMBER, by: Principal = OPERATOR) -> SpecialistView:
-    return prepared.access.as_(by)[Specialists].register(one)
+def register(prepared: PreparedService, card: Card = PLUMBER, by: Principal = OPERATOR) -> SpecialistView:
+    return prepared.access.as_(by)[Specialists].register(card)
 
 
 def found(prepared: PreparedService, specialist_id: str = "plumber") -> SpecialistView:
@@ -50,7 +50,7 @@ def test_there_are_none(operator: Visitor) -> None:
 def test_they_are_listed_and_found(operator: Visitor, prepared: PreparedService) -> None:
     register(prepared)
     register(prepared, card("painter", visibility="private"), ANN)
-    said = text_of(operator.get("/specialists"))
+    text = text_of(operator.get("/specialists"))
     for words in (
         "Pipe Doctor",
         "Fixes leaks. Not for what is slow.",
@@ -60,7 +60,7 @@ def test_they_are_listed_and_found(operator: Visitor, prepared: PreparedService)
         "private",
         "ann",
     ):
-        assert words in said
+        assert words in text
     page = operator.get("/specialists?q=do+some+plumber")
     assert 'value="do some plumber"' in page.body.decode()
     assert "Pipe Doctor score 1.00 best skill: plumber work" in text_of(page)
@@ -79,7 +79,7 @@ def test_a_long_list_comes_in_parts(operator: Visitor, prepared: PreparedService
 
 def test_everything_about_one(operator: Visitor, prepared: PreparedService) -> None:
     register(prepared)
-    said = text_of(operator.get("/specialists/plumber"))
+    text = text_of(operator.get("/specialists/plumber"))
     for words in (
         "Pipe Doctor shared plumber",
         "Fixes leaks. Not for what is slow.",
@@ -98,7 +98,7 @@ def test_everything_about_one(operator: Visitor, prepared: PreparedService) -> N
         "You fix leaks.",
         "x-team: pipes",
     ):
-        assert words in said
+        assert words in text
 
 
 def test_its_tasks_are_a_link_away(operator: Visitor, prepared: PreparedService) -> None:
@@ -106,17 +106,17 @@ def test_its_tasks_are_a_link_away(operator: Visitor, prepared: PreparedService)
     prepared.add("leak", done_by="plumber")
     prepared.add("tea")
     (url,) = re.findall(r'id="tasks" href="([^"]+)"', operator.get("/specialists/plumber").body.decode())
-    said = text_of(operator.get(url))
-    assert "leak" in said
-    assert "tea" not in said
+    text = text_of(operator.get(url))
+    assert "leak" in text
+    assert "tea" not in text
 
 
 def test_what_is_odd_about_one(operator: Visitor, prepared: PreparedService) -> None:
     register(prepared, card("nobody"))
     register(prepared, card("odd", fallback="nobody"))
     prepared.access.as_(OPERATOR)[Specialists].remove("nobody")
-    said = text_of(operator.get("/specialists/odd"))
-    assert "its `fallback` names nobody, and there is no such specialist." in said
+    text = text_of(operator.get("/specialists/odd"))
+    assert "its `fallback` names nobody, and there is no such specialist." in text
 
 
 def test_how_a_remote_one_is_reached(operator: Visitor, prepared: PreparedService) -> None:
@@ -130,13 +130,13 @@ def test_how_a_remote_one_is_reached(operator: Visitor, prepared: PreparedServic
             skills=[skill],
         ),
     )
-    said = text_of(operator.get("/specialists/remote"))
+    text = text_of(operator.get("/specialists/remote"))
     for words in (
         "Reached by https://agents.example/a2a",
         "Authentication bearer, from $REMOTE_KEY",
         "Pipes pipes bob 3 USD a million input tokens water",
     ):
-        assert words in said
+        assert words in text
     assert "HTTP" in text_of(operator.get("/specialists"))
 
 
@@ -269,13 +269,13 @@ def test_what_is_hidden_is_answered_as_what_is_absent(open_daemon: Daemon, prepa
     with open_daemon.client() as client:
         made = client.create_token(TokenRequest(name="bob", role="operate", organisation="bolt"))
     bob = log_in(open_daemon, made.token)
-    for one in (card("pilferer", visibility="private"), PLUMBER, card("painter")):
-        register(prepared, one, ANN)
+    for entry in (card("pilferer", visibility="private"), PLUMBER, card("painter")):
+        register(prepared, entry, ANN)
     listed = text_of(bob.get("/specialists"))
     assert ("painter" in listed, "pilferer" in listed, "Pipe Doctor" in listed) == (True, False, False)
     assert "No specialist matches." in text_of(bob.get("/specialists?q=pilferer"))
     for path in ("", "/edit", "/remove"):
-        hidden_one, absent = (bob.get(f"/specialists/{one}{path}") for one in ("pilferer", "pilfered"))
+        hidden_one, absent = (bob.get(f"/specialists/{name}{path}") for name in ("pilferer", "pilfered"))
         assert (hidden_one.status, absent.status) == (404, 404)
         assert hidden_one.body.decode().replace("pilferer", "pilfered") == absent.body.decode()
     for change in ("edit", "remove", "grant", "revoke"):

@@ -65,7 +65,7 @@ def test_everything_about_a_task(operator: Visitor, prepared: PreparedService) -
     first = prepared.add_run(task, outcome=outcome)
     last = prepared.add_run(task)
     page = operator.get(f"/tasks/{task}")
-    said = text_of(page)
+    text = text_of(page)
     for words in (
         "check_failed The agent said it was done, but the task's check did not pass.",
         "make: *** [test] Error 1",
@@ -76,7 +76,7 @@ def test_everything_about_a_task(operator: Visitor, prepared: PreparedService) -
         "tasks/it.yaml",
         "Accepted",
     ):
-        assert words in said
+        assert words in text
     assert f'data-run="{last}"' in page.body.decode()
     assert f'data-run="{first}"' in operator.get(f"/tasks/{task}?run={first}").body.decode()
 
@@ -87,9 +87,9 @@ def test_why_it_ran_where_it_did(operator: Visitor, prepared: PreparedService) -
     prepared.limit("claude", START_MS + HOUR_MS)
     task = prepared.add("it")
     prepared.world.tick()
-    said = text_of(operator.get(f"/tasks/{task}"))
+    text = text_of(operator.get(f"/tasks/{task}"))
     for words in ("limited", "least active"):
-        assert words in said
+        assert words in text
 
 
 def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(
@@ -108,9 +108,9 @@ def test_the_check_of_a_run_with_its_commands_and_the_way_to_its_output(
     )
     run = prepared.add_run(task, outcome=failed, check=check)
     page = operator.get(f"/tasks/{task}")
-    said = text_of(page)
-    assert "E501 <b> check failed took 3s output of the check of Run 1" in said
-    assert "make test passed make lint exited with 2 make e2e not run" in said
+    text = text_of(page)
+    assert "E501 <b> check failed took 3s output of the check of Run 1" in text
+    assert "make test passed make lint exited with 2 make e2e not run" in text
     assert f'href="/tasks/{task}?run={run}&amp;check=true#log"' in page.body.decode()
     assert "data-check" not in page.body.decode()
     its_log = operator.get(f"/tasks/{task}?run={run}&check=true")
@@ -214,8 +214,8 @@ def test_restart_with_changes(operator: Visitor, prepared: PreparedService) -> N
     ]
     fields = {"version": hidden(form, "version"), "agent": "codex", "tier": "powerful", "model": " ", "reason": "again"}
     assert operator.post(f"/tasks/{task}/restart", fields).status == 303
-    found = prepared.task(task)
-    assert (found.state, found.generation, found.agent) == ("QUEUED", 2, "codex")
+    result = prepared.task(task)
+    assert (result.state, result.generation, result.agent) == ("QUEUED", 2, "codex")
 
 
 def test_restarting_what_runs_says_that_it_is_cancelled(operator: Visitor, prepared: PreparedService) -> None:
@@ -272,11 +272,11 @@ def test_hostile_instructions_and_results_are_text(operator: Visitor, prepared: 
 def routed(prepared: PreparedService) -> str:
     """A task that was routed by its text."""
     examples = ["Restore last night's dump."]
-    for one in (
+    for entry in (
         card("db-admin", name="Keeper", skills=[{"id": "backup", "name": "Backups", "examples": examples}]),
         card("painter"),
     ):
-        prepared.access.as_(OPERATOR)[Specialists].register(one)
+        prepared.access.as_(OPERATOR)[Specialists].register(entry)
     task = prepared.service.submit(spec("it", instructions="Restore last night's dump of the orders.")).id
     prepared.world.router.route()
     return task
@@ -284,7 +284,7 @@ def routed(prepared: PreparedService) -> str:
 
 def test_who_does_it_and_who_else_was_compared(operator: Visitor, prepared: PreparedService, routed: str) -> None:
     page = operator.get(f"/tasks/{routed}")
-    said = text_of(page)
+    text = text_of(page)
     for words in (
         "Specialist db-admin",
         "it went to db-admin (skill backup): it matches db-admin best.",
@@ -294,7 +294,7 @@ def test_who_does_it_and_who_else_was_compared(operator: Visitor, prepared: Prep
         "chosen",
         "painter",
     ):
-        assert words in said
+        assert words in text
     assert '<dd><a id="specialist" href="/specialists/db-admin">db-admin</a></dd>' in page.body.decode()
     assert "?specialist=" not in page.body.decode()  # a queued one is not restarted
     prepared.service.cancel(routed)
@@ -318,8 +318,8 @@ def test_a_restart_gives_it_to_somebody_else(operator: Visitor, prepared: Prepar
 
 def test_who_is_asked_for_a_specialist_is_offered_them(operator: Visitor, prepared: PreparedService) -> None:
     specialists = prepared.access.as_(OPERATOR)[Specialists]
-    for one in ("painter", "plumber"):
-        specialists.register(card(one))
+    for name in ("painter", "plumber"):
+        specialists.register(card(name))
     task = prepared.service.submit(spec("it", specialist="painter")).id
     specialists.remove("painter")
     prepared.world.router.route()

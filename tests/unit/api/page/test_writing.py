@@ -35,7 +35,7 @@ def test_a_task_is_written_and_sent(operator: Visitor, prepared: PreparedService
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"instructions": "x", "more": "chekc: [make]"}, "chekc: is not a known key; did you mean check?"),
         ({"instructions": "x", "more": "check: make && make test"}, "needs a shell"),
@@ -48,13 +48,13 @@ def test_a_task_is_written_and_sent(operator: Visitor, prepared: PreparedService
     ],
 )
 def test_what_is_wrong_is_said_while_one_types_and_when_it_is_sent(
-    operator: Visitor, prepared: PreparedService, fields: dict[str, str], said: str
+    operator: Visitor, prepared: PreparedService, fields: dict[str, str], text: str
 ) -> None:
     checked = operator.post("/new/check", fields)
-    assert (checked.status, said in text_of(checked)) == (200, True)
+    assert (checked.status, text in text_of(checked)) == (200, True)
     refused = operator.post("/new", fields)
     assert refused.status == 422
-    assert said in text_of(refused)
+    assert text in text_of(refused)
     assert prepared.task_ids() == []
 
 
@@ -84,8 +84,8 @@ def test_again_follow_up_and_edit_begin_with_what_there_is(operator: Visitor, pr
     version = hidden(operator.get(f"/tasks/{task}/edit"), "version")
     fields = {"name": "it", "instructions": "Do it otherwise.", "version": version}
     assert operator.post(f"/tasks/{task}/edit", fields).headers["location"] == f"/tasks/{task}"
-    found = prepared.task(task)
-    assert (found.state, found.generation, found.revision) == ("QUEUED", 2, 2)
+    result = prepared.task(task)
+    assert (result.state, result.generation, result.revision) == ("QUEUED", 2, 2)
     stale = operator.post(f"/tasks/{task}/edit", fields)
     assert (stale.status, "Changed in the meantime" in text_of(stale)) == (412, True)
 

@@ -108,8 +108,8 @@ def test_a_run_is_known_by_its_token_while_it_is_under_way_and_is_to_be(world: W
     elif what == "restarted":
         world.restart("t", force=True)
     token = RUN_TOKENS.of("another" if what == "unknown" else run.id)
-    found = Principal(f"run:{run.id}", Role.RUN, "acme", run.id) if what == "runs" else None
-    assert world.keyring.running(token) == found
+    principal = Principal(f"run:{run.id}", Role.RUN, "acme", run.id) if what == "runs" else None
+    assert world.keyring.running(token) == principal
     assert world.keyring.running(f"{token}x") is None
     assert world.keyring.running(RunTokens("y" * 32).of(run.id)) is None
 

@@ -186,10 +186,10 @@ def test_a_proxy_is_a_way_in_of_its_own(tmp_path: Path) -> None:
 def test_an_unknown_address_is_not_found_for_who_is_logged_in_and_tells_nothing_to_others(
     operator: Visitor, stranger: Visitor, path: str
 ) -> None:
-    found = operator.get(path)
-    assert found.status == 404
-    assert "Log in" not in text_of(found)
-    assert "Open the overview" in text_of(found)
+    answer = operator.get(path)
+    assert answer.status == 404
+    assert "Log in" not in text_of(answer)
+    assert "Open the overview" in text_of(answer)
     assert stranger.get(path).status == 401
 
 

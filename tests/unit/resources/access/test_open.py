@@ -33,9 +33,9 @@ def test_the_link_holds_no_token(command: Command, daemon: Daemon) -> None:
 
 
 def test_open_in_json(command: Command, daemon: Daemon) -> None:
-    told = json.loads(command("open", "-o", "json").stdout)
-    assert told["url"].startswith(f"http://{daemon.page_host}/login?code=")
-    assert told["expires_at"].endswith("Z")
+    record = json.loads(command("open", "-o", "json").stdout)
+    assert record["url"].startswith(f"http://{daemon.page_host}/login?code=")
+    assert record["expires_at"].endswith("Z")
 
 
 def test_without_a_daemon_it_says_how_to_start_one(offline: Command) -> None:

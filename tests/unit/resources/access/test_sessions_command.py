@@ -32,7 +32,7 @@ def test_they_are_listed(command: Command, daemon: Daemon, browsers: list[Visito
 def test_one_is_logged_out(command: Command, browsers: list[Visitor]) -> None:
     first, second = json.loads(command("sessions", "list", "-o", "json").stdout)
     assert json.loads(command("sessions", "end", first["id"], "-o", "json").stdout)[0]["id"] == first["id"]
-    assert [one["id"] for one in json.loads(command("sessions", "list", "-o", "json").stdout)] == [second["id"]]
+    assert [load["id"] for load in json.loads(command("sessions", "list", "-o", "json").stdout)] == [second["id"]]
     assert sorted(browser.get("/").status for browser in browsers) == [200, 401]
     again = command("sessions", "end", first["id"])
     assert again.returncode == 1

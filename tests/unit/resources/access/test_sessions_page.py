@@ -24,7 +24,7 @@ def test_each_browser_is_listed(daemon: Daemon) -> None:
     assert Visitor(daemon).post("/login", {"code": code}, User_Agent=FIREFOX).status == 303
     operator = log_in(daemon)
     listed = daemon.ask("GET", "/v1/sessions").json()["items"]
-    assert {(one["browser"], one["principal"], one["host"], one["current"]) for one in listed} == {
+    assert {(entry["browser"], entry["principal"], entry["host"], entry["current"]) for entry in listed} == {
         ("Firefox 131 on Linux", "operator", daemon.page_host, False),
         ("unknown", "operator", daemon.page_host, False),
     }
@@ -38,11 +38,11 @@ def test_one_is_logged_out_and_others_stay(daemon: Daemon) -> None:
     mine, yours = log_in(daemon), log_in(daemon)
     last = daemon.ask("GET", "/v1/sessions").json()["items"][0]
     assert mine.get("/").status == 200
-    found = {one["id"] for one in daemon.ask("GET", "/v1/sessions").json()["items"]}
-    (other,) = found - {daemon.ask("GET", "/v1/sessions").json()["items"][0]["id"]}
+    results = {item["id"] for item in daemon.ask("GET", "/v1/sessions").json()["items"]}
+    (other,) = results - {daemon.ask("GET", "/v1/sessions").json()["items"][0]["id"]}
     assert mine.post(f"/sessions/{other}/end").headers["location"] == "/sessions"
     assert (mine.get("/").status, yours.get("/").status) == (200, 401)
-    assert last["id"] in found
+    assert last["id"] in results
     (own,) = daemon.ask("GET", "/v1/sessions").json()["items"]
     answer = mine.post(f"/sessions/{own['id']}/end")
     assert answer.headers["location"] == "/login"
@@ -83,7 +83,7 @@ def test_who_has_another_token_sees_its_own_only(tmp_path: Path) -> None:
         answer = Visitor(daemon).post("/login", {"code": code})
         viewer = Visitor(daemon, answer.headers["set-cookie"].partition(";")[0])
         (own,) = daemon.ask("GET", "/v1/sessions", headers=sent).json()["items"]
-        (other,) = {one["id"] for one in daemon.ask("GET", "/v1/sessions").json()["items"]} - {own["id"]}
+        (other,) = {item["id"] for item in daemon.ask("GET", "/v1/sessions").json()["items"]} - {own["id"]}
         assert own["principal"] == "viewer"
         assert daemon.ask("DELETE", f"/v1/sessions/{other}", headers=sent).status == 404
         assert viewer.post("/sessions/end").status == 303

@@ -46,7 +46,7 @@ def test_it_is_listed_and_shown(command: Command) -> None:
 @pytest.mark.usefixtures("kitchen")
 def test_what_is_written_is_read_with_who_answers(command: Command) -> None:
     first = posted(command, "@cook soup, please")
-    assert [one.specialist for one in first.answers] == ["cook"]
+    assert [answer.specialist for answer in first.answers] == ["cook"]
     assert command("channel", "post", "kitchen", "@cook again").stdout.strip().endswith("direct_mention: cook asked")
     done = command("channel", "post", "kitchen", "-", "--reply-to", str(first.id), stdin="and bread\n")
     assert done.stdout.strip().endswith("no_trigger")
@@ -60,11 +60,11 @@ def test_what_is_written_is_read_with_who_answers(command: Command) -> None:
 def test_a_name_that_is_nobodys_is_told_to_whoever_writes_it(command: Command) -> None:
     assert command("channel", "post", "kitchen", "Thanks!").stderr == ""
     assert command("channel", "post", "kitchen", "@cook soup").stderr == ""
-    said = command("channel", "post", "kitchen", "@cok soup").stderr
-    assert said == "It addresses nobody here; those who answer are @baker, @cook.\n"
+    stderr = command("channel", "post", "kitchen", "@cok soup").stderr
+    assert stderr == "It addresses nobody here; those who answer are @baker, @cook.\n"
     assert command("channel", "create", "empty").returncode == 0
-    said = command("channel", "post", "empty", "Hello?").stderr
-    assert said == "Nobody answers here; add a specialist: claudomator channel join empty SPECIALIST\n"
+    stderr = command("channel", "post", "empty", "Hello?").stderr
+    assert stderr == "Nobody answers here; add a specialist: claudomator channel join empty SPECIALIST\n"
 
 
 @pytest.mark.usefixtures("kitchen")
@@ -78,9 +78,9 @@ def test_what_the_channel_itself_says_carries_its_name(command: Command) -> None
 def test_what_it_is_set_to_is_changed_one_by_one(command: Command) -> None:
     done = command("channel", "settings", "kitchen", "primary=keywords", "keywords=help,release notes", "cooldown=30s")
     assert done.returncode == 0, done.stderr
-    told = json.loads(command("channel", "settings", "kitchen", "-o", "json").stdout)
-    assert (told["primary"], told["keywords"], told["cooldown"]) == ("keywords", ["help", "release notes"], "30s")
-    assert [one.specialist for one in posted(command, "I need help").answers] == ["baker"]
+    record = json.loads(command("channel", "settings", "kitchen", "-o", "json").stdout)
+    assert (record["primary"], record["keywords"], record["cooldown"]) == ("keywords", ["help", "release notes"], "30s")
+    assert [answer.specialist for answer in posted(command, "I need help").answers] == ["baker"]
     assert command("channel", "settings", "kitchen", "primary_agent=cook").returncode == 0
     assert "keywords" in command("channel", "settings", "kitchen").stdout
     for wrong in ("primary=often", "colour=white", "primary"):
@@ -100,9 +100,9 @@ def test_specialists_join_leave_and_are_muted(command: Command) -> None:
     assert posted(command, "@cook soup").answers == ()
     assert command("channel", "join", "kitchen", "cook").returncode == 0
     assert command("channel", "mute", "kitchen", "cook", "--for", "2h").returncode == 0
-    assert [one.skipped for one in posted(command, "@cook soup").answers] == ["muted"]
+    assert [answer.skipped for answer in posted(command, "@cook soup").answers] == ["muted"]
     assert command("channel", "mute", "kitchen", "cook").returncode == 0
-    assert [one.skipped for one in posted(command, "@cook soup").answers] == [None]
+    assert [answer.skipped for answer in posted(command, "@cook soup").answers] == [None]
     assert command("channel", "mute", "kitchen", "cook", "--for", "soon").returncode == 2
 
 
@@ -119,7 +119,7 @@ def test_until_when_somebody_is_muted_is_shown_in_local_time(command: Command, f
 def test_what_operators_say_is_counted(command: Command) -> None:
     first = posted(command, "hello")
     assert command("channel", "mark", "kitchen", str(first.id), "should_have").returncode == 0
-    told = json.loads(command("channel", "stats", "kitchen", "-o", "json").stdout)
-    (nobody,) = [one for one in told["rules"] if one["reason"] == "no_trigger"]
+    record = json.loads(command("channel", "stats", "kitchen", "-o", "json").stdout)
+    (nobody,) = [rule for rule in record["rules"] if rule["reason"] == "no_trigger"]
     assert (nobody["messages"], nobody["should_have"]) == (1, 1)
     assert "no_trigger" in command("channel", "stats", "kitchen").stdout

@@ -21,10 +21,10 @@ def channels(prepared: PreparedService) -> Channels:
     """With one channel, the kitchen."""
     for name in ("cook", "baker"):
         prepared.world.specialists.register(card(name, name=name.capitalize()))
-    found = prepared.access.as_(OPERATOR)[Channels]
+    channels = prepared.access.as_(OPERATOR)[Channels]
     settings = ChannelSettings(primary=PrimaryRule.OFF, shadow=ChannelSettings())
-    found.create(NewChannel(name="kitchen", participants=("cook",), primary="baker", settings=settings))
-    return found
+    channels.create(NewChannel(name="kitchen", participants=("cook",), primary="baker", settings=settings))
+    return channels
 
 
 def test_there_are_none(operator: Visitor) -> None:
@@ -33,9 +33,9 @@ def test_there_are_none(operator: Visitor) -> None:
 
 @pytest.mark.usefixtures("channels")
 def test_they_are_listed(operator: Visitor) -> None:
-    said = text_of(operator.get("/channels"))
+    text = text_of(operator.get("/channels"))
     for words in ("kitchen", "2 specialists", "1 people", "primary baker, off", "by operator"):
-        assert words in said
+        assert words in text
 
 
 def test_one_is_created_and_what_is_wrong_is_said(operator: Visitor, channels: Channels) -> None:
@@ -81,9 +81,9 @@ def test_whether_it_was_right_is_said_and_counted(operator: Visitor, channels: C
     posted = channels.post("kitchen", NewMessage(content="hello"))
     url = f"/channels/{channels.get('kitchen').id}"
     assert operator.post(f"{url}/messages/{posted.id}/verdict", {"verdict": "should_have"}).status == 303
-    said = text_of(operator.get(url))
-    assert "Marked: should have" in said
-    assert re.search(r"for nobody 1 0 1 0 0", said), said
+    text = text_of(operator.get(url))
+    assert "Marked: should have" in text
+    assert re.search(r"for nobody 1 0 1 0 0", text), text
     operator.post(f"{url}/messages/{posted.id}/verdict", {"verdict": ""})
     assert channels.message("kitchen", posted.id).verdict is None
 
@@ -94,9 +94,9 @@ def test_who_takes_part_changes(operator: Visitor, channels: Channels) -> None:
     assert "muted until" in text_of(operator.get(url))
     operator.post(f"{url}/participants/cook/mute", {"duration": ""})
     operator.post(f"{url}/participants/cook/leave")
-    assert "cook" not in {one.id for one in channels.get("kitchen").participants}
+    assert "cook" not in {participant.id for participant in channels.get("kitchen").participants}
     assert operator.post(f"{url}/join", {"specialist": "cook"}).status == 303
-    assert "cook" in {one.id for one in channels.get("kitchen").participants}
+    assert "cook" in {participant.id for participant in channels.get("kitchen").participants}
     assert operator.post(f"{url}/join", {"specialist": "waiter"}).status == 422
 
 

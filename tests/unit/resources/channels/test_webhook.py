@@ -75,8 +75,8 @@ class Hook:
 
     @property
     def written(self) -> list[tuple[str, str]]:
-        found = self.prepared.world.channels.messages(self.channel.id).items
-        return [(one.author, one.content) for one in reversed(found)]
+        result = self.prepared.world.channels.messages(self.channel.id).items
+        return [(entry.author, entry.content) for entry in reversed(result)]
 
 
 @pytest.fixture
@@ -176,8 +176,8 @@ def test_all_that_is_not_signed_is_refused_in_the_same_words(
     refused.append(hook.send(document))
     prepared.world.webhook_secrets["HOOK_SECRET"] = ""
     refused.append(hook.send(document, secret=""))
-    assert {one.status for one in refused} == {401}
-    assert len({one.json()["detail"] for one in refused}) == 1
+    assert {entry.status for entry in refused} == {401}
+    assert len({entry.json()["detail"] for entry in refused}) == 1
     assert hook.written == []
 
 

@@ -53,8 +53,8 @@ def test_a_decision_in_words_is_told_in_its_words() -> None:
 def test_the_api_gives_the_words_and_says_that_there_is_no_code() -> None:
     view = shown(STORED)
     assert placement_of(view).overridden_hint == "three: three was limited (5h window, reported)"
-    one, two, three = view.agents
-    assert (one.rejected, one.rejected_because) == (None, None)
+    candidate, two, three = view.agents
+    assert (candidate.rejected, candidate.rejected_because) == (None, None)
     assert two.rejected_because == "as active as one, and comes after it in the alphabet"
     assert three.rejected_because == "limited (5h window, reported) until 14:14 UTC"
     assert two.rejected is not None
@@ -64,8 +64,8 @@ def test_the_api_gives_the_words_and_says_that_there_is_no_code() -> None:
 def test_what_is_older_than_hints_as_values_has_its_line() -> None:
     stored = {name: value for name, value in STORED.items() if name != "overridden"}
     record = DecisionRecord.model_validate(stored)
-    said = "The task's preference was overridden: three: three was limited (5h window, reported)."
-    assert decision_sentences(record, 1, AT, AT)[1] == said
+    text = "The task's preference was overridden: three: three was limited (5h window, reported)."
+    assert decision_sentences(record, 1, AT, AT)[1] == text
     view = shown(stored)
     assert placement_of(view).overridden_hint == stored["overridden_hint"]
 

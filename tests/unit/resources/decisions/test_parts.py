@@ -104,12 +104,12 @@ def test_every_kind_is_tried() -> None:
 
 
 def test_a_placement_has_the_agents_with_their_limits_and_all_that_bound_it() -> None:
-    found = shown(DecisionKind.PLACEMENT)
-    assert [one["agent"] for one in found["agents"]] == ["claude", "codex"]
-    assert found["agents"][1]["rejected"]["code"] == "text"
-    assert found["classification"]["clamped_from"] == "powerful"
-    assert found["constraints"]["tools"]["disallowed_tools"] == ["Bash"]
-    placement = found["placement"]
+    result = shown(DecisionKind.PLACEMENT)
+    assert [agent["agent"] for agent in result["agents"]] == ["claude", "codex"]
+    assert result["agents"][1]["rejected"]["code"] == "text"
+    assert result["classification"]["clamped_from"] == "powerful"
+    assert result["constraints"]["tools"]["disallowed_tools"] == ["Bash"]
+    placement = result["placement"]
     assert (placement["fallback_code"], placement["stands_in"]["model"]) == ("all_limited", "big")
     assert (placement["effort"], placement["overridden_model"]) == ("low", "huge")
     assert placement["overridden_hint"].startswith("codex")
@@ -121,26 +121,26 @@ def test_a_tier_has_where_it_comes_from() -> None:
 
 
 def test_a_specialist_has_every_part_of_every_score_that_may_be_seen() -> None:
-    found = shown(DecisionKind.SPECIALIST)
-    known, other = found["specialists"]
+    results = shown(DecisionKind.SPECIALIST)
+    known, other = results["specialists"]
     assert known["parts"] == {"semantic": 0.7, "tags": 0.2}
     assert (other["specialist"], other["rejected"], other["needs"]) == ("other", "a weaker match", 0.5)
-    selection = found["selection"]
+    selection = results["selection"]
     assert (selection["margin"], selection["degraded"], selection["owner"]) == (0.1, True, "ann")
     assert (selection["expected_output"], selection["max_handoffs"]) == ("a patch", 2)
     assert selection["escalation"] == ["other", "human_review"]
 
 
 def test_a_verdict_has_its_rules_and_who_approved() -> None:
-    found = shown(DecisionKind.POLICY)
-    assert found["verdict"] == {
+    results = shown(DecisionKind.POLICY)
+    assert results["verdict"] == {
         "verdict": "approved",
         "rules": ["infra"],
         "approved": ["infra"],
         "approved_by": "ann",
         "said": "seen the plan",
     }
-    assert found["constraints"]["excluded_agents"] == ["codex"]
+    assert results["constraints"]["excluded_agents"] == ["codex"]
 
 
 def test_a_handoff_has_how_often_and_what_the_run_left() -> None:
@@ -174,16 +174,16 @@ def test_what_an_earlier_version_did_not_store_has_its_default(kind: DecisionKin
 
 
 def test_a_shadow_has_both_choices_and_names_nobody_who_does_not_exist() -> None:
-    found = shown(DecisionKind.SHADOW)
-    assert (found["shadow"]["about"], found["shadow"]["beside"], found["shadow"]["differs"]) == (
+    results = shown(DecisionKind.SHADOW)
+    assert (results["shadow"]["about"], results["shadow"]["beside"], results["shadow"]["differs"]) == (
         "specialist",
         "d1",
         True,
     )
-    assert found["verdict"]["rules"] == ["infra"]
-    assert [one["specialist"] for one in found["specialists"]] == ["known"]
-    assert [one["agent"] for one in found["agents"]] == ["claude"]
-    actual = found["shadow"]["actual"]
+    assert results["verdict"]["rules"] == ["infra"]
+    assert [specialist["specialist"] for specialist in results["specialists"]] == ["known"]
+    assert [agent["agent"] for agent in results["agents"]] == ["claude"]
+    actual = results["shadow"]["actual"]
     assert (actual["route"], actual["specialist"], actual["skill"]) == ("specialist", None, None)
 
 
@@ -198,5 +198,5 @@ def test_a_kind_has_its_own_part_and_no_other(kind: DecisionKind) -> None:
         DecisionKind.TRIAGE: {"triage"},
         DecisionKind.SHADOW: {"shadow", "verdict"},
     }
-    found = shown(kind)
-    assert {part for part in set().union(*parts.values()) if found[part] is not None} == parts[kind]
+    result = shown(kind)
+    assert {part for part in set().union(*parts.values()) if result[part] is not None} == parts[kind]

@@ -39,16 +39,16 @@ APPROVED = row(
 
 
 @pytest.mark.parametrize(
-    ("decision", "told"),
+    ("decision", "record"),
     [
         (DENIED, ("The policy refuses the task: ", "Without rule no-production, this verdict would not stand.")),
         (HELD, ("Without the rules infra, late,", "Not on codex.", "Tier from fast to fast.")),
         (APPROVED, ("A person approved the task: ", "ann approved it.", "Approved for this content: infra.")),
     ],
 )
-def test_a_verdict(decision: Decision, told: tuple[str, ...]) -> None:
-    said = " ".join(sentences_of(decision, set()))
-    assert [words for words in told if words not in said] == []
+def test_a_verdict(decision: Decision, record: tuple[str, ...]) -> None:
+    text = " ".join(sentences_of(decision, set()))
+    assert [words for words in record if words not in text] == []
 
 
 def test_what_an_approver_said_stands_apart() -> None:
@@ -61,11 +61,11 @@ def test_a_tier() -> None:
         "agent": "claude",
         "classification": {"source": "classifier", "reason": "short"},
     }
-    told = sentences_of(row("tier", reason=because(RationaleCode.ANSWERED), **data), set())
-    assert told[0] == "The task needs a model of tier fast: as the classifier says (short)."
+    sentences = sentences_of(row("tier", reason=because(RationaleCode.ANSWERED), **data), set())
+    assert sentences[0] == "The task needs a model of tier fast: as the classifier says (short)."
     data |= {"tier": None, "classification": {"source": "default", "cause": "timeout"}}
-    told = sentences_of(row("tier", reason=because(RationaleCode.UNANSWERED), **data), set())
-    assert told[0].startswith("No tier was chosen: the agent's default (the classifier did not answer in time")
+    sentences = sentences_of(row("tier", reason=because(RationaleCode.UNANSWERED), **data), set())
+    assert sentences[0].startswith("No tier was chosen: the agent's default (the classifier did not answer in time")
 
 
 def test_a_placement_that_had_no_choice() -> None:
@@ -80,9 +80,9 @@ def test_a_placement_that_had_no_choice() -> None:
             {"agent": "codex", "active": 2, "eligible": False, **seen},
         ],
     }
-    told = sentences_of(row("placement", reason=because(RationaleCode.LEAST_ACTIVE), **data), set())
-    assert told[0] == "The run went to claude: least active (0 of 2 slots)."
-    assert "Another agent would have been picked only" in told[-1]
+    sentences = sentences_of(row("placement", reason=because(RationaleCode.LEAST_ACTIVE), **data), set())
+    assert sentences[0] == "The run went to claude: least active (0 of 2 slots)."
+    assert "Another agent would have been picked only" in sentences[-1]
 
 
 def test_a_handoff_names_only_who_exists() -> None:
@@ -97,16 +97,16 @@ def test_a_handoff_names_only_who_exists() -> None:
         "reason": because(RationaleCode.HANDED_ON, by="known", specialist="hidden"),
     }
     decision = row("handoff", **data)
-    told, said = sentences_of(decision, {"known"}), said_of(decision, {"known"})
-    assert "hidden" not in " ".join((*told, *(text for _, text in said)))
-    assert said == (("Done", "the schema"),)
-    assert told[-1] == "It had been handed on 0 of at most 2 times."
+    record, message = sentences_of(decision, {"known"}), said_of(decision, {"known"})
+    assert "hidden" not in " ".join((*record, *(text for _, text in message)))
+    assert message == (("Done", "the schema"),)
+    assert record[-1] == "It had been handed on 0 of at most 2 times."
     assert "handed on to hidden" in sentences_of(decision, {"known", "hidden"})[0]
 
 
 def test_triage_names_only_who_exists() -> None:
     data = {"rule": "direct_mention", "agents": ["known", "hidden"], "skipped": {"hidden": "rate_limited"}, "hops": 2}
     code = RationaleCode.NO_MATCH
-    told = sentences_of(row("triage", reason=because(code), **data), {"known"})
-    assert told[0].startswith("known, somebody else answer: ")
-    assert told[1:] == ("somebody else was not asked: rate limited.", "2 agent messages led to it.")
+    sentences = sentences_of(row("triage", reason=because(code), **data), {"known"})
+    assert sentences[0].startswith("known, somebody else answer: ")
+    assert sentences[1:] == ("somebody else was not asked: rate limited.", "2 agent messages led to it.")

@@ -29,15 +29,15 @@ def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, prepare
         assert source.response.headers["cache-control"] == "no-store"
         assert source.opened().retry_ms == 2_000
         task_id = prepared.add("it")
-        found = next(source.messages())
-    assert (found.id, found.kind) == ("1", "accepted")
-    assert list(found.data) == ["id", "at", "task_id", "run_id", "kind", "data", "by", "task_name"]
-    assert (found.data["id"], found.data["task_id"], found.data["data"]) == (
+        message = next(source.messages())
+    assert (message.id, message.kind) == ("1", "accepted")
+    assert list(message.data) == ["id", "at", "task_id", "run_id", "kind", "data", "by", "task_name"]
+    assert (message.data["id"], message.data["task_id"], message.data["data"]) == (
         1,
         task_id,
         {"name": "it", "source": "api"},
     )
-    assert found.data["at"].endswith("Z")
+    assert message.data["at"].endswith("Z")
 
 
 def test_a_stream_begins_now_unless_it_is_told_where(daemon: Daemon, prepared: PreparedService) -> None:
@@ -70,12 +70,12 @@ def test_a_place_that_is_not_known_is_said_and_the_stream_begins_now(
 
 
 def test_filters(daemon: Daemon, prepared: PreparedService) -> None:
-    one, _other = prepared.add("one"), prepared.add("other")
-    prepared.happen("hold", one)
-    prepared.happen("decided", one)
+    name, _other = prepared.add("one"), prepared.add("other")
+    prepared.happen("hold", name)
+    prepared.happen("decided", name)
     with EventSource(daemon, "/v1/events?after=0&task=one&kind=hold&kind=state") as source:
         assert [message.kind for message in islice(source.messages(), 2)] == ["state", "hold"]
-        prepared.move(one, Running())
+        prepared.move(name, Running())
         assert next(source.messages()).data["data"] == {"generation": 1, "state": "RUNNING", "phase": "starting"}
 
 
@@ -279,17 +279,17 @@ def test_a_log_comes_as_entries(daemon: Daemon, prepared: PreparedService) -> No
     run_id = prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=line + b"words\n")
     path = f"/v1/runs/{run_id}/log?view=structured"
     with EventSource(daemon, path) as source:
-        found = list(source.messages())
-    assert [(message.kind, message.data.get("kind"), message.data.get("text")) for message in found] == [
+        messages = list(source.messages())
+    assert [(message.kind, message.data.get("kind"), message.data.get("text")) for message in messages] == [
         ("entry", "message", "hi"),
         ("entry", "tool_call", ""),
         ("entry", "text", "words"),
         ("end", None, None),
     ]
-    with EventSource(daemon, path, {"Last-Event-ID": found[0].id}) as source:
-        assert list(source.messages()) == found[1:]
+    with EventSource(daemon, path, {"Last-Event-ID": messages[0].id}) as source:
+        assert list(source.messages()) == messages[1:]
     whole = daemon.ask("GET", path).json()
-    assert (whole["items"], whole["ended"]) == ([message.data for message in found[:3]], True)
+    assert (whole["items"], whole["ended"]) == ([message.data for message in messages[:3]], True)
     part = daemon.ask("GET", f"{path}&limit=1").json()
     rest = daemon.ask("GET", f"{path}&cursor={part['next_cursor']}").json()
     assert part["items"] + rest["items"] == whole["items"]

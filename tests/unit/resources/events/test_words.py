@@ -6,7 +6,7 @@ from claudomator_py.resources.events import event_detail, event_title
 
 
 @pytest.mark.parametrize(
-    ("kind", "data", "said"),
+    ("kind", "data", "text"),
     [
         ("state", {"state": "RUNNING", "phase": "starting", "event": "Started"}, "Starting"),
         ("state", {"state": "NEEDS_INPUT"}, "Needs input"),
@@ -14,12 +14,12 @@ from claudomator_py.resources.events import event_detail, event_title
         ("of_a_later_version", {}, "Of a later version"),
     ],
 )
-def test_titles(kind: str, data: dict[str, object], said: str) -> None:
-    assert event_title(kind, data) == said
+def test_titles(kind: str, data: dict[str, object], text: str) -> None:
+    assert event_title(kind, data) == text
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "text"),
     [
         ({"event": "Retrying", "generation": 1, "attempt": 1, "until": 1795788659207, "reason": "backoff"}, "backoff"),
         ({"generation": 3, "attempt": 2, "agent": "codex"}, "after restart 2, attempt 2, agent codex"),
@@ -36,5 +36,5 @@ def test_titles(kind: str, data: dict[str, object], said: str) -> None:
         ({"constraints": '{"default_reach":"network","role_adds":true}'}, ""),
     ],
 )
-def test_details_have_no_whole_ids_and_no_milliseconds(data: dict[str, object], said: str) -> None:
-    assert event_detail(data) == said
+def test_details_have_no_whole_ids_and_no_milliseconds(data: dict[str, object], text: str) -> None:
+    assert event_detail(data) == text

@@ -14,7 +14,7 @@ def test_it_lists_what_was_told_newest_first(command: Command, prepared: Prepare
     assert [line.split()[:3] for line in lines[1:]] == [["2", "dead", "desk"], ["1", "delivered", "phone"]]
     assert "HTTP 404" in lines[1]
     dead = json.loads(command("notifications", "--state", "dead", "-o", "json").stdout)
-    assert [one["target"] for one in dead] == ["desk"]
+    assert [entry["target"] for entry in dead] == ["desk"]
 
 
 def test_an_empty_list_says_so(command: Command) -> None:

@@ -45,10 +45,10 @@ def run(folder: Path, *arguments: str, task: str = TASK, policy: str = POLICY) -
 
 
 def verdict(folder: Path, *arguments: str, **given: str) -> dict[str, Any]:
-    _, printed, told = run(folder, *arguments, "-o", "json", **given)
-    found: list[dict[str, Any]] = json.loads(printed)
-    assert len(found) == 1, told
-    return found[0]
+    _, printed, text = run(folder, *arguments, "-o", "json", **given)
+    results: list[dict[str, Any]] = json.loads(printed)
+    assert len(results) == 1, text
+    return results[0]
 
 
 NO_RULES = """
@@ -82,8 +82,8 @@ def test_the_text_for_an_agent_that_does_what_it_is_configured_to_do_is_no_order
     tmp_path: Path, agent: str, says: str
 ) -> None:
     """As the daemon has it; somebody who is to do it reads it."""
-    found = verdict(tmp_path, task=DANGER % agent, policy=NO_RULES)
-    assert found["verdict"] == says
+    results = verdict(tmp_path, task=DANGER % agent, policy=NO_RULES)
+    assert results["verdict"] == says
     assert verdict(tmp_path, "--specialist", "dba", task=DANGER % agent, policy=NO_RULES)["verdict"] == "held"
 
 
@@ -98,8 +98,8 @@ def test_it_explains_rule_by_rule(tmp_path: Path) -> None:
         "At most 1 at a time",
     ):
         assert words in printed
-    said = {line.split()[0]: line.split()[1] for line in printed.splitlines() if len(line.split()) > 1}
-    assert (said["no-production"], said["infra"], said["nights"], said["dear"]) == ("no", "yes", "yes", "no")
+    fields = {line.split()[0]: line.split()[1] for line in printed.splitlines() if len(line.split()) > 1}
+    assert (fields["no-production"], fields["infra"], fields["nights"], fields["dear"]) == ("no", "yes", "yes", "no")
 
 
 def test_a_refused_task_ends_it_with_1(tmp_path: Path) -> None:
@@ -124,23 +124,23 @@ def test_what_is_built_in_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "said"),
+    ("policy", "text"),
     [
         ("policy: [{name: a, when: task.nope, deny: x}]", "task.nope"),
         ("policy: [{name: a, when: 'task.risk == \"hgih\"', deny: x}]", "did you mean `high`?"),
     ],
 )
-def test_a_bad_rule_is_named(tmp_path: Path, policy: str, said: str) -> None:
-    code, _, told = run(tmp_path, policy=policy)
+def test_a_bad_rule_is_named(tmp_path: Path, policy: str, text: str) -> None:
+    code, _, message = run(tmp_path, policy=policy)
     assert code != 0
-    assert said in told
-    assert "policy[0].when" in told
+    assert text in message
+    assert "policy[0].when" in message
 
 
 def test_a_bad_file_is_named(tmp_path: Path) -> None:
-    code, _, told = run(tmp_path, task="name: dig\n")
+    code, _, text = run(tmp_path, task="name: dig\n")
     assert code == 2
-    assert "instructions" in told
+    assert "instructions" in text
 
 
 def test_without_rules_it_says_where_they_go(command: Command) -> None:
@@ -170,9 +170,9 @@ def test_a_folder_without_task_files_and_a_time_that_is_none_are_told(tmp_path: 
     empty = CliRunner().invoke(application(), ["policy", "test", str(tmp_path / "empty"), *config])
     assert (empty.exit_code, empty.stdout) == (0, "")
     assert "There are no task files." in empty.stderr
-    code, _, told = run(tmp_path, "--at", "yesterday")
+    code, _, text = run(tmp_path, "--at", "yesterday")
     assert code == 2
-    assert "is not a time" in told
+    assert "is not a time" in text
 
 
 def test_agents_that_cannot_enforce_what_rules_demand_are_named(tmp_path: Path) -> None:
@@ -195,6 +195,6 @@ policy:
     assert "No agent is left" not in printed
     _, printed, _ = run(tmp_path, policy=agents + rules, task=task.replace("[offline]", "[offline, codex]"))
     assert "No agent is left: it would wait." in printed
-    found = verdict(tmp_path, policy=rules, task=task)
-    assert "claude" in found["agents"], "without a configuration of agents, any kind may be there"
-    assert {"codex", "gemini"} <= found["unfit"].keys()
+    results = verdict(tmp_path, policy=rules, task=task)
+    assert "claude" in results["agents"], "without a configuration of agents, any kind may be there"
+    assert {"codex", "gemini"} <= results["unfit"].keys()

@@ -47,7 +47,7 @@ def visitor(policed: PreparedService, tmp_path: Path) -> Iterator[Visitor]:
 
 def test_rules_stand_in_their_order_with_how_often_each_applied(visitor: Visitor) -> None:
     page = visitor.get("/policy")
-    said = text_of(page)
+    text = text_of(page)
     assert page.status == 200
     assert re.findall(r'<th scope="row">([a-z-]+)', page.body.decode()) == [
         "no-prod",
@@ -56,12 +56,12 @@ def test_rules_stand_in_their_order_with_how_often_each_applied(visitor: Visitor
         "high-risk",
         "harmful",
     ]
-    assert "1 task denied, 1 held for approval." in said
-    assert "high-risk built in judged by the text of the task approve 0" in said
-    assert 'no-prod "prod" in task.tags deny: production is for admins 1' in said
-    assert "odd 'odd' in task.tags || size(task.name) == 3 && int(task.name) > 3 risk: medium 1 1" in said
-    assert "In force since" in said
-    assert "no task has been evaluated yet" not in said
+    assert "1 task denied, 1 held for approval." in text
+    assert "high-risk built in judged by the text of the task approve 0" in text
+    assert 'no-prod "prod" in task.tags deny: production is for admins 1' in text
+    assert "odd 'odd' in task.tags || size(task.name) == 3 && int(task.name) > 3 risk: medium 1 1" in text
+    assert "In force since" in text
+    assert "no task has been evaluated yet" not in text
     assert visitor.get("/policy?days=0").status == 422
 
 
@@ -73,9 +73,9 @@ def test_what_waits_is_approved_with_a_reason(visitor: Visitor, policed: Prepare
     version = hidden(visitor.get(f"/tasks/{task}/approve"), "version")
     sent = {"version": version, "reason": "seen the plan"}
     assert visitor.post(f"/tasks/{task}/approve", sent).status == 303
-    said = text_of(visitor.get("/policy"))
-    assert "Nothing waits for an approval." in said
-    assert "dig given operator seen the plan infra" in said
+    text = text_of(visitor.get("/policy"))
+    assert "Nothing waits for an approval." in text
+    assert "dig given operator seen the plan infra" in text
     assert "Approved seen the plan, rules infra, odd, by operator" in text_of(visitor.get(f"/tasks/{task}"))
 
 
@@ -89,9 +89,9 @@ def test_what_is_refused_or_expires_is_told_with_why(visitor: Visitor, policed: 
     assert visitor.post(f"/tasks/{task}/reject", {"version": version, "reason": "too deep"}).status == 303
     world.now_ms += 13 * HOUR_MS
     world.tick()
-    said = text_of(visitor.get("/policy"))
-    assert "dig-more refused operator too deep infra" in said
-    assert "dig-late expired nobody infra" in said
+    text = text_of(visitor.get("/policy"))
+    assert "dig-more refused operator too deep infra" in text
+    assert "dig-late expired nobody infra" in text
 
 
 def test_only_who_may_sees_it_and_what_it_may_do(policed: PreparedService, tmp_path: Path) -> None:
@@ -102,22 +102,22 @@ def test_only_who_may_sees_it_and_what_it_may_do(policed: PreparedService, tmp_p
             TokenRequest(name="joe", role="operate"),
             TokenRequest(name="eve", role="operate", organisation="other"),
         )
-        reader, worker, other = (log_in(daemon, world.tokens.create(one).token) for one in asking)
+        reader, worker, other = (log_in(daemon, world.tokens.create(token_request).token) for token_request in asking)
         assert reader.get("/policy").status == 403
         assert 'href="/policy"' not in reader.get("/").body.decode()
         page = worker.get("/policy").body.decode()
         assert ("/approve" in page, "/reject" in page) == (False, True)
-        said = text_of(other.get("/policy"))
-        assert "Nothing waits for an approval." in said
-        assert "No task was judged in 30 days." in said
+        text = text_of(other.get("/policy"))
+        assert "Nothing waits for an approval." in text
+        assert "No task was judged in 30 days." in text
         assert policed.world.row("dig").id not in other.get("/policy").body.decode()
 
 
 def test_nobody_has_written_rules(operator: Visitor, prepared: PreparedService) -> None:
-    said = text_of(operator.get("/policy"))
-    assert "Nothing waits for an approval." in said
-    assert "high-risk built in" in said
-    assert "Hash" not in said
+    text = text_of(operator.get("/policy"))
+    assert "Nothing waits for an approval." in text
+    assert "high-risk built in" in text
+    assert "Hash" not in text
 
 
 TASK = """\
@@ -134,23 +134,23 @@ tags: [prod]
 def test_the_rules_are_asked_about_a_task_that_there_is_not(visitor: Visitor, policed: PreparedService) -> None:
     tasks = len(policed.world.service.page(TaskFilter(), None, 50).items)
     page = visitor.post("/policy", {"text": TASK})
-    said = text_of(page)
+    text = text_of(page)
     assert page.status == 200
-    assert "dig-a-hole is held, with medium risk: the policy requires approval (infra)." in said
-    assert "Approval by admin within 12h." in said
-    assert "no-prod no infra yes approve odd yes risk" in said
-    assert "live is denied, with high risk: rule no-prod of the policy refuses it: production is for admins." in said
+    assert "dig-a-hole is held, with medium risk: the policy requires approval (infra)." in text
+    assert "Approval by admin within 12h." in text
+    assert "no-prod no infra yes approve odd yes risk" in text
+    assert "live is denied, with high risk: rule no-prod of the policy refuses it: production is for admins." in text
     assert "name: dig-a-hole" in page.body.decode()
     assert len(policed.world.service.page(TaskFilter(), None, 50).items) == tasks
 
 
 def test_what_is_wrong_with_the_text_has_its_place_and_what_to_do(visitor: Visitor) -> None:
     page = visitor.post("/policy", {"text": "name: dig\ninstructions: x\npriority: soon\nagnt: {}\n"})
-    said = text_of(page)
+    text = text_of(page)
     assert page.status == 422
-    assert "3: priority: soon is not a priority; write one of high, low, normal, urgent" in said
-    assert "4: agnt: is not a known key; did you mean agent?" in said
-    assert "Fix the listed problems" in said
+    assert "3: priority: soon is not a priority; write one of high, low, normal, urgent" in text
+    assert "4: agnt: is not a known key; did you mean agent?" in text
+    assert "Fix the listed problems" in text
     assert "agnt: {}" in page.body.decode()
     assert visitor.post("/policy", {"text": " "}).status == 422
 
@@ -167,7 +167,7 @@ def test_it_says_what_the_command_line_says(visitor: Visitor, tmp_path: Path) ->
     config.write_text(json.dumps({"policy": RULES}))
     task.write_text(TASK)
     ran = CliRunner().invoke(application(), ["policy", "test", str(task), "--config", str(config)])
-    said = text_of(visitor.post("/policy", {"text": TASK}))
+    text = text_of(visitor.post("/policy", {"text": TASK}))
     lines = [" ".join(line.split()) for line in ran.stdout.splitlines() if not line.startswith("RULE")]
     assert "dig-a-hole is held, with medium risk: the policy requires approval (infra)." in lines
-    assert [line for line in lines if line not in said] == []
+    assert [line for line in lines if line not in text] == []

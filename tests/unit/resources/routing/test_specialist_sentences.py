@@ -43,11 +43,15 @@ def test_nobody_is_named_who_does_not_exist_for_whoever_asks(decided: Specialist
 
 
 @pytest.mark.parametrize(
-    ("score", "told"), [(0.4, ["with 0.10 more"]), (0.494, ["with 0.01 more"]), (0.496, []), (0.5, [])]
+    ("score", "payload"), [(0.4, ["with 0.10 more"]), (0.494, ["with 0.01 more"]), (0.496, []), (0.5, [])]
 )
-def test_what_the_next_one_lacked_is_told_where_it_lacked_anything(score: float, told: list[str]) -> None:
+def test_what_the_next_one_lacked_is_told_where_it_lacked_anything(score: float, payload: list[str]) -> None:
     decided = record(Route.SPECIALIST, HIDDEN, RationaleCode.BEST_MATCH, specialist=HIDDEN)
     next_one = CANDIDATES[1].model_copy(update={"score": score})
     decided = decided.model_copy(update={"specialist_candidates": (CANDIDATES[0], next_one)})
-    sentences = [one for one in specialist_sentences("task", decided, ALL) if "would have gone" in one]
-    assert sentences == [f"It would have gone to writer {lacked}." for lacked in told]
+    sentences = [
+        specialist_sentence
+        for specialist_sentence in specialist_sentences("task", decided, ALL)
+        if "would have gone" in specialist_sentence
+    ]
+    assert sentences == [f"It would have gone to writer {lacked}." for lacked in payload]

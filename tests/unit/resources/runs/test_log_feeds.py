@@ -45,10 +45,10 @@ def text_of(file: File, position: LogPosition = START) -> TextFeed:
 
 
 def everything(feed: LogFeed, most: int = 1_000) -> list[LogItem]:
-    found = []
+    results = []
     while not feed.ended:
-        found += feed.read(most)
-    return found
+        results += feed.read(most)
+    return results
 
 
 def message(*texts: str) -> bytes:
@@ -111,10 +111,10 @@ def test_a_secret_over_two_pieces_of_a_message_is_taken_out() -> None:
 
 
 def everything_now(feed: LogFeed) -> list[LogItem]:
-    found = []
+    results = []
     while not feed.caught_up:
-        found += feed.read(1)
-    return found
+        results += feed.read(1)
+    return results
 
 
 def test_a_long_result_is_cut_but_never_within_a_secret() -> None:
@@ -147,19 +147,19 @@ def test_a_hole_is_told_in_both_ways() -> None:
 def test_text_is_whole_however_it_grows_and_wherever_it_is_gone_on_with(written: bytes, steps: list[int]) -> None:
     file = File(over=False)
     feed = text_of(file)
-    found: list[LogItem] = []
+    results: list[LogItem] = []
     for step in steps:
         file.data = written[: len(file.data) + step]
-        found += feed.read(5)
+        results += feed.read(5)
     file.data, file.over = written, True
-    found += everything(feed)
+    results += everything(feed)
     whole = everything(text_of(file))
-    assert "".join(texts(found)) == "".join(texts(whole))
-    assert b"hunter22-and-more" not in "".join(texts(found)).encode()
-    for number, item in enumerate(found, 1):
+    assert "".join(texts(results)) == "".join(texts(whole))
+    assert b"hunter22-and-more" not in "".join(texts(results)).encode()
+    for number, item in enumerate(results, 1):
         assert isinstance(item.view, LogTextView)
         assert item.after == LogPosition(item.view.next_offset)
-        assert "".join(texts(everything(text_of(file, item.after)))) == "".join(texts(found[number:]))
+        assert "".join(texts(everything(text_of(file, item.after)))) == "".join(texts(results[number:]))
 
 
 @pytest.mark.parametrize("before", range(180, 201, 4))

@@ -36,8 +36,8 @@ def test_tasks_and_schedules_are_told_together_and_only_tasks_are_awaited(
 ) -> None:
     path = Path(command.home) / "both.yaml"
     path.write_text(f"name: once\ninstructions: x\n---\nname: nightly\n{NIGHTLY}")
-    told = json.loads(command("submit", str(path), "-o", "json").stdout)
-    assert [one["name"] for one in told] == ["once", "nightly"]
+    record = json.loads(command("submit", str(path), "-o", "json").stdout)
+    assert [entry["name"] for entry in record] == ["once", "nightly"]
     (Path(command.home) / "nightly.yaml").write_text(NIGHTLY)
     waited = command("submit", "--wait", str(Path(command.home) / "nightly.yaml"))
     assert (waited.returncode, "nightly" in waited.stdout) == (0, True)

@@ -28,7 +28,7 @@ def test_preview_tells_programs_and_begins_with_the_time_itself(offline: Command
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (["61 * * * *"], "write a number from 0 to 59"),
         (["0 3 * * *", "--timezone", "Berlin"], "did you mean `Europe/Berlin`?"),
@@ -38,26 +38,26 @@ def test_preview_tells_programs_and_begins_with_the_time_itself(offline: Command
         (["0 3 * * *", "--count", "0"], "--count"),
     ],
 )
-def test_what_preview_cannot_read_is_refused_with_a_remedy(offline: Command, arguments: list[str], said: str) -> None:
+def test_what_preview_cannot_read_is_refused_with_a_remedy(offline: Command, arguments: list[str], text: str) -> None:
     done = offline("schedule", "preview", *arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert text in done.stderr
     assert done.stdout == ""
 
 
 def test_validate_adds_the_next_three_times_of_a_schedule(offline: Command) -> None:
     text = 'instructions: x\nschedule: "0 3 * * *"\ntimezone: Asia/Kolkata\n'
     (offline.home / "nightly.yaml").write_text(text)
-    said = offline("validate", "nightly.yaml").stdout
-    assert said.splitlines()[1].startswith("nightly.yaml: nightly: fires ")
-    assert said.splitlines()[1].count(" 03:00 IST") == 3
-    (told,) = json.loads(offline("validate", "nightly.yaml", "-o", "json").stdout)
-    assert len(told["fires"]["nightly"]) == 3
-    assert told["fires"]["nightly"][0].endswith("T21:30:00.000Z")
+    stdout = offline("validate", "nightly.yaml").stdout
+    assert stdout.splitlines()[1].startswith("nightly.yaml: nightly: fires ")
+    assert stdout.splitlines()[1].count(" 03:00 IST") == 3
+    (record,) = json.loads(offline("validate", "nightly.yaml", "-o", "json").stdout)
+    assert len(record["fires"]["nightly"]) == 3
+    assert record["fires"]["nightly"][0].endswith("T21:30:00.000Z")
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ("", "while one of its tasks waits for a person, for 1d at most; set `expires` or `overlap` to change that"),
         ("expires: 12h", "times are skipped while one of its tasks waits for a person, for 12h at most"),
@@ -67,12 +67,12 @@ def test_validate_adds_the_next_three_times_of_a_schedule(offline: Command) -> N
     ],
 )
 def test_validate_says_what_becomes_of_a_schedule_whose_task_waits_for_a_person(
-    offline: Command, tmp_path: Path, fields: str, said: str
+    offline: Command, tmp_path: Path, fields: str, text: str
 ) -> None:
     file = tmp_path / "nightly.yaml"
     more = fields.strip("{}").replace(", ", "\n")
     file.write_text(f'instructions: x\nschedule: "0 3 * * *"\n{more}\n')
     done = offline("validate", str(file))
     assert "note: nightly: " in done.stdout
-    assert said in done.stdout
+    assert text in done.stdout
     assert done.returncode == 0

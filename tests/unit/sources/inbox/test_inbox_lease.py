@@ -19,8 +19,8 @@ MOUNTS = """\
 def writers(path: Path) -> Writers:
     fd = os.open(path, os.O_RDONLY)
     try:
-        with read_lease(fd) as found:
-            return found
+        with read_lease(fd) as writers:
+            return writers
     finally:
         os.close(fd)
 

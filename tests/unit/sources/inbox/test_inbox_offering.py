@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_taken_keeps_no_other() -> None:
     fine, wrong, last = Offering(intake, intake.clock).offer(readings(3))
     assert not fine
     assert not last
-    assert [one.message for one in wrong] == ["it is valid, but could not be taken (RuntimeError)"]
+    assert [entry.message for entry in wrong] == ["it is valid, but could not be taken (RuntimeError)"]
 
 
 @pytest.mark.parametrize("number", [1, 3])
