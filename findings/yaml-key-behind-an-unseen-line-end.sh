@@ -31,9 +31,9 @@ from ruamel.yaml import YAML
 
 folder = sys.argv[1]
 texts = [
-    "mode: plan # as agreed\u2028more: bypass\n",
-    "task: |\n  Fix the page\u2028more: bypass\n",
-    "mode: plan\u2029more: bypass\n",
+    "colour: red # as agreed\u2028size: large\n",
+    "task: |\n  Fix the page\u2028size: large\n",
+    "colour: red\u2029size: large\n",
     'text: "one \u2028 two"\n',
 ]
 loaders = {"PyYAML": yaml.safe_load, "PyYAML, libyaml": lambda text: yaml.load(text, yaml.CSafeLoader)}
@@ -54,26 +54,26 @@ for number, text in enumerate(texts):
     values = {name: value(load, text) for name, load in loaders.items()} | dict(lines[2 * number : 2 * number + 2])
     seen.append(list(values.values()))
     print(ascii(text))
-    for name, one in values.items():
-        print(f"  {name}: {ascii(one)}")
-key, no = {"more": "bypass"}, "refused"
+    for name, loaded in values.items():
+        print(f"  {name}: {ascii(loaded)}")
+key, no = {"size": "large"}, "refused"
 assert seen == [
-    [{"mode": "plan"} | key] * 2 + [no] + [{"mode": "plan"}] * 2,
-    [{"task": "Fix the page\u2028"} | key] * 2 + [no] + [{"task": "Fix the page\u2028more: bypass\n"}] * 2,
-    [{"mode": "plan"} | key] * 2 + [no] * 3,
+    [{"colour": "red"} | key] * 2 + [no] + [{"colour": "red"}] * 2,
+    [{"task": "Fix the page\u2028"} | key] * 2 + [no] + [{"task": "Fix the page\u2028size: large\n"}] * 2,
+    [{"colour": "red"} | key] * 2 + [no] * 3,
     [{"text": "one\u2028two"}] * 3 + [{"text": "one \u2028 two"}] * 2,
 ], "it has changed"
 PYTHON
 # Seen with Python 3.11 and Node 20, twice, 2026-11:
-# 'mode: plan # as agreed\u2028more: bypass\n'
-#   PyYAML: {'mode': 'plan', 'more': 'bypass'}
-#   PyYAML, libyaml: {'mode': 'plan', 'more': 'bypass'}
+# 'colour: red # as agreed\u2028size: large\n'
+#   PyYAML: {'colour': 'red', 'size': 'large'}
+#   PyYAML, libyaml: {'colour': 'red', 'size': 'large'}
 #   ruamel.yaml: 'refused'
-#   js-yaml: {'mode': 'plan'}
-#   yaml: {'mode': 'plan'}
-# 'task: |\n  Fix the page\u2028more: bypass\n'
-#   PyYAML: {'task': 'Fix the page\u2028', 'more': 'bypass'}
-#   js-yaml: {'task': 'Fix the page\u2028more: bypass\n'}
+#   js-yaml: {'colour': 'red'}
+#   yaml: {'colour': 'red'}
+# 'task: |\n  Fix the page\u2028size: large\n'
+#   PyYAML: {'task': 'Fix the page\u2028', 'size': 'large'}
+#   js-yaml: {'task': 'Fix the page\u2028size: large\n'}
 # 'text: "one \u2028 two"\n'
 #   PyYAML: {'text': 'one\u2028two'}
 #   js-yaml: {'text': 'one \u2028 two'}
