@@ -174,7 +174,7 @@ def test_a_full_disk_loses_no_task(small_disk: Site) -> None:
     accepted, refusal = submit_until_refused(daemon)
     names += accepted
     assert refusal.status == 503
-    assert "make room" in refusal.remedy
+    assert "Make room" in refusal.remedy
     assert all(task.name in ("before", "running") or task.state == "QUEUED" for task in daemon.client.all_tasks())
 
     filler.unlink()
