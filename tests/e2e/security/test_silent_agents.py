@@ -3,7 +3,7 @@
 import json
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -87,23 +87,25 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Daemon]]:
-    """A daemon with few files, which has to stand all the ways one after the other."""
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Daemon, Mapping[str, str]]]:
+    """A daemon with few files, which has to stand all the ways one after the other; and a reader's token for each."""
     command = ("prlimit", f"--nofile=100:{FILES}", *COMMAND)
     with open_site(tmp_path_factory.mktemp("narrow") / "site", command=command, new=False) as site:
-        yield site, site.start().ready()
+        daemon, tokens = site.start().ready(), {}
+        for number, way in enumerate(WAYS):
+            request = {"name": f"reader-{number}", "role": "read", "organisation": "acme"}
+            tokens[way] = daemon.client.create_token(TokenRequest.model_validate(request)).token
+        yield site, daemon, tokens
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_reader_takes_not_the_files_of_the_daemon(narrow: tuple[Site, Daemon], way: str) -> None:
+def test_a_reader_takes_not_the_files_of_the_daemon(narrow: tuple[Site, Daemon, Mapping[str, str]], way: str) -> None:
     """However it holds more connections than there are files."""
-    site, daemon = narrow
+    site, daemon, tokens = narrow
     number = [*WAYS].index(way)
     with ExitStack() as stack:
-        asked = {"name": f"reader-{number}", "role": "read", "organisation": "acme"}
-        token = daemon.client.create_token(TokenRequest.model_validate(asked)).token
         host = str(site.endpoint).removeprefix("http://")
-        words = WAYS[way].format(host=host, token=f"Authorization: Bearer {token}\r\n").encode()
+        words = WAYS[way].format(host=host, token=f"Authorization: Bearer {tokens[way]}\r\n").encode()
         address, _, port = host.rpartition(":")
         held: list[socket.socket] = []
         for _ in range(FILES + 44):
