@@ -91,7 +91,7 @@ class ChangeRecorder:
         """Return the state of a folder."""
         until = time.monotonic() + DEADLINE_S
         try:
-            if not _is_in_repository(folder):
+            if not _is_in_repository(folder, run_dir.parent):
                 return PlaceState(folder, files=files_in(folder, lambda: time.monotonic() > until))
             return self._look(run_dir, discover(self._git, folder), until).state()
         except _FAULTS as error:
@@ -132,10 +132,12 @@ def _fault(error: Exception) -> str:
     return text_of(" ".join(message.split()))[:500]
 
 
-def _is_in_repository(folder: str) -> bool:
-    """Return whether a folder or one of its parents has a ``.git``; git examines what it is."""
-    real = Path(os.path.realpath(folder))
-    return any(os.path.lexists(place / ".git") for place in (real, *real.parents))
+def _is_in_repository(folder: str, runs: Path) -> bool:
+    """Return whether a folder or one of its parents has a ``.git``; git examines what it is. A folder of a run's own
+    is in no repository that holds the run directories as well, such as one of the user's home."""
+    real, above = Path(os.path.realpath(folder)), Path(os.path.realpath(runs))
+    parents = (place for place in real.parents if not (real.is_relative_to(above) and above.is_relative_to(place)))
+    return any(os.path.lexists(place / ".git") for place in (real, *parents))
 
 
 def _compared_files(before: PlaceState, after: PlaceState) -> RunChanges:

@@ -12,7 +12,7 @@ from claudomator_py.domain.changes import MAX_FILES
 from claudomator_py.domain.run import LaunchRequest, RunFate, RunSpec
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.hosts.git import files, look
-from claudomator_py.hosts.git.changes import BEFORE, ChangeRecorder
+from claudomator_py.hosts.git.changes import BEFORE, SCRATCH, ChangeRecorder
 from claudomator_py.hosts.git.look import PATCH
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
@@ -41,6 +41,27 @@ def test_a_repository_that_is_removed_or_made_is_said(recorded: Recorded, reposi
     assert run_changes.is_empty
     assert run_changes.fault is not None
     assert run_changes.summary == f"not recorded: {run_changes.fault}"
+
+
+def test_a_repository_around_the_state_folder_is_none_of_a_run(repository: Repository) -> None:
+    """Such as one of the user's home with its settings."""
+    recorder = ChangeRecorder(repository.environ)
+    first, second = repository.path / "state/runs/first", repository.path / "state/runs/second"
+    scratch = first / SCRATCH
+    scratch.mkdir(parents=True)
+    second.mkdir()
+    (scratch / "new").write_text("x")
+    run_changes = recorder.after(first)
+    assert run_changes is not None
+    assert (run_changes.fault, run_changes.is_repository) == (None, False)
+    assert [file.path for file in run_changes.files] == ["new"]
+
+    recorder.before(second, str(scratch))
+    (scratch / "newer").write_text("x")
+    run_changes = recorder.after(second)
+    assert run_changes is not None
+    assert (run_changes.fault, run_changes.is_repository) == (None, False)
+    assert [file.path for file in run_changes.files] == ["newer"]
 
 
 def test_a_folder_without_a_repository(recorded: Recorded, tmp_path: Path) -> None:
