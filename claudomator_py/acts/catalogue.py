@@ -29,17 +29,32 @@ class ActKind:
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A program that runs the command after it, such as ``sudo``. values: its options that take the next word; env:
-    those whose value sets a variable of the inner command; skip: words before the inner command; dashes: whether the
-    inner command follows ``--``, after any number of words; program: what the inner words are given to, if they do not
-    begin with a program themselves; network: whether the command runs in a network of containers."""
+    """A program that runs the command after it, such as ``sudo``."""
 
     values: frozenset[str]
+    """Its options that take the next word."""
     env: frozenset[str]
+    """Those whose value sets a variable of the inner command."""
     skip: int
+    """Words before the inner command."""
     dashes: bool
+    """Whether the inner command follows ``--``, after any number of words."""
     program: str | None
+    """What the inner words are given to, if they do not begin with a program themselves."""
     network: bool
+    """Whether the command runs in a network of containers."""
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> "Wrapper":
+        """Build a wrapper from its entry in ``commands.toml``."""
+        return cls(
+            _options(entry.get("values", "")),
+            _options(entry.get("env", "")),
+            entry.get("skip", 0),
+            entry.get("dashes", False),
+            entry.get("program"),
+            entry.get("network", False),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +163,7 @@ def read(document: Mapping[str, Any]) -> Catalogue:
         globs=tuple(program for program in patterns if "*" in program),
         patterns={program: tuple(words) for program, words in patterns.items()},
         kinds=kinds,
-        wrappers={
-            name: Wrapper(
-                _options(entry.get("values", "")),
-                _options(entry.get("env", "")),
-                entry.get("skip", 0),
-                entry.get("dashes", False),
-                entry.get("program"),
-                entry.get("network", False),
-            )
-            for name, entry in document["wrappers"].items()
-        },
+        wrappers={name: Wrapper.read(entry) for name, entry in document["wrappers"].items()},
         far_shells=frozenset(document["far_shells"]),
         shell_options={name: _options(text) for name, text in document["shell_options"].items()},
         shell_words=frozenset(document["shell_words"]["programs"]),

@@ -48,14 +48,18 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a node and another machine have seen of each other. node: Slurm's name for it. machines: both, in words.
-    absent: of the wanted files and programs, those that the node does not have."""
+    """The result of a trial between a node and another machine."""
 
     node: str
+    """Slurm's name for it."""
     machines: tuple[str, str]
+    """Both, in words."""
     faults: Sequence[Fault]
+    """What does not hold between them on the shared folder."""
     skew: Fault | None
+    """The difference of their clocks, if it is too large."""
     absent: Sequence[str]
+    """Of the wanted files and programs, those that the node does not have."""
 
 
 @dataclass(frozen=True, slots=True)
