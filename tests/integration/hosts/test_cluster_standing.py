@@ -6,8 +6,10 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -162,6 +164,22 @@ def test_a_run_that_waits_for_nodes_of_which_none_takes_runs_is_given_up_and_its
     commands.say("squeue", "")
     commands.say("sinfo", BUSY)
     wait_until(lambda: host.closed() == {})
+
+
+def test_a_host_stays_open_for_a_minute_without_a_usable_node(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 1_000.0
+    monkeypatch.setattr(nodes, "time", SimpleNamespace(monotonic=lambda: now_s))
+    commands.say("sinfo", OUT)
+    with ThreadPoolExecutor(1) as pool:
+        cluster = nodes.Nodes(HostSpec(kind=HostType.SLURM, root=str(tmp_path)), pool)
+        outages = []
+        for passed_s in (0.0, 59.0, 60.0):
+            now_s = 1_000.0 + passed_s
+            cluster.list()
+            outages.append(cluster.outage(is_awaited=False) is not None)
+    assert outages == [False, False, True]
 
 
 @pytest.mark.usefixtures("without_patience")
