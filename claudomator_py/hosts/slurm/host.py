@@ -34,7 +34,7 @@ from claudomator_py.hosts.local.sweep import sweep
 from claudomator_py.hosts.reporting import RedactorOf
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import causes, leftovers
+from claudomator_py.hosts.slurm import cancelling, causes
 from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
 from claudomator_py.hosts.slurm.choice import HostChoice
 from claudomator_py.hosts.slurm.clones import Clones, with_fault
@@ -213,9 +213,9 @@ class ClusterRunHost(LocalRunHost):
         elsewhere = [step for host, step in steps if host != LOCAL]
         self._poll.watch(elsewhere)
         if (now := time.monotonic()) >= self._next_tidying:
-            self._next_tidying = now + leftovers.EVERY_S
+            self._next_tidying = now + cancelling.EVERY_S
             for cluster in self._clusters.values():
-                tidying = partial(leftovers.end_waiting, cluster.engine, self.place, frozenset(elsewhere))
+                tidying = partial(cancelling.end_waiting, cluster.engine, self.place, frozenset(elsewhere))
                 cluster.engine.call(tidying)
 
     def cancel(self, run_id: str, step: int = 0) -> None:
@@ -228,7 +228,7 @@ class ClusterRunHost(LocalRunHost):
     def end_survivors(self, run_id: str) -> bool:
         """See ``RunHost``. A job counts as alive while Slurm lists it, or does not answer."""
         cluster, within_s = self._cluster_of(run_id), self.grace_ms / SECOND_MS + FORCE_S
-        if cluster is not None and not leftovers.end_all(cluster.engine, run_id, within_s):
+        if cluster is not None and not cancelling.end_all(cluster.engine, run_id, within_s):
             return False
         return super().end_survivors(run_id)
 
@@ -256,7 +256,7 @@ class ClusterRunHost(LocalRunHost):
         swept = super().sweep(known)
         for cluster in self._clusters.values():
             try:
-                leftovers.end_unknown(cluster.engine, cluster.root, known)
+                cancelling.end_unknown(cluster.engine, cluster.root, known)
             except EngineSilent as problem:
                 log.warning("%s is not swept: %s", cluster.name, problem)
                 continue
