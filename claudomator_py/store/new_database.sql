@@ -200,7 +200,9 @@ CREATE TABLE label (
 	answer_chars INTEGER,
 	at_ms BIGINT NOT NULL,
 	learned_ms BIGINT,
-	forgotten_ms BIGINT, counted VARCHAR, counted_as INTEGER,
+	forgotten_ms BIGINT,
+	counted VARCHAR,
+	counted_as INTEGER,
 	CONSTRAINT pk_label PRIMARY KEY (decision_id)
 );
 CREATE TABLE outbox (
@@ -270,7 +272,8 @@ CREATE TABLE run (
 	risk VARCHAR,
 	channel VARCHAR,
 	creator VARCHAR DEFAULT 'operator' NOT NULL,
-	organisation VARCHAR, ran_model VARCHAR,
+	organisation VARCHAR,
+	ran_model VARCHAR,
 	CONSTRAINT pk_run PRIMARY KEY (id),
 	CONSTRAINT fk_run_task_id FOREIGN KEY(task_id) REFERENCES task (id),
 	CONSTRAINT uq_run_identity UNIQUE (task_id, generation, attempt, seq)
@@ -322,7 +325,9 @@ CREATE TABLE specialist (
 	shipped JSON,
 	created_ms BIGINT NOT NULL,
 	updated_ms BIGINT NOT NULL,
-	removed_ms BIGINT, admitted_hash VARCHAR, admitted_by VARCHAR,
+	removed_ms BIGINT,
+	admitted_hash VARCHAR,
+	admitted_by VARCHAR,
 	CONSTRAINT pk_specialist PRIMARY KEY (id)
 );
 CREATE TABLE specialist_grant (
@@ -405,7 +410,11 @@ CREATE TABLE task (
 	parent_run VARCHAR,
 	constraints VARCHAR,
 	created_ms BIGINT NOT NULL,
-	updated_ms BIGINT NOT NULL, context VARCHAR, tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END), lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')), demand VARCHAR GENERATED ALWAYS AS (CASE WHEN length(constraints) > 500 THEN '-' ELSE coalesce(constraints, '') END),
+	updated_ms BIGINT NOT NULL,
+	context VARCHAR,
+	tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END),
+	lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')),
+	demand VARCHAR GENERATED ALWAYS AS (CASE WHEN length(constraints) > 500 THEN '-' ELSE coalesce(constraints, '') END),
 	CONSTRAINT pk_task PRIMARY KEY (id)
 );
 CREATE TABLE task_dependency (

@@ -1,6 +1,7 @@
 """Databases of earlier schemas, with rows in every table, and what an upgrade has to keep of them."""
 
 import json
+import os
 import re
 import tempfile
 import zlib
@@ -11,16 +12,34 @@ from pathlib import Path
 from typing import Any
 
 from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 from claudomator_py.store.database import FILE_NAME, Database
 from claudomator_py.store.migrate import alembic_config
+from claudomator_py.store.schema import SCHEMA
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "databases"
 COUNTED = {"event", "hold", "answered_request", "outbox", "specialist_skill", "channel_message"}
 """Tables whose rows are numbered by the database."""
 BYTES = re.compile(r"\bX'([0-9a-f]*)'")
 DERIVED = {("task", "lane")}
+NEXT = "9999_next"
+"""The migration that ``with_next`` adds."""
+_MIGRATION = f'''
+import sqlalchemy as sa
+from alembic import op
+
+revision = "{NEXT}"
+down_revision = "{SCHEMA}"
+
+
+def upgrade() -> None:
+    op.add_column("task", sa.Column("added", sa.String(), nullable=True))
+    with op.batch_alter_table("run", recreate="always") as batch:
+        batch.add_column(sa.Column("added", sa.Integer(), nullable=False, server_default="7"))
+'''
 OWN = ("alembic_version", "sqlite_sequence")
 Content = Mapping[str, list[dict[str, Any]]]
 
@@ -66,6 +85,16 @@ def _fill(connection: Connection, revision: str) -> None:
         for name in COUNTED & set(inspect(connection).get_table_names()):
             highest = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) FROM {name}"
             connection.exec_driver_sql(highest)
+
+
+def with_next(folder: Path) -> Config:
+    """The migrations of this version and one more, which adds a column and builds a table anew."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{NEXT}.py").write_text(_MIGRATION)
+    config = alembic_config()
+    shipped = ScriptDirectory.from_config(config).versions
+    config.set_main_option("version_locations", os.pathsep.join((shipped, str(folder))))
+    return config
 
 
 def content(connection: Connection) -> Content:

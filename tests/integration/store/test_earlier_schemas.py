@@ -34,6 +34,7 @@ from claudomator_py.store import (
     run_rows,
     task_rows,
 )
+from claudomator_py.store import migrate as migrate_module
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, SPECIALIST_GRANT, TASK, TASK_REVISION, Task
@@ -41,10 +42,10 @@ from claudomator_py.tasks import specialists
 from claudomator_py.tasks.inputs import with_granted_tools
 from claudomator_py.tasks.messages import PostedMessage, TriageInputs, post
 from tests.fakes.world import START_MS, World
-from tests.integration.store.earlier_schemas import ROWS, content, earlier, kept
+from tests.integration.store.earlier_schemas import NEXT, ROWS, content, earlier, kept, with_next
 from tests.warm import bare
 
-OLDEST = "0015_begun"
+OLDEST = "0023_run_ends"
 CHILD = Path(__file__).with_name("upgrading_child.py")
 REVISIONS = sorted(path.stem for path in ROWS.glob("*.sql"))
 LATER_MS = 1_795_400_000_000
@@ -55,6 +56,15 @@ def oldest(database_url: str, tmp_path: Path) -> Iterator[Database]:
     """A database with the tables of the oldest schema that is upgraded, and rows in each."""
     with earlier(OLDEST, database_url, tmp_path / "state") as database:
         yield database
+
+
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Installs a version with one more migration, and returns the folder of that."""
+    folder = tmp_path / "versions"
+    config = with_next(folder)
+    monkeypatch.setattr(migrate_module, "alembic_config", lambda: config)
+    return folder
 
 
 def test_what_was_kept_is_understood(oldest: Database) -> None:
@@ -119,11 +129,11 @@ def test_what_was_queued_is_in_the_lanes_that_new_tasks_are_in(oldest: Database)
 
 
 def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was(
-    oldest: Database, database_url: str, tmp_path: Path
+    oldest: Database, database_url: str, tmp_path: Path, next_version: Path
 ) -> None:
     before = oldest.read(content)
     state = tmp_path / "state"
-    command = [sys.executable, str(CHILD), database_url, str(state), "schema-changed"]
+    command = [sys.executable, str(CHILD), database_url, str(state), "schema-changed", str(next_version)]
 
     killed = bare.of_the_store().read(command, given=b"", environ={"PATH": os.environ["PATH"]})
     _, errors = killed.communicate()
@@ -131,7 +141,8 @@ def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was(
     assert killed.returncode == -9, errors.decode()
     assert oldest.read(content) == before
     assert oldest.read(lambda connection: connection.execute(text("SELECT * FROM alembic_version")).scalar()) == OLDEST
-    assert migrate(oldest).before == OLDEST
+    report = migrate(oldest)
+    assert (report.before, report.after) == (OLDEST, NEXT)
     kept(before, oldest.read(content))
 
 
@@ -171,12 +182,15 @@ def test_a_retry_supersedes_the_decision_from_before_the_upgrade(oldest: Databas
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_every_row_survives_the_way_to_the_newest_schema(revision: str, database_url: str, tmp_path: Path) -> None:
+def test_every_row_survives_the_way_to_the_next_schema(
+    revision: str, database_url: str, tmp_path: Path, next_version: Path
+) -> None:
     with earlier(revision, database_url, tmp_path / "state") as database:
         before = database.read(content)
         assert all(before.values()), "the rows that are kept as text leave a table untried"
 
-        assert migrate(database).before == revision
+        report = migrate(database)
+        assert (report.before, report.after) == (revision, NEXT)
 
         kept(before, database.read(content))
 

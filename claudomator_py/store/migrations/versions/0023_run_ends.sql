@@ -101,6 +101,7 @@ CREATE TABLE event (
 	data JSON NOT NULL
 );
 CREATE INDEX ix_event_by ON event ("by", id) WHERE "by" IS NOT NULL;
+CREATE INDEX ix_event_settled ON event (kind, id) WHERE kind IN ('merged', 'discarded');
 CREATE INDEX ix_event_task ON event (task_id, id);
 CREATE TABLE hold (
 	id INTEGER NOT NULL, -- sqlite
@@ -146,6 +147,8 @@ CREATE TABLE label (
 	at_ms BIGINT NOT NULL,
 	learned_ms BIGINT,
 	forgotten_ms BIGINT,
+	counted VARCHAR,
+	counted_as INTEGER,
 	CONSTRAINT pk_label PRIMARY KEY (decision_id)
 );
 CREATE INDEX ix_label_at ON label (organisation, at_ms);
@@ -218,6 +221,8 @@ CREATE TABLE specialist (
 	created_ms BIGINT NOT NULL,
 	updated_ms BIGINT NOT NULL,
 	removed_ms BIGINT,
+	admitted_hash VARCHAR,
+	admitted_by VARCHAR,
 	CONSTRAINT pk_specialist PRIMARY KEY (id)
 );
 CREATE TABLE standing (
@@ -257,8 +262,6 @@ CREATE TABLE task (
 	asked_tier VARCHAR,
 	failed_on VARCHAR,
 	failed_for VARCHAR,
-	lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '')), -- sqlite
-	lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '')) STORED, -- postgresql
 	dir_key VARCHAR NOT NULL,
 	tier VARCHAR,
 	tags JSON NOT NULL,
@@ -283,10 +286,19 @@ CREATE TABLE task (
 	constraints VARCHAR,
 	created_ms BIGINT NOT NULL,
 	updated_ms BIGINT NOT NULL,
+	context VARCHAR,
+	tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END), -- sqlite
+	tenant VARCHAR GENERATED ALWAYS AS (CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END) STORED, -- postgresql
+	lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')), -- sqlite
+	lane VARCHAR GENERATED ALWAYS AS (eligibility || '|' || coalesce(tier, '') || '|' || coalesce(asked_tier, '') || '|' || coalesce(failed_on, '') || '|' || coalesce(failed_for, '') || '|' || coalesce(constraints, '') || coalesce(nullif('|' || CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END, '|'), '')) STORED, -- postgresql
+	demand VARCHAR GENERATED ALWAYS AS (CASE WHEN length(constraints) > 500 THEN '-' ELSE coalesce(constraints, '') END), -- sqlite
+	demand VARCHAR GENERATED ALWAYS AS (CASE WHEN length(constraints) > 500 THEN '-' ELSE coalesce(constraints, '') END) STORED, -- postgresql
 	CONSTRAINT pk_task PRIMARY KEY (id)
 );
 CREATE INDEX ix_task_begun ON task (state, reason, thread, rank_ms, created_ms, id, seq) WHERE seq > 0;
+CREATE INDEX ix_task_context ON task (creator, context, created_ms, id) WHERE context IS NOT NULL;
 CREATE INDEX ix_task_created ON task (created_ms, id);
+CREATE INDEX ix_task_demand ON task (state, hint, demand, rank_ms, created_ms, id) WHERE state = 'QUEUED';
 CREATE INDEX ix_task_due ON task (state, until_ms) WHERE state = 'WAITING';
 CREATE INDEX ix_task_ended ON task (state, updated_ms, id) WHERE state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED';
 CREATE INDEX ix_task_expiring ON task (state, until_ms) WHERE state = 'NEEDS_INPUT' AND until_ms IS NOT NULL;
@@ -296,11 +308,12 @@ CREATE INDEX ix_task_lane ON task (state, lane, rank_ms, created_ms, id, dir_key
 CREATE INDEX ix_task_name ON task (name, created_ms);
 CREATE INDEX ix_task_organisation ON task (organisation, created_ms, id) WHERE organisation IS NOT NULL;
 CREATE INDEX ix_task_parent ON task (parent_run) WHERE parent_run IS NOT NULL;
-CREATE INDEX ix_task_place ON task (state, hint, lane, dir_key, id) WHERE state = 'QUEUED';
+CREATE INDEX ix_task_place ON task (state, hint, demand, tenant, lane, dir_key, id) WHERE state = 'QUEUED';
 CREATE INDEX ix_task_running ON task (id) WHERE state = 'RUNNING';
 CREATE INDEX ix_task_specialist ON task (specialist, created_ms, id) WHERE specialist IS NOT NULL;
 CREATE INDEX ix_task_state ON task (state, created_ms, id);
 CREATE INDEX ix_task_thread ON task (state, thread) WHERE thread IS NOT NULL;
+CREATE INDEX ix_task_turn ON task (state, rank_ms, created_ms, id) WHERE state = 'QUEUED';
 CREATE INDEX ix_task_unrouted ON task (state, rank_ms, created_ms, id) WHERE state = 'QUEUED' AND constraints IS NULL;
 CREATE TABLE tier_answer (
 	"key" VARCHAR NOT NULL,
@@ -421,12 +434,15 @@ CREATE TABLE run (
 	channel VARCHAR,
 	creator VARCHAR DEFAULT 'operator' NOT NULL,
 	organisation VARCHAR,
+	ran_model VARCHAR,
 	CONSTRAINT pk_run PRIMARY KEY (id),
 	CONSTRAINT fk_run_task_id FOREIGN KEY(task_id) REFERENCES task (id),
 	CONSTRAINT uq_run_identity UNIQUE (task_id, generation, attempt, seq)
 );
 CREATE INDEX ix_run_answered ON run (started_ms) WHERE answered_ms IS NOT NULL;
 CREATE INDEX ix_run_conversation ON run (conversation_id, started_ms);
+CREATE INDEX ix_run_default_model ON run (agent, started_ms) WHERE model IS NULL AND ran_model IS NOT NULL;
+CREATE INDEX ix_run_end ON run (ended_ms) WHERE ended_ms IS NOT NULL;
 CREATE INDEX ix_run_ended ON run (agent, ended_as, reason, started_ms, ended_ms, input_tokens, output_tokens, cost_usd) WHERE ended_as IS NOT NULL;
 CREATE INDEX ix_run_scratch ON run (scratch_of) WHERE scratch_of IS NOT NULL;
 CREATE INDEX ix_run_spent ON run (started_ms, agent, state, live, input_tokens, output_tokens, cost_usd, in_vain) WHERE state <> 'revoked';
