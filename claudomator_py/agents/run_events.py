@@ -116,6 +116,11 @@ class RunEvents(ABC):
         """Whether the model has said anything or called a tool."""
         return self.spoke or self.tried > 0
 
+    @property
+    def tools_ran(self) -> bool:
+        """Whether text outside the events, such as stderr, may be the output of a tool."""
+        return self.tried > 0
+
     def success(self, denied: Sequence[str] = (), undone: int | None = None) -> RunVerdict:
         """Return the verdict of a CLI that reports success: a failure if its model neither said nor did anything.
 

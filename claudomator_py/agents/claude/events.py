@@ -309,10 +309,9 @@ class ClaudeEvents(RunEvents):
         """Return the verdict of its last error, else of its exit code and stderr."""
         if (verdict := self.last_error(ending)) is not None:
             return verdict
-        # Before the first event the CLI prints plain text; afterwards, such output may be a tool's.
-        plain = "" if self.anything else ending.stdout[-MAX_DETAIL:]
+        plain = "" if self.tools_ran else ending.stdout[-MAX_DETAIL:]
         message = "\n".join(part for part in (ending.stderr, plain) if part)
-        failure = Failure(message or f"it exited with {ending.exit_code}", mixed=self.anything)
+        failure = Failure(message or f"it exited with {ending.exit_code}", mixed=self.tools_ran)
         return classify(failure, None, ending.printed_ms, self.zone)
 
     def _is_good(self, result: Event) -> bool:

@@ -225,10 +225,10 @@ class CodexEvents(RunEvents):
         return self._to_the_second(_judge(self.error, ending, self.zone))
 
     def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
-        """Return the verdict of stderr if there was no event; otherwise the events say what went wrong, as stderr may
-        contain the output of tools."""
+        """Return the verdict of stderr until tools ran; then the events say what went wrong, as stderr may contain
+        the output of tools."""
         complaint = "\n".join(self.complaints[-1:])
-        if self.anything and self.error is None:
+        if self.tools_ran and self.error is None:
             return failed(Reason.AGENT_ERROR, complaint or _silent(ending))
         message = self.error or complaint
         if not message and not self.talks:

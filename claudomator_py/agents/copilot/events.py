@@ -132,11 +132,11 @@ class CopilotEvents(RunEvents):
         return None if self.error is None else self._judge(self.error, ending)
 
     def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
-        """Return the verdict of stderr, where the CLI prints plain text before its first event."""
+        """Return the verdict of stderr, unless it may be the output of tools."""
         if (known := self.last_error(ending)) is not None:
             return known
         message = ending.stderr or f"it exited with {ending.exit_code}"
-        if self.anything:
+        if self.tools_ran:
             return failed(Reason.AGENT_ERROR, message)
         return classify(message, _RULES, ending.printed_ms, zone=self.zone)
 

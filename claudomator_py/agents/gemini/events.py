@@ -276,7 +276,7 @@ class GeminiEvents(RunEvents):
         """Return the verdict of stderr. Once tools may have run, stderr may repeat their output, so only the exit code
         counts."""
         message = self.error or complaint_of(ending.stderr) or f"it exited with {ending.exit_code}"
-        its_own = self.error is not None or not (self.anything or self.reported_failures)
+        its_own = self.error is not None or not (self.tools_ran or self.reported_failures)
         by_all = partial(judge, kind=None) if its_own else by_exit_code
         return self._named(by_all(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms))
 

@@ -231,13 +231,13 @@ class QwenEvents(RunEvents):
         return None if self.failure is None else _judge(self.failure, ending)
 
     def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
-        """Return the verdict of the exit code and stderr. Once there are events, stderr may be a tool's output."""
+        """Return the verdict of the exit code and stderr. Once tools ran, stderr may be their output."""
         message = self.complaint or f"it exited with {ending.exit_code}"
         if known := _by_exit_code(ending, message):
             return known
         if self.failure is not None:
             return _judge(self.failure, ending)
-        return failed(Reason.AGENT_ERROR, message) if self.anything else classify(message, _RULES, ending.printed_ms)
+        return failed(Reason.AGENT_ERROR, message) if self.tools_ran else classify(message, _RULES, ending.printed_ms)
 
     def result(self) -> Result:
         """Return what the run said and used."""

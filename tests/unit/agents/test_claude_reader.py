@@ -299,10 +299,13 @@ def test_the_errors_of_all_tools_that_a_broken_run_lists_are_not_its_own() -> No
     assert read(answer("I look."), limited, broken).status is OutcomeStatus.LIMITED, "an event of its own says so"
 
 
-def test_stderr_says_nothing_of_a_limit_once_there_is_a_conversation() -> None:
+def test_stderr_says_nothing_of_a_limit_once_a_tool_was_called() -> None:
     words = b"Claude AI usage limit reached|1795400000\n"
+    begins = {"type": "system", "subtype": "init", "session_id": SESSION}
     assert read(stderr=words).status is OutcomeStatus.LIMITED
-    after = read({"type": "system", "subtype": "init", "session_id": SESSION}, stderr=words)
+    assert read(begins, stderr=words).status is OutcomeStatus.LIMITED
+    call = {"type": "tool_use", "id": "1", "name": "Bash", "input": {}}
+    after = read(begins, {"type": "assistant", "message": {"content": [call]}}, stderr=words)
     assert (after.reason, after.detail) == (Reason.AGENT_ERROR, words.decode().strip())
 
 

@@ -256,9 +256,11 @@ def test_a_line_of_the_log_within_another_line_is_none(before: bytes) -> None:
     assert outcome.provenance is Provenance.ESTIMATED
 
 
-def test_once_there_are_events_they_alone_say_what_went_wrong() -> None:
+def test_once_a_tool_was_called_the_events_alone_say_what_went_wrong() -> None:
     stderr = b"ERROR: You've hit your usage limit. Try again at 5:38 PM.\n"
-    assert read(stderr=stderr).reason is Reason.AGENT_ERROR
+    call = {"type": "item.started", "item": {"id": "1", "type": "command_execution", "command": "ls"}}
+    assert read(call, stderr=stderr).reason is Reason.AGENT_ERROR
+    assert read(stderr=stderr).reason is Reason.RATE_LIMITED
     trouble = {"type": "error", "message": "usage limit"}
     assert read(trouble, stderr=b"ERROR: 401 Unauthorized\n").reason is Reason.RATE_LIMITED
 

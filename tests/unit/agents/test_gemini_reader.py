@@ -247,9 +247,10 @@ def test_the_words_of_a_tool_that_ended_the_run_are_not_its_own() -> None:
 
 def test_without_a_result_only_the_exit_code_says_what_went_wrong_once_tools_may_have_run() -> None:
     stderr = b"Error when talking to Gemini API: You have exhausted your daily quota on this model.\n"
-    assert read(init(), exit_record=ended(1), stderr=stderr).reason is Reason.AGENT_ERROR
-    assert read(init(), exit_record=ended(173), stderr=b"?").reason is Reason.RATE_LIMITED
+    assert read(init(), *tool(), exit_record=ended(1), stderr=stderr).reason is Reason.AGENT_ERROR
+    assert read(init(), *tool(), exit_record=ended(173), stderr=b"?").reason is Reason.RATE_LIMITED
     assert read(exit_record=ended(1), stderr=stderr).reason is Reason.RATE_LIMITED
+    assert read(init(), said("Hi."), exit_record=ended(1), stderr=stderr).reason is Reason.RATE_LIMITED, "no tool ran"
     assert read(exit_record=ended(1), stderr=TOLD + stderr).reason is Reason.AGENT_ERROR
 
 

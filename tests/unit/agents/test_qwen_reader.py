@@ -81,9 +81,12 @@ def test_tokens_of_a_conversation_that_goes_on_are_its_own_share() -> None:
     assert read(*events, resumed=True, prior=None).tokens == Tokens(input=9, output=9)
 
 
-def test_once_there_are_events_stderr_is_not_believed() -> None:
-    outcome = read(message("Going on.", used=9), exit_code=1, stderr=b"Rate limit reached\n")
+def test_once_a_tool_was_called_stderr_is_not_believed() -> None:
+    call = {"type": "tool_use", "id": "1", "name": "run_shell_command", "input": {}}
+    events = [message("Going on.", used=9), {"type": "assistant", "message": {"content": [call]}}]
+    outcome = read(*events, exit_code=1, stderr=b"Rate limit reached\n")
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.AGENT_ERROR)
+    assert read(*events[:1], exit_code=1, stderr=b"Rate limit reached\n").status is OutcomeStatus.LIMITED
 
 
 def test_a_login_that_is_missing_is_one_although_it_exits_as_for_its_settings() -> None:
