@@ -162,7 +162,8 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """The run ended without using up an attempt: it met a limit, never started or handed the task off."""
+    """The run ended without using up an attempt: it met a limit, never started, handed the task off, or its
+    specialist's agent was gone."""
 
     reason: QueueReason = QueueReason.READY
     until: int | None = None

@@ -71,6 +71,11 @@ def _added(asked: Permissions, card: Permissions) -> Permissions:
     return asked.model_copy(update={"mode": card.mode if silent else asked.mode, "allowed_tools": allowed})
 
 
+def is_named(code: RationaleCode) -> bool:
+    """Return whether somebody or something has named the specialist, for that reason of the decision."""
+    return code in _BY_NAME or code in _BY_MENTION
+
+
 def only_adds(code: RationaleCode, card: Card) -> bool:
     """Return whether a card forbids nothing of a task that its specialist got for that reason: nobody has named the
     specialist, nor addressed it if the card says that this is enough."""

@@ -65,6 +65,8 @@ class EndedRun:
     """True if the run hands the task to another specialist, who continues it."""
     confirms: bool = False
     """True if the run was asked to finish work that had succeeded near a limit, or to confirm that it was done."""
+    is_deserted: bool = False
+    """True if the specialist's agent is gone and nobody has named that specialist, so that another one is chosen."""
     asks: InputKind | None = None
     """What a person must decide about the task because its specialist failed too often; None if nothing."""
 
@@ -102,7 +104,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         return Ending(lifecycle.Cancelling(), counts_attempt=True)
     if run.asks is not None and not run.spent:
         return Ending(lifecycle.InputAsked(run.asks), counts_attempt=False)
-    if outcome.conversation_lost and run.resumed:
+    if run.is_deserted or (outcome.conversation_lost and run.resumed):
         return Ending(lifecycle.Requeued(), counts_attempt=False)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:
         approves = outcome.handoff is not None or (outcome.question is None and bool(outcome.denied))

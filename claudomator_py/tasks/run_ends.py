@@ -3,6 +3,7 @@
 from dataclasses import field, replace
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
@@ -17,8 +18,9 @@ from claudomator_py.domain.run import CheckResult, ExitRecord
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.prompts.conversations import give_up_conversation, goes_on, meant_by_force, resumption_of
+from claudomator_py.routing.role import is_named
 from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
-from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord
+from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, SpecialistRecord
 from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
 from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.tables import Run, Task
@@ -92,6 +94,8 @@ class _Finishing:
     """The handoff decision; None: no handoff was requested."""
     asks: InputRequest | None = None
     """The request to a person, made if the task could not be handed on."""
+    is_deserted: bool = False
+    """See ``EndedRun``."""
     conversation_id: str | None = None
     """Conversation that a later run can continue."""
     limit: hold_rows.LimitHit | None = None
@@ -114,6 +118,7 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
     spec = task_rows.spec_of(connection, task.id, run.revision) if end.spec is None else end.spec
     it = _Finishing(run, task, spec, end, believable(end.outcome, end.ended_ms))
     _decide_handoff(connection, it)
+    it.is_deserted = _is_deserted(connection, run, it.outcome)
     if not _write_end(connection, it):
         return None
     _hold_and_handoff(connection, it)
@@ -206,6 +211,7 @@ def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
         spare=it.end.fallback_model not in (None, run.model) and it.spec.agent.model is None,
         handed_on=it.handed_on,
         confirms=_confirms(it.task, run),
+        is_deserted=it.is_deserted,
         asks=None if it.asks is None else it.asks.kind,
     )
 
@@ -256,11 +262,31 @@ def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lif
     run, now_ms = it.run, it.end.now_ms
     if it.handing is not None and it.handing.accepted and isinstance(event, lifecycle.Requeued):
         return reassign_columns(connection, it.task, it.spec, it.handing, now_ms)
+    if it.is_deserted:
+        return routed_again(it.task, it.spec)
     if (ending.goes_on or ending.may_go_on) and it.conversation_id is not None:
         return goes_on(connection, it.task, run, optional=ending.may_go_on, confirms=ending.confirms)
     if run.resumes is not None:
         return give_up_conversation(connection, it.task, run.id, _why_afresh(run, it.outcome), now_ms)
     return {}
+
+
+def _is_deserted(connection: Connection, run: Run, outcome: Outcome) -> bool:
+    """Return whether the task leaves a specialist whose agent is gone: if nobody has named that specialist, and only
+    once, as an agent that comes and goes would cost run after run."""
+    if outcome.reason is not Reason.NOT_RUNNING or run.specialist is None:
+        return False
+    earlier = [other for other in run_rows.of_task(connection, run.task_id) if other.id != run.id]
+    if any(
+        (other.generation, other.specialist, other.reason) == (run.generation, run.specialist, outcome.reason)
+        for other in earlier
+    ):
+        return False
+    decision = decision_rows.latest(connection, run.task_id, DecisionKind.SPECIALIST, run.generation)
+    try:
+        return decision is not None and not is_named(SpecialistRecord.model_validate(decision.data).reason.code)
+    except ValidationError:  # a damaged row, which must not keep the run from ending
+        return False
 
 
 def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
