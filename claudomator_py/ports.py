@@ -1,8 +1,8 @@
-"""What the service needs from outside: agents to launch and read, and a host that keeps runs alive without the
-daemon."""
+"""What the service needs from outside: agents to launch and read, hosts that keep runs alive without the daemon, work
+trees, messengers, encoders."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeOrder, RunChanges
@@ -26,6 +26,9 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import Span
 from claudomator_py.domain.worktree import Tree, TreeState, WorktreeRequest
 from claudomator_py.scheduler.classification import ModelQuestion
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector  # imports numpy, which only code that compares needs
 
 Clock = Callable[[], int]
 """Returns the current time in epoch milliseconds."""
@@ -351,6 +354,28 @@ class Messenger(Protocol):
 
     def send(self, notice: Notice) -> None:
         """Deliver the notice. Raises DeliveryFault."""
+
+    def close(self) -> None:
+        """Release its resources."""
+
+
+class EncoderFault(Exception):
+    """An encoder returned no vectors. The message gives the reason and contains no secret."""
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors. Thread-safe."""
+
+    id: str
+    """Includes everything that affects the vectors: vectors of encoders with different ids are never compared."""
+    dimensions: int
+    immediate: bool
+    """True if it answers immediately, so that nothing is gained by caching its vectors or waiting elsewhere."""
+    weighs_rarity: bool
+    """True if its vectors are counts of features, where rarer features weigh more."""
+
+    def encode(self, texts: Sequence[str]) -> "Vector":
+        """Return one row per text. Raises EncoderFault."""
 
     def close(self) -> None:
         """Release its resources."""

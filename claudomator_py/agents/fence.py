@@ -77,7 +77,7 @@ def is_fenced(request: LaunchRequest) -> bool:
 
 
 def fence_order(request: LaunchRequest) -> dict[str, Any]:
-    """Return the order by which ``fence_hook.main.judge`` judges the run's calls."""
+    """Return the order by which ``fence_hook.judge`` judges the run's calls."""
     return {
         "reach": request.reach,
         "folders": [str(Path(folder).expanduser()) for folder in request.task.add_dirs],
@@ -93,7 +93,7 @@ def hook_argv(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bo
     order = {**fence_order(request), "dialect": dialect, "allows": allows}
     # Some CLIs expand variables in the hook's text before a shell sees it: this word must need no quotes.
     word = base64.urlsafe_b64encode(json.dumps(order).encode()).decode()
-    return (*own_program("claudomator_py.agents.fence_hook.main"), word)
+    return (*own_program("claudomator_py.agents.fence_hook"), word)
 
 
 def hook_line(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> str:

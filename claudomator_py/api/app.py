@@ -156,7 +156,7 @@ class _Application(FastAPI):
 
 
 def _a2a() -> Iterable[BaseRoute]:
-    from claudomator_py.protocols.a2a.routes import a2a  # late: most daemons meet no other agents
+    from claudomator_py.protocols.a2a import a2a  # late: most daemons meet no other agents
 
     return a2a.routes
 

@@ -10,7 +10,6 @@ from claudomator_py.dispatch.policing import Judged, Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
-from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.health import Trouble
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.routing import Risk
@@ -19,7 +18,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Activity, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.policy.facts import is_long
-from claudomator_py.ports import Clock
+from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.risk import assess
 from claudomator_py.routing.mentions import WIDE_AT, Names, Participant
 from claudomator_py.routing.precedence import Assignments, explicit_choice

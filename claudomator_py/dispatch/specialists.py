@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.domain.card import Card, Visibility
-from claudomator_py.domain.encoder import Encoder, EncoderFault
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.ports import Clock
+from claudomator_py.ports import Clock, Encoder, EncoderFault
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.lessons import Lesson, Lessons, SpecialistStats, Standings, Votes
 from claudomator_py.routing.oddities import NEARLY

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.encoder import Encoder
+    from claudomator_py.ports import Encoder
     from claudomator_py.schema.routing_settings import EncoderSettings
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.embed.model_worker import LENGTH
+from claudomator_py.ports import EncoderFault
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector

@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.json_http import post_json
 from claudomator_py.outgoing import client
+from claudomator_py.ports import EncoderFault
 from claudomator_py.scheduler.classification import ModelFault
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.lab.handoff_evaluation import figures, handed_over, plain
 from claudomator_py.lab.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
+from claudomator_py.ports import Encoder
 from claudomator_py.risk import assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
 from claudomator_py.routing.lessons import keyword_in

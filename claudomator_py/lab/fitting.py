@@ -14,10 +14,10 @@ import numpy.typing as npt
 from pydantic import BaseModel
 
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.lab.evaluation import Evaluation, Words, space_of
 from claudomator_py.lab.labelled_set import Case
+from claudomator_py.ports import Encoder
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.lessons import NO_PERFORMANCE, keyword_in
 from claudomator_py.routing.ranking import DIGITS

@@ -18,8 +18,8 @@ from claudomator_py.domain.text import plain
 
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card
-    from claudomator_py.domain.encoder import Encoder
     from claudomator_py.lab.labelled_set import Case
+    from claudomator_py.ports import Encoder
     from claudomator_py.schema.routing_settings import EncoderSettings
 
 CardsOption = Annotated[
@@ -59,8 +59,8 @@ def encoder_named(option: str) -> "EncoderSettings":
 @contextmanager
 def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
     """Yield the encoder of these settings. Raises ValueError, with the remedy, if it is not installed or fails."""
-    from claudomator_py.domain.encoder import EncoderFault
     from claudomator_py.embed import encoder
+    from claudomator_py.ports import EncoderFault
 
     opened = encoder(settings, os.environ)
     try:

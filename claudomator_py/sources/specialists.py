@@ -8,11 +8,10 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.card_warnings import CardWarning
-from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Problem, ServiceError, problems_text
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.log import get_logger
-from claudomator_py.ports import Clock
+from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.schema.cardfile import ParsedCards, parse_card_file
 from claudomator_py.sources.inbox.ledger import FileFormat, FileStamp, InboxReading

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from claudomator_py.domain.encoder import Encoder, EncoderFault
 from claudomator_py.domain.vectors import Vector, cosine
 from claudomator_py.embed import bundled as minilm_module
 from claudomator_py.embed import bundled as onnx_module
@@ -23,6 +22,7 @@ from claudomator_py.embed.bundled import minilm, onnx, weights
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.embed.model_process import ModelProcess
 from claudomator_py.embed.openai import BATCH_SIZE, OpenAi
+from claudomator_py.ports import Encoder, EncoderFault
 from claudomator_py.schema.routing_settings import EncoderSettings
 from tests.fakes.onnx_graph import TABLE, WIDTH, model_folder, node
 

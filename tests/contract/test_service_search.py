@@ -6,12 +6,12 @@ import pytest
 from pydantic import ValidationError
 
 from claudomator_py.dispatch.specialists import SpecialistDirectory
-from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
+from claudomator_py.ports import EncoderFault
 from claudomator_py.resources.routing import RouteRequest
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.specialists.service import Specialists, text_scores

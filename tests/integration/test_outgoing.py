@@ -17,11 +17,10 @@ import typer
 from claudomator_py import outgoing
 from claudomator_py.classify.http import GeminiApi, OpenAiApi
 from claudomator_py.cli import card_files
-from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
 from claudomator_py.embed import openai
 from claudomator_py.notify.webhook import Webhook
-from claudomator_py.ports import ExportFault
+from claudomator_py.ports import EncoderFault, ExportFault
 from claudomator_py.protocols.hub import waking
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.schema.settings import TelemetrySettings

@@ -47,7 +47,7 @@ _PR_SET_PDEATHSIG = 1
 _IMPORTED_LATE = (
     *("anyio._backends._asyncio", "apscheduler.triggers.interval", "encodings.idna", "stringprep", "tomllib"),
     *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
-    *("claudomator_py.protocols.a2a.routes", "claudomator_py.api.page.application", "claudomator_py.sources.alarms"),
+    *("claudomator_py.protocols.a2a", "claudomator_py.api.page.application", "claudomator_py.sources.alarms"),
     *("claudomator_py.agents.command.kind", "claudomator_py.agents.simulated.kind"),
     "claudomator_py.risk.reading",
 )

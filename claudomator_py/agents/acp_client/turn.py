@@ -126,7 +126,7 @@ def judge(order: Mapping[str, Any], call: ToolCall) -> FencedCall:
     """Return the fence's judgement of the call. A call that cannot be judged is beyond any reach."""
     # Imported late, as not every run has such a call.
     from claudomator_py.acts.tool_calls import rule_for
-    from claudomator_py.agents.fence_hook.main import judge as judged
+    from claudomator_py.agents.fence_hook import judge as judged
 
     tool, given = _acting(call)
     if not given:

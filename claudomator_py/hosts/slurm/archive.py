@@ -20,7 +20,7 @@ from typing import Final
 import claudomator_py
 from claudomator_py.hosts import shim
 from claudomator_py.hosts.local.directory import CHECK
-from claudomator_py.hosts.slurm.marks import OVER, SUBMITTED
+from claudomator_py.hosts.slurm import OVER, SUBMITTED
 
 _PREFIX: Final = ".supervisor-"
 _END: Final = ".zip"

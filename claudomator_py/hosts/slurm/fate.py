@@ -10,9 +10,8 @@ from claudomator_py.domain.run import RunFate, RunStatus
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.shim import record
-from claudomator_py.hosts.slurm import causes
+from claudomator_py.hosts.slurm import OVER, SUBMITTED, causes
 from claudomator_py.hosts.slurm.engine import Slurm, run_of, step_of
-from claudomator_py.hosts.slurm.marks import OVER, SUBMITTED
 from claudomator_py.hosts.slurm.nodes import OUTAGE_S
 
 ABSENT_S: Final = 30.0

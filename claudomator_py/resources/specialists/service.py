@@ -8,11 +8,10 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.card import Card, Registration, Transport, Visibility
 from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
-from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.principal import OPERATOR, RequestKey
 from claudomator_py.domain.shape import Page
-from claudomator_py.ports import Clock
+from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.specialists import (
     CardOrigin,

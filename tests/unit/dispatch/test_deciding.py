@@ -11,7 +11,6 @@ from claudomator_py.dispatch import deciding
 from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
-from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
@@ -19,6 +18,7 @@ from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.ports import Encoder
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.profile import Request

@@ -11,12 +11,12 @@ from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.specialists import KEPT_MS, SpecialistDirectory, TextVectors
 from claudomator_py.domain.card import Registration
-from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.health import Trouble
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.ports import EncoderFault
 from claudomator_py.routing.calibration import Calibration, Weights, calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules

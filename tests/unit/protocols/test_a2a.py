@@ -12,9 +12,9 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 
 from claudomator_py.agents.a2a_client import wire
 from claudomator_py.domain.card import Card
+from claudomator_py.protocols.a2a import agent_card
 from claudomator_py.protocols.a2a import tasks as shapes
 from claudomator_py.protocols.a2a.messages import Message, RpcError, parse_listing, parse_message
-from claudomator_py.protocols.a2a.routes import agent_card
 from claudomator_py.resources.runs import InputView
 from claudomator_py.resources.tasks import TaskView
 

@@ -1,4 +1,9 @@
-"""Judge one tool call as a hook of an agent's CLI: the call on standard input, the verdict on standard output."""
+"""The fence of a run: judge one tool call as a hook of an agent's CLI, the call on standard input, the verdict on
+standard output.
+
+It uses the standard library alone, so that it starts fast and isolated. It fails closed: a call that it cannot judge is
+denied.
+"""
 
 import base64
 import json
