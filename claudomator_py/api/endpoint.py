@@ -15,7 +15,8 @@ ENDPOINT_FILE = "endpoint"
 SOCKET_FILE = "api.sock"
 ANNOUNCED = (ENDPOINT_FILE, SOCKET_FILE)
 """Files in the state folder of a running daemon. A killed daemon leaves them behind."""
-_BACKLOG = 128
+_BACKLOG = 2_048
+"""Connections that wait in the kernel's queue until they are accepted."""
 _MAX_ADDRESS_LENGTH = 107
 """Bytes of a Unix socket's address. A folder's path may be longer."""
 

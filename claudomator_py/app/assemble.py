@@ -5,14 +5,15 @@ dispatcher. The order follows the layers: the engine that ticks, the services th
 workers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from claudomator_py.app.configured import Configured
 from claudomator_py.dispatch.apply_report import ReportApplier
 from claudomator_py.dispatch.collect import Collector
-from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import Reconciler
 from claudomator_py.dispatch.spending import Budgets
@@ -20,51 +21,32 @@ from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.channel import Incoming
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.host import LOCAL
-from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import RunTokens, Secrets
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
+from claudomator_py.imports import bulk_import
 from claudomator_py.ports import Branches, Clock, RunHost, Trees
-from claudomator_py.resources.access.service import AccessTokens, Keyring
-from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.branches.service import BranchService, Changes
-from claudomator_py.resources.channels.service import Channels, Judge
-from claudomator_py.resources.channels.webhook import IncomingWebhooks
-from claudomator_py.resources.daemon.service import DaemonService, Hosts
-from claudomator_py.resources.decisions.service import Decisions
-from claudomator_py.resources.events.service import Events
-from claudomator_py.resources.notifications.service import Notices
-from claudomator_py.resources.overview.service import Overview
-from claudomator_py.resources.policy.service import PolicyService
-from claudomator_py.resources.report.daily import DailyReporter
-from claudomator_py.resources.report.night import Nights
-from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.runs.logs import Logs
-from claudomator_py.resources.runs.service import Runs
-from claudomator_py.resources.schedules.service import Schedules
-from claudomator_py.resources.session import Access
-from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.views import TaskViews
-from claudomator_py.routing.profile import Request
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel
-from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.values import dataclass
 from claudomator_py.workers import Worker
 from claudomator_py.workers.channel_answers import AnswerDispatcher
 from claudomator_py.workers.cleanup import Cleaner
+from claudomator_py.workers.daily_report import DailyReporter
+from claudomator_py.workers.daily_report import Write as WriteReport
 from claudomator_py.workers.learning import Learner
 from claudomator_py.workers.notifications import NotificationDispatcher
 from claudomator_py.workers.retention import Retainer
 from claudomator_py.workers.shadow import Shadow
+
+if TYPE_CHECKING:
+    from claudomator_py.app.desk import Desk
+    from claudomator_py.resources.channels.service import Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +73,7 @@ class Surroundings:
     notifications: NotificationDispatcher
     health: Callable[[], list[CheckView]]
     """Returns the readiness checks."""
-    judge: Judge
+    judge: "Judge"
     """Asks a cheap model whether a channel's primary specialist should answer."""
     files_known: Callable[[], bool]
     """Whether the task folders have been scanned, so that schedules with a file are known."""
@@ -115,15 +97,9 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
-    """The services that answer requests, and what takes in files and schedules."""
+class Arrivals:
+    """What takes in files and schedules."""
 
-    access: Access
-    overview: Overview
-    keyring: Keyring
-    cleaner: Cleaner
-    repeats: IdempotentRequests
-    channels: Channels
     refusals: Refusals
     """Refused task files and card files."""
     intake: StoreIntake
@@ -139,26 +115,36 @@ class Background:
 
     answers: AnswerDispatcher
     shadow: Shadow
+    cleaner: Cleaner
     retention_faults: Faults
     workers: tuple[Worker, ...]
     """All workers."""
 
 
-@dataclass(frozen=True, slots=True)
 class Components:
     """The daemon without its loop and its web server."""
 
-    surroundings: Surroundings
-    engine: Engine
-    desk: Services
-    background: Background
+    def __init__(self, around: Surroundings) -> None:
+        """Put the daemon together without starting any of it. Raises StoreUnavailable."""
+        self.surroundings = around
+        self.engine = _engine(around)
+        self.arrivals = _arrivals(around)
+        self.background = _background(around, self.engine, lambda *wanted: self.desk().daily_report(*wanted))
+        self._lock = threading.Lock()
+        self._desk: Desk | None = None
 
+    def desk(self) -> "Desk":
+        """Return the services that answer requests, which are imported and made for the first caller. From any thread.
 
-def assemble(around: Surroundings) -> Components:
-    """Put the daemon together without starting any of it. Raises StoreUnavailable."""
-    engine = _engine(around)
-    desk = _services(around, engine)
-    return Components(around, engine, desk, _background(around, desk))
+        Raises StoreUnavailable.
+        """
+        with self._lock:
+            if self._desk is None:
+                with bulk_import():
+                    from claudomator_py.app.desk import make_desk
+
+                self._desk = make_desk(self)
+            return self._desk
 
 
 def _engine(around: Surroundings) -> Engine:
@@ -186,121 +172,35 @@ def _engine(around: Surroundings) -> Engine:
     return Engine(budgets, observer, worktrees, applier, collector, starter, reconciler)
 
 
-def _services(around: Surroundings, engine: Engine) -> Services:
-    database, registry, clock = around.database, around.registry, around.clock
-    current, secrets = around.current, around.secrets
+def _arrivals(around: Surroundings) -> Arrivals:
+    database, registry, clock, secrets = around.database, around.registry, around.clock, around.secrets
 
     def workdirs() -> Workdirs:
-        return current().workdirs
+        return around.current().workdirs
 
-    def preview(request: Request, by: Principal, requires: tuple[str, ...] = ()) -> Decided | None:
-        return current().preview(request, by, requires)
-
-    schedule_faults = Faults(clock, secrets.redact_piece)
-    runner = ScheduleRunner(database, registry, workdirs, clock, schedule_faults)
+    faults = Faults(clock, secrets.redact_piece)
+    runner = ScheduleRunner(database, registry, workdirs, clock, faults)
     cron = CronWorker(runner, around.files_known)
-    refusals = Refusals(secrets.clean)
-    task_views = TaskViews(registry, engine.observer, around.faults, clock, around.host.obstacle)
-    overview = Overview(database, registry, engine.observer, clock, refusals, around.health, task_views, around.host)
-    repeats = IdempotentRequests(database, clock)
-    cleaner = Cleaner(database, around.host, engine.worktrees, clock)
-    keyring = Keyring(database, clock, around.run_tokens)
-    channels = Channels(database, clock, repeats, workdirs, around.judge, preview, around.message_checks)
-    access = Access(
-        [
-            overview,
-            DaemonService(database, cleaner, clock),
-            Schedules(database, registry, workdirs, clock, task_views, repeats, cron.wake),
-            Reports(database, task_views, clock, around.health, refusals),
-            Nights(database, registry, clock, engine.budgets.zone, around.host.host_of),
-            Agents(database, registry, engine.budgets, clock, repeats),
-            AccessTokens(database, keyring, clock),
-            Hosts(database, around.host, registry, lambda: (LOCAL, *current().settings.hosts), clock),
-            channels,
-            IncomingWebhooks(channels, around.environ, clock),
-            *_about_tasks(around, engine, task_views, repeats, workdirs),
-            *_about_decisions(around, repeats, preview),
-        ]
-    )
     intake = StoreIntake(database, registry, workdirs, clock, cron.wake)
-    return Services(
-        access, overview, keyring, cleaner, repeats, channels, refusals, intake, runner, schedule_faults, cron
-    )
+    return Arrivals(Refusals(secrets.clean), intake, runner, faults, cron)
 
 
-def _about_tasks(
-    around: Surroundings,
-    engine: Engine,
-    task_views: TaskViews,
-    repeats: IdempotentRequests,
-    workdirs: Callable[[], Workdirs],
-) -> Sequence[object]:
-    """The services for tasks, their runs and what runs leave behind."""
-    database, registry, host, clock = around.database, around.registry, around.host, around.clock
-    current, secrets = around.current, around.secrets
-    return [
-        Tasks(
-            database,
-            registry,
-            host,
-            engine.observer,
-            task_views,
-            around.trees,
-            workdirs,
-            clock,
-            repeats,
-            lambda: current().policing,
-        ),
-        Runs(database, clock, host, lambda: current().launch, secrets, repeats),
-        Logs(database, registry, host, secrets),
-        Changes(database, host, secrets),
-        BranchService(database, around.branches, around.trees, clock),
-        Events(database),
-        Notices(database, around.notifications, clock),
-    ]
-
-
-def _about_decisions(
-    around: Surroundings, repeats: IdempotentRequests, preview: Callable[..., Decided | None]
-) -> Sequence[object]:
-    """The services for who does a task, whether it is allowed, and why."""
-    database, clock, current = around.database, around.clock, around.current
-    return [
-        Decisions(database),
-        Specialists(
-            database,
-            clock,
-            repeats,
-            lambda query: current().cosines(query),
-            lambda specialist_id: current().twins(specialist_id),
-        ),
-        Routing(database, clock, lambda: current().settings.routing.default_specialist, preview),
-        PolicyService(
-            database,
-            lambda: current().policing.policy,
-            clock,
-            lambda: current().settings.routing.enabled,
-            lambda: current().settings.budget,
-            around.registry,
-        ),
-    ]
-
-
-def _background(around: Surroundings, desk: Services) -> Background:
+def _background(around: Surroundings, engine: Engine, write_report: WriteReport) -> Background:
     database, clock, current = around.database, around.clock, around.current
     answers = AnswerDispatcher(database, lambda: current().workdirs, clock, around.message_checks)
     shadow = Shadow(database, lambda: current().shadow, clock)
     retention_faults = Faults(clock, around.secrets.redact_piece)
+    cleaner = Cleaner(database, around.host, engine.worktrees, clock)
     retainer = Retainer(
         database,
         lambda: current().settings.retention,
         lambda: current().settings.notify,
-        desk.cleaner,
+        cleaner,
         around.host,
         around.trees,
         clock,
         retention_faults,
     )
     learner = Learner(database, lambda: current().settings.learning, clock)
-    reporter = DailyReporter(database, desk.access.as_(OPERATOR)[Reports], lambda: current().settings, clock)
-    return Background(answers, shadow, retention_faults, (retainer, learner, answers, shadow, reporter))
+    reporter = DailyReporter(database, write_report, lambda: current().settings, clock)
+    return Background(answers, shadow, cleaner, retention_faults, (retainer, learner, answers, shadow, reporter))

@@ -83,11 +83,11 @@ class Folders:
 
 def watched_folders(daemon: Components, wake: Callable[[], None]) -> Folders:
     """Return the folders, none of them watched yet. wake: called when a file had an effect."""
-    desk, around = daemon.desk, daemon.surroundings
+    arrivals, around = daemon.arrivals, daemon.surroundings
     cards = CardIntake(around.database, around.clock, lambda specialist_id: around.current().twins(specialist_id))
     folders = Folders(
-        ConfiguredInbox(desk.intake, _guard, wake, desk.refusals),
-        ConfiguredInbox(cards, _guard, wake, desk.refusals, CARD_FILES, claims=False),
+        ConfiguredInbox(arrivals.intake, _guard, wake, arrivals.refusals),
+        ConfiguredInbox(cards, _guard, wake, arrivals.refusals, CARD_FILES, claims=False),
     )
     daemon.engine.reconciler.arriving = folders.tasks.arriving
     return folders

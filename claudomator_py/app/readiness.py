@@ -19,7 +19,7 @@ from claudomator_py.workers import Worker
 
 def faults_of(daemon: Components) -> list[ItemFault]:
     """Return the repeated failures of the ticks and of the schedule and retention threads."""
-    held = (daemon.surroundings.faults, daemon.desk.schedule_faults, daemon.background.retention_faults)
+    held = (daemon.surroundings.faults, daemon.arrivals.schedule_faults, daemon.background.retention_faults)
     return [fault for faults in held for fault in faults.all()]
 
 

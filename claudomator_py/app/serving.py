@@ -3,15 +3,12 @@
 import asyncio
 import contextlib
 import os
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from pydantic.warnings import UnsupportedFieldAttributeWarning
-
 from claudomator_py import __version__
-from claudomator_py.app.assemble import Components, assemble
+from claudomator_py.app.assemble import Components
 from claudomator_py.app.configured import now_ms
 from claudomator_py.app.in_force import Folders, Renewal, log_agents, refresh_agents, watched_folders
 from claudomator_py.app.local import Ground, Local, prepare, surroundings
@@ -42,9 +39,6 @@ from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.telemetry import span_exporter
 from claudomator_py.workers import Worker
 from claudomator_py.workers.tracing import SpanSender
-
-# FastAPI ignores it while it declares its fields, which it makes of ours: now they are built later.
-warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
 
 log = get_logger("claudomator")
 
@@ -108,7 +102,7 @@ async def _serve(
     local = surroundings(settings, ground, health, lambda: folders.tasks.looked(), stack)
     recalled = local.known.recall(local.around.registry.agents)
     await asyncio.to_thread(local.around.registry.begin, recalled)
-    daemon = assemble(local.around)
+    daemon = Components(local.around)
     stack.callback(daemon.engine.worktrees.close)
     loop = _loop(daemon, ground, notifier)
     _wake_on_news(daemon, loop)
@@ -116,7 +110,7 @@ async def _serve(
     folders = watched_folders(daemon, loop.wake)
     folders.tasks.claim(settings.inbox)
     stack.callback(folders.close)
-    stack.callback(daemon.desk.cron.close)
+    stack.callback(daemon.arrivals.cron.close)
     workers = _workers(daemon, settings, ground, stack)
     published = PublishedRecord(state, os.environ)
 
@@ -183,7 +177,7 @@ def _wake_on_news(daemon: Components, loop: Daemon) -> None:
 
 def _start(daemon: Components, workers: Sequence[Worker], web: Web, settings: Settings, state: Path) -> None:
     """Start the background work and log it."""
-    daemon.desk.cron.start()
+    daemon.arrivals.cron.start()
     daemon.surroundings.notifications.follow(settings.notify)
     for worker in workers:
         worker.start()
@@ -212,7 +206,6 @@ async def _run(
     serving = asyncio.create_task(web.server.serve())
     looking = asyncio.create_task(_keep_looking(local, loop, at_once=at_once))
     try:
-        await web.server.until_up()
         notifier.ready()
         # In a thread, so that requests are served however many files there are.
         await asyncio.to_thread(folders.follow, settings)

@@ -13,7 +13,6 @@ from claudomator_py.domain.notice import EventContext, NoticeKind, NotifyTarget,
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.resources.report import ReportSpan, ReportView, TaskGroup, service
-from claudomator_py.resources.report.daily import MADE, DailyReporter
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.text import markdown
 from claudomator_py.resources.tasks.views import TaskViews
@@ -22,6 +21,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, NewEvent, newest, record_all
 from claudomator_py.store.report_rows import STARTED
 from claudomator_py.store.tables import Event
+from claudomator_py.workers.daily_report import MADE, DailyReporter
 from tests.fakes.steps import spec
 from tests.fakes.world import START_MS, World
 
@@ -339,8 +339,8 @@ class Daily:
     def at(self, text: str) -> bool:
         """Whether a worker that has just begun makes a report at that time, as UTC has it."""
         self._world.now_ms = round(datetime.fromisoformat(f"2026-{text}+00:00").timestamp() * 1_000)
-        reports = self._world.access.as_(OPERATOR)[Reports]
-        return DailyReporter(self._world.database, reports, lambda: self.settings, self._world.clock).run_once()
+        world = self._world
+        return DailyReporter(world.database, world.write_report, lambda: self.settings, world.clock).run_once()
 
 
 def made(world: World) -> list[Event]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.app.assemble import Surroundings, assemble
+from claudomator_py.app.assemble import Components, Surroundings
 from claudomator_py.app.configured import Configured
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.launch import LaunchRules
@@ -100,7 +100,7 @@ class World(Steps):
             self.workdirs,
             **self._configuration,
         )
-        components = assemble(
+        components = Components(
             Surroundings(
                 database=self.database,
                 registry=self.registry,
@@ -121,12 +121,14 @@ class World(Steps):
             )
         )
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)
-        engine, desk = components.engine, components.desk
+        engine, arrivals, desk = components.engine, components.arrivals, components.desk()
         self.budgets, self.observer, self.worktrees = engine.budgets, engine.observer, engine.worktrees
         self.applier, self.collector, self.starter = engine.applier, engine.collector, engine.starter
-        self.access, self.keyring, self.repeats, self.intake = desk.access, desk.keyring, desk.repeats, desk.intake
-        self.reconciler, self.refusals, self.schedule_runner = engine.reconciler, desk.refusals, desk.schedule_runner
-        self.schedule_faults, self.answers = desk.schedule_faults, components.background.answers
+        self.access, self.keyring, self.repeats = desk.access, desk.keyring, desk.repeats
+        self.write_report = desk.daily_report
+        self.intake, self.refusals, self.schedule_runner = arrivals.intake, arrivals.refusals, arrivals.schedule_runner
+        self.reconciler = engine.reconciler
+        self.schedule_faults, self.answers = arrivals.schedule_faults, components.background.answers
         granted = desk.access.as_(OPERATOR)
         self.service, self.overview, self.schedules = granted[Tasks], granted[Overview], granted[Schedules]
         self.notices, self.tokens, self.learned = granted[Notices], granted[AccessTokens], granted[Routing]

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-import claudomator_py.app.serving  # noqa: F401 - all that a daemon declares
+import claudomator_py.app.serving
+import claudomator_py.app.web_server  # noqa: F401 - with it, all that a daemon declares
 from claudomator_py.values import dataclass, regex
 
 

@@ -143,7 +143,8 @@ def warm_up() -> None:
     from claudomator_py.imports import bulk_import
 
     with bulk_import():
-        import claudomator_py.app.serving  # noqa: F401 - with all that a daemon imports
+        import claudomator_py.app.serving
+        import claudomator_py.app.web_server  # noqa: F401 - with it, all that a daemon imports
     from claudomator_py.api import app
     from claudomator_py.api.page import rendering
     from tests.compiled import compile_once

@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from claudomator_py.api.guard.limits import ConnectionLimit
 
-_QUEUE = 2_048
 _AT_ONCE_SHARE = 8
 """Each turn of the loop accepts at most one such part of the maximum of connections, and reads from as many silent
 ones. The first bytes of a new connection are read two turns later: if the maximum could arrive meanwhile, it would push
@@ -104,7 +103,7 @@ class _SilentConnections:
 
 
 class Listener:
-    """Accepts connections until it is closed. The socket remains its owner's to close.
+    """Accepts the connections of a listening socket until it is closed. The socket remains its owner's to close.
 
     make: returns the protocol of a connection that has sent something. patience_s: how long one may be silent.
     """
@@ -122,7 +121,6 @@ class Listener:
         self._timer: asyncio.TimerHandle | None = None
         self._said_s: float | None = None
         sock.setblocking(False)
-        sock.listen(_QUEUE)
         self._resume()
 
     def close(self) -> None:

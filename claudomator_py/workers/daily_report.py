@@ -12,9 +12,6 @@ from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, parse_instant
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.ports import Clock
-from claudomator_py.resources.report import ReportSpan
-from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.text import markdown
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest, record
@@ -24,6 +21,8 @@ MADE = "report_made"
 """The event of a daily report, with its text."""
 MAX_LATE_MS = 3 * HOUR_MS
 """How late a report may be made if no daemon was running at its time."""
+Write = Callable[[datetime, Callable[[str | None], str]], tuple[str, str]]
+"""Returns headline and text of the report since then, with instants in the given words."""
 _SPAN_MS = DAY_MS
 _MAX_DAY_MS = DAY_MS + 2 * HOUR_MS
 """Includes the hours by which clocks may be set back."""
@@ -32,11 +31,10 @@ _MAX_DAY_MS = DAY_MS + 2 * HOUR_MS
 class DailyReporter(Worker):
     """Makes a report at the configured time."""
 
-    def __init__(self, database: Database, reports: Reports, settings: Callable[[], Settings], clock: Clock) -> None:
-        """reports: the service bound to a principal that sees everything."""
+    def __init__(self, database: Database, write: Write, settings: Callable[[], Settings], clock: Clock) -> None:
         super().__init__("report", clock)
         self._database = database
-        self._reports = reports
+        self._write = write
         self._settings = settings
 
     def run_once(self) -> bool:
@@ -50,8 +48,8 @@ class DailyReporter(Worker):
         if last and last[0].data.get("due", 0) >= due_ms:
             return False
         begin = datetime.fromtimestamp((due_ms - _SPAN_MS) / SECOND_MS, UTC)
-        report = self._reports.report(ReportSpan(since=begin))
-        data = {"due": due_ms, "headline": report.headline, "text": markdown(report, self._shown)}
+        headline, text = self._write(begin, self._shown)
+        data = {"due": due_ms, "headline": headline, "text": text}
 
         def note(connection: Connection) -> None:
             record(connection, self._clock(), MADE, data=data)
