@@ -13,12 +13,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from sqlalchemy import Connection
 from sqlalchemy.pool import _ConnectionFairy
 
 from bench.grown import copy, part_lanes
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.store import hold_rows
+from claudomator_py.store import hold_rows, statement
+from claudomator_py.store.connections import driver_of
 from claudomator_py.store.database import FILE_NAME, Database
 from tests.databases import put_migrated
 from tests.fakes.agents import CLAUDE, LINT
@@ -125,8 +127,16 @@ def _listening() -> Iterator[list[int]]:
         fairy.driver_connection.set_progress_handler(count, 1)
         return given(fairy, *arguments, **options)
 
+    def driver(connection: Connection) -> Any:
+        given_driver = driver_of(connection)
+        given_driver.set_progress_handler(count, 1)
+        return given_driver
+
     connections.cursor = cursor
+    of_statements = cast(Any, statement)
+    of_statements.driver_of = driver
     try:
         yield counted
     finally:
         connections.cursor = given
+        of_statements.driver_of = driver_of

@@ -21,6 +21,8 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.pool.base import _ConnectionFairy
 from sqlmodel import SQLModel
 
+from claudomator_py.store import statement
+from claudomator_py.store.connections import driver_of
 from claudomator_py.store.database import BUSY_TIMEOUT_MS, FILE_NAME, Database, _Engines, _sqlite_engines
 from claudomator_py.store.migrate import migrate
 
@@ -150,23 +152,26 @@ Told = Callable[[str, Any], object]
 """Hears of a statement with its parameters."""
 
 
-class _TellingCursor:
-    """A driver's cursor that tells of what it executes."""
+class _TellingDriver:
+    """A driver's connection or cursor that tells of what it executes."""
 
-    def __init__(self, cursor: Any, record: Told) -> None:
-        self._cursor = cursor
+    def __init__(self, driver: Any, record: Told) -> None:
+        self._driver = driver
         self._told = record
+
+    def cursor(self) -> Any:
+        return _TellingDriver(self._driver.cursor(), self._told)
 
     def execute(self, statement: str, *parameters: Any) -> Any:
         self._told(statement, *parameters or ((),))
-        return self._cursor.execute(statement, *parameters)
+        return self._driver.execute(statement, *parameters)
 
     def executemany(self, statement: str, parameters: Any) -> Any:
         self._told(statement, parameters)
-        return self._cursor.executemany(statement, parameters)
+        return self._driver.executemany(statement, parameters)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._cursor, name)
+        return getattr(self._driver, name)
 
 
 @contextmanager
@@ -175,8 +180,9 @@ def listening(record: Told) -> Iterator[None]:
     given = _ConnectionFairy.cursor
 
     def cursor(fairy: _ConnectionFairy, *arguments: Any, **options: Any) -> Any:
-        return _TellingCursor(given(fairy, *arguments, **options), record)
+        return _TellingDriver(given(fairy, *arguments, **options), record)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_ConnectionFairy, "cursor", cursor)
+        patch.setattr(statement, "driver_of", lambda connection: _TellingDriver(driver_of(connection), record))
         yield

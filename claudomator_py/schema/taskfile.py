@@ -151,6 +151,8 @@ def _cycle(specs: Sequence[TaskSpec]) -> list[str] | None:
     """Return tasks that wait for each other, the first one again at the end; None if there are none. Nothing waits for
     a schedule."""
     waits = {spec.name: spec.prerequisites for spec in specs if spec.schedule is None}
+    if not any(waits.values()):
+        return None
     try:
         TopologicalSorter(waits).prepare()
     except CycleError as error:

@@ -109,7 +109,7 @@ class Trust:
                 at = os.path.dirname(at)
                 here = os.lstat(at)
                 continue
-            there = os.path.join(at, name)
+            there = f"{at}/{name}" if at != "/" else f"/{name}"
             try:
                 status = os.lstat(there)
             except FileNotFoundError:

@@ -1,6 +1,6 @@
 """Rows of dependencies: names, and the tasks to which they were bound at the first match."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
@@ -27,11 +27,6 @@ _WAITS_FOR = (
 )
 _UNBOUND = Statement(select(TASK_DEPENDENCY.c.task_id).where(*_WAITS_FOR))
 _BIND = Statement(update(TASK_DEPENDENCY).where(*_WAITS_FOR))
-_AWAITED = Statement(
-    select(TASK_DEPENDENCY.c.name)
-    .where(TASK_DEPENDENCY.c.name.in_(bindparam("names", expanding=True)), TASK_DEPENDENCY.c.depends_on_id.is_(None))
-    .distinct()
-)
 _BOUND = Statement(
     select(TASK_DEPENDENCY.c.name, TASK.c.id, TASK.c.state)
     .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
@@ -79,11 +74,6 @@ def bind(connection: Connection, task: Task) -> Sequence[str]:
     if waiting:
         _BIND.run(connection, **given, depends_on_id=task.id)
     return waiting
-
-
-def awaited(connection: Connection, names: Collection[str]) -> set[str]:
-    """Return those of the names that a task of any organisation waits for."""
-    return set(_AWAITED.values(connection, names=sorted(names)))
 
 
 def states(connection: Connection, task_id: str) -> Sequence[DependencyState]:

@@ -2,16 +2,35 @@
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    String,
+    bindparam,
+    delete,
+    insert,
+    literal_column,
+    select,
+    union_all,
+    update,
+)
 
 from claudomator_py.store.statement import Statement, loader, writer
-from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, InboxDocument, InboxFile
+from claudomator_py.store.tables import (
+    INBOX_DOCUMENT,
+    INBOX_FILE,
+    SCHEDULE,
+    TASK_DEPENDENCY,
+    InboxDocument,
+    InboxFile,
+)
 
 _document_from = loader(InboxDocument)
 _file_from = loader(InboxFile)
 
 # Compiled once, as they run for every file.
-_FORGET_FILES = Statement(delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(bindparam("files", expanding=True))))
+_FILES: BindParameter[Sequence[str]] = bindparam("files", expanding=True)
+_FORGET_FILES = Statement(delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(_FILES)))
 _ADD_FILE = Statement(insert(INBOX_FILE))
 _THIS = (INBOX_DOCUMENT.c.path == bindparam("file"), INBOX_DOCUMENT.c.name == bindparam("called"))
 _DOCUMENT = Statement(select(INBOX_DOCUMENT).where(*_THIS))
@@ -27,13 +46,22 @@ _MARK_GONE = Statement(
         INBOX_DOCUMENT.c.name.not_in(bindparam("besides", expanding=True)),
     )
 )
-_IN_FILES = INBOX_DOCUMENT.c.path.in_(bindparam("files", expanding=True))
-_OF_FILES = Statement(select(INBOX_DOCUMENT.c.path).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None)).distinct())
+_IN_FILES = INBOX_DOCUMENT.c.path.in_(_FILES)
 _MARK_FILES_GONE = Statement(update(INBOX_DOCUMENT).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None)))
 _FORGET_DOCUMENTS = Statement(delete(INBOX_DOCUMENT).where(_IN_FILES))
-_CALLED = Statement(
-    select(INBOX_DOCUMENT.c.name).where(INBOX_DOCUMENT.c.name.in_(bindparam("names", expanding=True))).distinct()
-)
+_NAMES: BindParameter[Sequence[str]] = bindparam("names", expanding=True)
+_BY_PATH = literal_column("'path'", String).label("by")
+_BY_NAME = literal_column("'name'", String).label("by")
+_KNOWN = union_all(
+    select(_BY_PATH, INBOX_FILE.c.path.label("text")).where(INBOX_FILE.c.path.in_(_FILES)),
+    select(_BY_PATH, INBOX_DOCUMENT.c.path).where(_IN_FILES, INBOX_DOCUMENT.c.gone_ms.is_(None)),
+    select(_BY_PATH, SCHEDULE.c.file_path).where(SCHEDULE.c.file_path.in_(_FILES), SCHEDULE.c.gone_ms.is_(None)),
+    select(_BY_NAME, INBOX_DOCUMENT.c.name).where(INBOX_DOCUMENT.c.name.in_(_NAMES)),
+    select(_BY_NAME, TASK_DEPENDENCY.c.name).where(
+        TASK_DEPENDENCY.c.name.in_(_NAMES), TASK_DEPENDENCY.c.depends_on_id.is_(None)
+    ),
+).subquery()
+_ALL_KNOWN = Statement(select(_KNOWN.c.by, _KNOWN.c.text))
 _stored_file = writer(INBOX_FILE)
 _stored_document = writer(INBOX_DOCUMENT)
 
@@ -43,9 +71,10 @@ def files(connection: Connection) -> Sequence[InboxFile]:
     return [_file_from(row) for row in connection.execute(select(INBOX_FILE))]
 
 
-def put_files(connection: Connection, files: Sequence[InboxFile]) -> None:
-    """Store the current state of the files."""
-    forget_files(connection, [file.path for file in files])
+def put_files(connection: Connection, files: Sequence[InboxFile], *, new: bool = False) -> None:
+    """Store the current state of the files. new: they are known to have no rows."""
+    if not new:
+        forget_files(connection, [file.path for file in files])
     _ADD_FILE.run_all(connection, [_stored_file(file) for file in files])
 
 
@@ -71,14 +100,11 @@ def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
     return [_document_from(row) for row in _NAMED.rows(connection, called=name)]
 
 
-def with_documents(connection: Connection, paths: Collection[str]) -> set[str]:
-    """Return those of the files that have documents which are not gone."""
-    return set(_OF_FILES.values(connection, files=sorted(paths)))
-
-
-def taken_names(connection: Connection, names: Collection[str]) -> set[str]:
-    """Return those of the names that any document has, gone or not."""
-    return set(_CALLED.values(connection, names=sorted(names)))
+def known(connection: Connection, paths: Collection[str], names: Collection[str]) -> tuple[set[str], set[str]]:
+    """Return those of the files that have a row, or documents or schedules which are not gone; and those of the names
+    that any document has, gone or not, or that a task waits for."""
+    rows = _ALL_KNOWN.rows(connection, files=sorted(paths), names=sorted(names))
+    return {text for by, text in rows if by == "path"}, {text for by, text in rows if by == "name"}
 
 
 def put_document(connection: Connection, entry: InboxDocument, *, new: bool = False) -> None:

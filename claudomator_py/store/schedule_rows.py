@@ -18,7 +18,7 @@ _OF_FILE = (
     .where(SCHEDULE.c.file_path == bindparam("file"), SCHEDULE.c.gone_ms.is_(None))
     .order_by(bytewise(SCHEDULE.c.name))
 )
-_FILES = (
+_FILES = Statement(
     select(SCHEDULE.c.file_path)
     .where(SCHEDULE.c.file_path.in_(bindparam("files", expanding=True)), SCHEDULE.c.gone_ms.is_(None))
     .distinct()
@@ -78,7 +78,7 @@ def of_file(connection: Connection, path: str) -> Sequence[Schedule]:
 
 def with_schedules(connection: Connection, paths: Collection[str]) -> set[str]:
     """Return those of the files that have schedules which are not gone."""
-    return set(connection.execute(_FILES, {"files": sorted(paths)}).scalars())
+    return set(_FILES.values(connection, files=sorted(paths)))
 
 
 def detach(connection: Connection, paths: Collection[str], now_ms: int) -> None:

@@ -8,7 +8,7 @@ convert between rows and instances.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from sqlalchemy import BindParameter, Connection, Delete, Dialect, Insert, Select, Table, Update
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -18,6 +18,7 @@ from sqlalchemy.sql.elements import BinaryExpression
 from sqlalchemy.sql.operators import in_op, not_in_op
 from sqlalchemy.sql.visitors import cloned_traverse, iterate
 
+from claudomator_py.store.connections import driver_of
 from claudomator_py.store.tables import columns
 
 _EXACT = 4
@@ -60,17 +61,18 @@ class Statement:
 
     def rows(self, connection: Connection, **given: Any) -> list[Row]:
         """Return all selected rows. Raises DBAPIError, like all methods."""
-        cursor, compiled = self._execute(connection, given)
+        dialect, names = connection.dialect, tuple(given)
+        compiled = self._compiled.get((dialect.name, names)) or self._compiled_for(dialect, names)
+        form = compiled.only or compiled.form(given)
         try:
-            rows = cursor.fetchall()
-            process = compiled.results
-            if process is None:
-                process = compiled.find_results(cursor)
+            cursor = driver_of(connection).execute(form.text, form.parameters(given))
+            rows: list[Row] = cursor.fetchall()
         except Exception as error:
-            _raise(connection, cursor, error)
-        finally:
-            cursor.close()
-        return [_processed(row, process) for row in rows] if process else cast(list[Row], rows)
+            _raise(connection, error, form.text)
+        process = compiled.results
+        if process is None:
+            process = compiled.find_results(cursor)
+        return [_processed(row, process) for row in rows] if process else rows
 
     def row(self, connection: Connection, **given: Any) -> Row | None:
         """Return the first selected row, or None."""
@@ -88,9 +90,13 @@ class Statement:
 
     def run(self, connection: Connection, **given: Any) -> int:
         """Run the statement, and return the number of changed rows."""
-        cursor, _ = self._execute(connection, given)
-        number = cursor.rowcount
-        cursor.close()
+        dialect, names = connection.dialect, tuple(given)
+        compiled = self._compiled.get((dialect.name, names)) or self._compiled_for(dialect, names)
+        form = compiled.only or compiled.form(given)
+        try:
+            number: int = driver_of(connection).execute(form.text, form.parameters(given)).rowcount
+        except Exception as error:
+            _raise(connection, error, form.text)
         return number
 
     def run_all(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -99,25 +105,14 @@ class Statement:
             return
         form = self._compiled_for(connection.dialect, tuple(rows[0])).form({})
         parameters = form.parameters
-        cursor = connection.connection.cursor()
+        driver = driver_of(connection)
         try:
-            cursor.executemany(form.text, cast(Any, [parameters(row) for row in rows]))
+            if len(rows) == 1:
+                driver.execute(form.text, parameters(rows[0]))
+            else:
+                driver.cursor().executemany(form.text, [parameters(row) for row in rows])
         except Exception as error:
-            _raise(connection, cursor, error, form.text)
-        finally:
-            cursor.close()
-
-    def _execute(self, connection: Connection, given: Mapping[str, Any]) -> "tuple[DBAPICursor, _Compiled]":
-        dialect, names = connection.dialect, tuple(given)
-        compiled = self._compiled.get((dialect.name, names)) or self._compiled_for(dialect, names)
-        form = compiled.only or compiled.form(given)
-        cursor = connection.connection.cursor()
-        try:
-            cursor.execute(form.text, form.parameters(given))
-        except Exception as error:
-            cursor.close()
-            _raise(connection, cursor, error, form.text)
-        return cursor, compiled
+            _raise(connection, error, form.text)
 
     def _compiled_for(self, dialect: Dialect, names: tuple[str, ...]) -> "_Compiled":
         key = (dialect.name, names)
@@ -298,13 +293,13 @@ def _processed(row: Row, process: Sequence[tuple[int, _Process]]) -> Row:
     return tuple(values)
 
 
-def _raise(connection: Connection, cursor: DBAPICursor, error: Exception, text: str = "") -> NoReturn:
+def _raise(connection: Connection, error: Exception, text: str) -> NoReturn:
     """Raise a driver's error as ``Connection.execute`` would."""
     dialect = connection.dialect
     driver: Any = dialect.dbapi
     if not isinstance(error, driver.Error):
         raise error
-    gone = dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)
+    gone = dialect.is_disconnect(error, driver_of(connection), None)
     if gone:
         connection.invalidate(error)
     raise DBAPIError.instance(text, None, error, driver.Error, connection_invalidated=gone, dialect=dialect) from error

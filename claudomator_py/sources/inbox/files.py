@@ -74,7 +74,7 @@ class Folder:
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._stat = os.fstat(self.fd)
-            self._within = os.path.join(os.path.realpath(path, strict=True), "")
+            self._within = os.path.join(_path_of(self.fd) or os.path.realpath(path, strict=True), "")
         except BaseException:
             os.close(self.fd)
             raise
@@ -162,10 +162,8 @@ class Folder:
 
     def _opened_inside(self, fd: int) -> bool:
         """True if the opened file is inside: a folder on the path may have become a link since the lookup."""
-        try:
-            return self._inside(os.readlink(f"/proc/self/fd/{fd}"))
-        except OSError:
-            return True  # without /proc the earlier lookup must suffice
+        path = _path_of(fd)
+        return path is None or self._inside(path)  # without /proc the earlier lookup must suffice
 
     def _read_open(self, entry: InboxEntry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
         status = os.fstat(fd)
@@ -194,6 +192,14 @@ class Folder:
         if now.stamp != stamp:
             return Busy("it changed while it was read", quiet=True)
         return Content(data, stamp)
+
+
+def _path_of(fd: int) -> str | None:
+    """Return the path of the open file or folder, without links; None without /proc."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return None
 
 
 def _read_all(fd: int, limit: int) -> bytes:

@@ -14,7 +14,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.workdirs import directory_key, local_zone
 from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.sources.inbox.ledger import FileReading
-from claudomator_py.store import dependency_rows, inbox_rows, schedule_rows, task_rows
+from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 from claudomator_py.tasks.accept import NewTask, accept, accept_ready, rename, replace_content
 from claudomator_py.tasks.readiness import cycle_problems, is_ready_when_new
@@ -255,8 +255,7 @@ class FileBatch:
         if not row:
             return
         paths = [file.path for file in row]
-        known_paths = inbox_rows.with_documents(connection, paths) | schedule_rows.with_schedules(connection, paths)
-        known_names = inbox_rows.taken_names(connection, names) | dependency_rows.awaited(connection, names)
+        known_paths, known_names = inbox_rows.known(connection, paths, names)
         for place, file in enumerate(row, begin):
             known = file.path in known_paths or not known_names.isdisjoint(file.names)
             if not known and not file.problems(connection):
@@ -276,4 +275,4 @@ def _add(connection: Connection, files: Sequence[FileTransaction]) -> None:
         for task, content in made
     ]
     inbox_rows.add_documents(connection, documents)
-    inbox_rows.put_files(connection, [file.file() for file in files])
+    inbox_rows.put_files(connection, [file.file() for file in files], new=True)
