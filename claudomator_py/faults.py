@@ -170,7 +170,7 @@ class Faults:
         whole: the item is done when ``work`` returns; otherwise more of it follows, and earlier faults still count.
         Raises StoreUnavailable.
         """
-        if self.is_paused(item, self._clock()):
+        if self._faults and self.is_paused(item, self._clock()):
             return None
         outer, self._doing = self._doing, item
         try:

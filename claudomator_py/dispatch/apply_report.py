@@ -230,19 +230,29 @@ class ReportApplier:
         self, connection: Connection, subject: ReportedRun, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Finished | None:
         """End the run, unless it is no longer at that step, and return how; None if nothing was written."""
-        run = _run(connection, report)
-        if run is None:
+        present = _run(connection, report)
+        if present is None:
             return None
+        run, task = present
         if (run.asked, run.over_budget) != (subject.run.asked, subject.run.over_budget):
             # It has asked a question or met a budget since it was read.
             judged = self._judged(replace(subject, run=run), report)
             outcome = outcome if isinstance(judged, CheckWanted) else judged
         agent = self._registry.of(run.agent, run.kind)
-        ending = partial(self._ended, subject=subject, run=run, report=report, outcome=outcome, now_ms=now_ms)
+        ending = partial(
+            self._ended, subject=subject, run=run, task=task, report=report, outcome=outcome, now_ms=now_ms
+        )
         return self._budgets.change_and_record(connection, ending, run, agent, now_ms)
 
     def _ended(
-        self, connection: Connection, subject: ReportedRun, run: Run, report: RunReport, outcome: Outcome, now_ms: int
+        self,
+        connection: Connection,
+        subject: ReportedRun,
+        run: Run,
+        task: Task,
+        report: RunReport,
+        outcome: Outcome,
+        now_ms: int,
     ) -> Finished | None:
         agent = self._registry.of(run.agent, run.kind)
         has_figures = outcome.over_budget is not None or (
@@ -269,6 +279,7 @@ class ReportApplier:
                 check_output=report.check_output,
                 max_handoffs=self._rules().max_handoffs,
                 spec=subject.spec,
+                task=task,
             ),
         )
         close_ramped(connection, self._registry.agents, now_ms)
@@ -286,18 +297,18 @@ def _log_end(subject: ReportedRun, finished: Finished) -> None:
         held.warning("agent_held", until=until, provenance=hold.provenance.value)
 
 
-def _run(connection: Connection, report: RunReport) -> Run | None:
-    """Return the run if it is live and at the report's step."""
-    run = run_rows.find(connection, report.run_id)
-    return run if run is not None and run.live and run.check_seq == report.step else None
+def _run(connection: Connection, report: RunReport) -> tuple[Run, Task] | None:
+    """Return the run and its task if the run is live and at the report's step."""
+    present = run_rows.with_task(connection, report.run_id)
+    return present if present is not None and present[0].live and present[0].check_seq == report.step else None
 
 
 def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -> ReportedRun | None:
     """Return the run of the report; None if it is not live or not at that step."""
-    run = _run(connection, report)
-    if run is None:
+    present = _run(connection, report)
+    if present is None:
         return None
-    task = task_rows.get(connection, run.task_id)
+    run, task = present
     announced = decided(connection, run.id) is not None
     return ReportedRun(run, task, spec or task_rows.spec_of(connection, run.task_id, run.revision), announced)
 

@@ -10,6 +10,7 @@ from claudomator_py.dispatch.heads import HeadContext, HeadReader, LaneHead, Que
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
 from claudomator_py.faults import Activity, Faults, item_of
 from claudomator_py.ports import Clock
+from claudomator_py.scheduler.lanes import Demand
 from claudomator_py.scheduler.plan import Action, Planner, StartRun
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.scheduler.tiers import AskTier
@@ -41,6 +42,8 @@ class _Front:
         self._unread = dict.fromkeys(self._shut, queue.FRONT)
         """Demands of which not all lanes are known, with the position up to which tasks have been read."""
         self._lanes: set[str] = set()
+        self._last: dict[str, tuple[Demand, queue.Position]] = {}
+        """By lane, its demand and the position of the last of its tasks that was read in order."""
 
     def reaches(self, position: queue.Position | None) -> bool:
         """Return whether tasks that have not been read may come before that position. None: the end of the queue."""
@@ -51,6 +54,7 @@ class _Front:
         found: list[queue.QueuePlace] = []
         for demand, after in list(self._unread.items()):
             places = queue.first_places(self._connection, demand, LOOK, after)
+            self._last |= {place.lane: (demand, place.position) for place in places}
             if len(places) < LOOK:
                 del self._unread[demand]
             else:
@@ -64,6 +68,13 @@ class _Front:
                 begun.append(place.position[-1])
         return begun
 
+    def goes_on(self, lane: str, position: queue.Position) -> bool:
+        """Return whether the lane may have tasks behind that position."""
+        if lane not in self._last:
+            return True
+        demand, last = self._last[lane]
+        return demand in self._unread or position < last
+
     def _fits(self, place: queue.QueuePlace) -> bool:
         *_, task_id = place.position
         return task_id not in self._paused and self._planner.taken.leaves(task_id, place.dir_key, place.thread)
@@ -75,6 +86,7 @@ class _Front:
             lane for demand in self._unread for lane in queue.lanes(self._connection, demand, taken, self._shut[demand])
         }
         self._unread.clear()
+        self._last.clear()  # from here on, lanes are not read to the end
         others = lanes - self._lanes
         self._lanes |= others
         return others
@@ -155,6 +167,7 @@ class LaneWalk:
                     again = set()
             for name in (lane, *again):
                 self._heads.pop(name, None)
+            again = {name for name in again if front.goes_on(name, position)}
             if again and not planner.exhausted:
                 self._add(self._next(again, paused, after=position, queued_by=self._waited))
 

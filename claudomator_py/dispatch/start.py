@@ -178,7 +178,9 @@ class Starter:
         if agent is None:
             return
         run = planned_run(queued.task, start, self._registry.kind_of(agent), agent.quota_account, now_ms)
-        commit = partial(commit_start, start=start, run=run, observed=observed, obstacle="it cannot be started")
+        commit = partial(
+            commit_start, task=queued.task, start=start, run=run, observed=observed, obstacle="it cannot be started"
+        )
         self._refuse(commit, run, why, now_ms, queued.spec.env)
         self._faults.forget([item])
 
@@ -191,7 +193,13 @@ class Starter:
         scratch, note = self._contexts.scratch(context), self._contexts.note(context, agent)
         run = planned_run(context.task, start, kind, agent.quota_account, now_ms, context.earlier, scratch)
         starting = partial(
-            commit_start, start=start, run=run, observed=observed, obstacle=context.obstacle, left=context.left
+            commit_start,
+            task=context.task,
+            start=start,
+            run=run,
+            observed=observed,
+            obstacle=context.obstacle,
+            left=context.left,
         )
         tree, commit = None, self._committing(starting, run, agent, now_ms)
         if context.tree is not None:

@@ -12,7 +12,8 @@ from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.units import named_id
 from claudomator_py.store.statement import Statement, loader, writer
-from claudomator_py.store.tables import RUN, TASK, Run
+from claudomator_py.store.tables import RUN, TASK, Run, Task
+from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11").bytes
@@ -24,6 +25,8 @@ _stored = writer(RUN)
 
 # Compiled once, as they run for every task.
 _FIND = Statement(select(RUN).where(RUN.c.id == bindparam("run")))
+_WITH_TASK = Statement(select(RUN, TASK).join(TASK, TASK.c.id == RUN.c.task_id).where(RUN.c.id == bindparam("run")))
+_WIDTH = len(RUN.columns)
 _ADD = Statement(insert(RUN))
 _CHANGE = Statement(
     update(RUN).where(
@@ -66,6 +69,12 @@ def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run |
     else:
         row = connection.execute(select(RUN).where(RUN.c.id == run_id, runs_seen(by))).one_or_none()
     return None if row is None else run_from(row)
+
+
+def with_task(connection: Connection, run_id: str) -> tuple[Run, Task] | None:
+    """Return the run and its task, or None."""
+    row = _WITH_TASK.row(connection, run=run_id)
+    return None if row is None else (run_from(row[:_WIDTH]), task_from(row[_WIDTH:]))
 
 
 def beginning(connection: Connection, prefix: str, by: Principal) -> Sequence[Run]:

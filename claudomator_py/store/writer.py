@@ -161,7 +161,7 @@ class Writer:
     def uncommitted(self) -> Connection | None:
         """The connection that sees what this thread has written ``together``; None if all of that is durable. Raises
         StoreUnavailable if it was lost."""
-        group = self._group
+        group: _Group | None = getattr(self._local, "group", None)
         if group is None:
             return None
         group.check()
@@ -412,19 +412,35 @@ class _Group:
 
 
 class _OnDemand(Future[Any]):
-    """The future of a write in ``together``, which its own thread cannot wait for."""
+    """The future of a write in ``together``, for the thread that writes: it can only be asked for its result."""
 
     def __init__(self, group: _Group) -> None:
-        super().__init__()
+        # Without the base's lock, whose creation takes longer than all else here: no other thread has this future.
         self._group = group
-        self._thread_id = threading.get_ident()
+        self._is_done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def done(self) -> bool:
+        """Return whether the write is durable, or has failed."""
+        return self._is_done
 
     def result(self, timeout: float | None = None) -> Any:
-        """Return the result like any future. On the thread that writes, commit the group first."""
-        if not self.done() and threading.get_ident() == self._thread_id:
+        """Return the result like any future, after committing the group if necessary."""
+        if not self._is_done:
             with suppress(StoreUnavailable):
                 self._group.commit()
-        return super().result(timeout)
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def set_result(self, result: Any) -> None:
+        """Make the write durable with this result."""
+        self._value, self._is_done = result, True
+
+    def set_exception(self, exception: BaseException | None) -> None:
+        """Make the write failed with this exception."""
+        self._error, self._is_done = exception, True
 
 
 def group_error(error: BaseException) -> StoreUnavailable:

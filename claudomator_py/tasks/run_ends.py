@@ -63,6 +63,8 @@ class RunEnd:
     """Maximum number of handoffs."""
     spec: TaskSpec | None = None
     """The content that the run used, if already loaded."""
+    task: Task | None = None
+    """The task, if already read in this transaction."""
 
     @property
     def ended_ms(self) -> int:
@@ -114,7 +116,7 @@ class _Finishing:
 def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None:
     """Record the end of the run: outcome, hold and the task's next state. Returns None and writes nothing if it is
     already recorded."""
-    task = task_rows.get(connection, run.task_id)
+    task = end.task or task_rows.get(connection, run.task_id)
     spec = task_rows.spec_of(connection, task.id, run.revision) if end.spec is None else end.spec
     it = _Finishing(run, task, spec, end, believable(end.outcome, end.ended_ms))
     _decide_handoff(connection, it)

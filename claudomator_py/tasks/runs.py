@@ -20,7 +20,6 @@ from claudomator_py.store import decision_rows, run_rows, task_rows
 from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.decisions import record_placement
 
 NOTE_OF = "note_of"
@@ -81,6 +80,7 @@ def planned_run(
 
 def commit_start(
     connection: Connection,
+    task: Task,
     start: StartRun,
     run: Run,
     observed: PackedSnapshot,
@@ -90,15 +90,9 @@ def commit_start(
 ) -> None:
     """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned.
 
-    obstacle: why the run does not continue the intended conversation. left: the run about which it gets a note. given:
-    what the run may do, and must examine and hand back; None: it does not start after all.
+    task: as planned. obstacle: why the run does not continue the intended conversation. left: the run about which it
+    gets a note. given: what the run may do, and must examine and hand back; None: it does not start after all.
     """
-    task = task_rows.get(connection, run.task_id)
-    if task.version != start.head.version or task.state != "QUEUED":
-        raise VersionConflict(task.id, start.head.version)
-    run_rows.add(connection, run)
-    decision_rows.add_snapshot(connection, observed, run.started_ms)
-    record_placement(connection, task, run, start.decision.model_copy(update={"given": given}), observed.digest)
     changes: dict[str, Any] = {"seq": run.seq, "last_run_id": run.id, "tier": run.tier, "kept_until_ms": None}
     changes |= {"failed_on": None, "failed_for": None}
     resumption = resumption_of(task)
@@ -111,7 +105,11 @@ def commit_start(
     data: dict[str, Any] = {"agent": run.agent, "attempt": run.attempt}
     if left is not None:
         data[NOTE_OF] = left.id
+    # First, as this is what finds out whether the task has changed.
     task_rows.advance(connection, task, Started(), run.started_ms, run_id=run.id, data=data, **changes)
+    run_rows.add(connection, run)
+    decision_rows.add_snapshot(connection, observed, run.started_ms)
+    record_placement(connection, task, run, start.decision.model_copy(update={"given": given}), observed.digest)
 
 
 def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> None:
