@@ -140,7 +140,7 @@ def _prepared(
     **more: Any,
 ) -> Prepared:
     """Return the prepared commands. more: further fields of the ``RunSpec``."""
-    cwd, bounds = _place(run, spec, rules)
+    cwd, bounds = folder_of(run, spec), _bounds(run, spec, rules)
     order = RunSpec(
         run_id=run.id,
         commands=commands,
@@ -158,13 +158,18 @@ def _prepared(
     return Prepared(order, variables)
 
 
-def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, Bounds]:
-    """Return the working directory and its bounds. A work tree, which is in the state folder, is its own bound."""
-    if spec.working_dir is None:
-        return None, Bounds()
+def folder_of(run: Run, spec: TaskSpec) -> str | None:
+    """Return the working directory; None for a scratch folder."""
     if (isolated_dir := isolated(spec)) is not None:
-        return folder_in_tree(isolated_dir, run.dir_key), Bounds(roots=(run.dir_key,))
-    return str(Path(spec.working_dir).expanduser()), rules.bounds
+        return folder_in_tree(isolated_dir, run.dir_key)
+    return None if spec.working_dir is None else str(Path(spec.working_dir).expanduser())
+
+
+def _bounds(run: Run, spec: TaskSpec, rules: LaunchRules) -> Bounds:
+    """Return where the working directory may be. A work tree, which is in the state folder, is its own bound."""
+    if isolated(spec) is not None:
+        return Bounds(roots=(run.dir_key,))
+    return Bounds() if spec.working_dir is None else rules.bounds
 
 
 def _own(run: Run, rules: LaunchRules, span: SpanName) -> dict[str, str]:

@@ -29,6 +29,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.routing import Constraints, Risk
+from claudomator_py.domain.slash import SlashText, SlashUse
 from claudomator_py.domain.task import OnInput, TaskSpec
 from claudomator_py.domain.transcript import extracted, intent_of
 from claudomator_py.domain.units import MINUTE_MS
@@ -38,6 +39,8 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import isolated, tree_request
 from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.prompts import (
+    as_command,
+    as_text,
     compose,
     compose_answer,
     compose_confirmation,
@@ -49,6 +52,7 @@ from claudomator_py.prompts import (
     role_of,
 )
 from claudomator_py.prompts.conversations import ResumePolicy, resumption_of, scratch_of
+from claudomator_py.prompts.slash import SlashPlace, slash_text
 from claudomator_py.routing.role import done_by, escalation_of
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record
 from claudomator_py.schema.validation import first_problem
@@ -96,9 +100,28 @@ class RunContext:
         whole_ms = self.spec.timeout
         return max(whole_ms - used_ms, min(whole_ms, MINUTE_MS))
 
-    def prompt(self, handoff: str | None, *, converses: bool) -> str:
+    def slash(self, handoff: str | None, place: SlashPlace) -> SlashText | None:
+        """Return how the prompt gives a text that begins with a slash; None if the text does not, or is not in the
+        prompt. handoff: see ``prompt``."""
+        resumption = resumption_of(self.task)
+        if self.earlier is not None and (resumption is None or not resumption.is_next_turn):
+            return None
+        by_card = None if self.card is None else self.card.expected_output
+        more = [handoff, self.spec.expected_output if self.spec.expected_output != by_card else None]
+        if resumption is not None:
+            more += [resumption.words, *(exchange.asked for exchange in resumption.heard if self.earlier is None)]
+        return slash_text(self.spec.instructions, place, alone=not any(more))
+
+    def prompt(self, handoff: str | None, *, converses: bool, slash: SlashText | None = None) -> str:
         """Return the prompt. handoff: the note on the run that it takes over from, if any. converses: whether the
-        agent's questions can be answered."""
+        agent's questions can be answered. slash: how it gives a text that begins with a slash."""
+        if slash is None:
+            return self._prompt(handoff, converses=converses)
+        if slash.use is SlashUse.COMMAND:
+            return as_command(self.spec)
+        return as_text(self._prompt(handoff, converses=converses))
+
+    def _prompt(self, handoff: str | None, *, converses: bool) -> str:
         resumption = resumption_of(self.task)
         words = None if resumption is None else resumption.words
         if self.earlier is None:
@@ -111,7 +134,7 @@ class RunContext:
         if resumption is not None and resumption.confirms:
             return compose_confirmation()
         if resumption is not None and resumption.follows is not None:
-            return compose_next(self.spec, words, again=resumption.run_id != resumption.follows)
+            return compose_next(self.spec, words, again=not resumption.is_next_turn)
         return compose_further(self.spec, self.known, words)
 
 

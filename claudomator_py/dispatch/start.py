@@ -12,7 +12,7 @@ from structlog.stdlib import BoundLogger
 
 from claudomator_py.acts import Reach
 from claudomator_py.dispatch.heads import QueuedTask
-from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, launch_request
+from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, folder_of, launch_request
 from claudomator_py.dispatch.observe import Observation
 from claudomator_py.dispatch.run_context import ContextReader, HandoffRefused, HandoffSubject, RunContext, handoff_of
 from claudomator_py.dispatch.spending import Budgets
@@ -25,12 +25,13 @@ from claudomator_py.domain.run import Conversations, LaunchRequest, RunConflict
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.secrets import Secrets
+from claudomator_py.environment.secrets import Secrets, environment
 from claudomator_py.environment.workdirs import further_folders
 from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree, record_tree
 from claudomator_py.faults import Activity, Faults, HostFault, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
+from claudomator_py.prompts.slash import SlashPlace
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.store.database import Database
@@ -214,14 +215,16 @@ class Starter:
                 return None
             run.dir_key = tree.path
             commit = self._committing(starting, run, agent, now_ms, tree)
-        prompt = context.prompt(note, converses=kind.conversations is not Conversations.NONE)
         try:
             allowed = _on_real_paths(with_granted_tools(context.task, spec, kind.kind), context.timeout_ms)
         except (OSError, RuntimeError) as error:
             self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None
+        reach = allowed.reach or _default_reach(start.decision)
+        slash = context.slash(note, self._slash_place(run, allowed, agent, reach))
+        prompt = context.prompt(note, converses=kind.conversations is not Conversations.NONE, slash=slash)
         try:
-            launch = kind.launch(self._request(start, context, run, allowed, agent, prompt))
+            launch = kind.launch(self._request(start, context, run, allowed, agent, prompt, reach))
         except ValueError as error:
             self._refuse(commit, run, str(error), now_ms, spec.env)
             return None
@@ -245,11 +248,23 @@ class Starter:
             self._host.prepare(prepared.order)
         except OSError as error:
             raise HostFault(str(error)) from error
-        starting = partial(starting, given=handoff.given)
+        starting = partial(starting, given=handoff.given.model_copy(update={"slash": slash}))
         return _Ready(run, prepared, self._committing(starting, run, agent, now_ms, tree))
 
+    def _slash_place(self, run: Run, spec: TaskSpec, agent: AgentSpec, reach: Reach | None) -> SlashPlace:
+        """Return where the agent looks for the command with which a text may begin."""
+        variables = environment(self._rules().environ, agent, spec, {}, {})
+        return SlashPlace(agent.info, folder_of(run, spec), variables, fenced=reach not in (None, Reach.ANY))
+
     def _request(
-        self, start: StartRun, context: RunContext, run: Run, allowed: TaskSpec, agent: AgentSpec, prompt: str
+        self,
+        start: StartRun,
+        context: RunContext,
+        run: Run,
+        allowed: TaskSpec,
+        agent: AgentSpec,
+        prompt: str,
+        reach: Reach | None,
     ) -> LaunchRequest:
         """Return the launch request for the agent's kind."""
         kind = self._registry.kind_of(agent).kind
@@ -262,7 +277,7 @@ class Starter:
             usd_left=self._usd_left(run, context.spec, agent),
             mcp_command=self._rules().mcp_command if agent.mcp.enabled else (),
             skill=context.task.skill,
-            reach=allowed.reach or _default_reach(start.decision),
+            reach=reach,
             granted_acts=granted_acts(context.task, kind),
             granted_commands=granted_commands(context.task),
         )

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from claudomator_py.domain.fields import Strict, refusal
 from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.slash import SlashText
 from claudomator_py.domain.task import Instant, PermissionMode
 from claudomator_py.values import regex
 
@@ -117,6 +118,7 @@ class Given(PermissionScope):
     branch: Reference | None = Field(None, description="Branch of the work tree that they share.")
     files: References = Field((), description="Files that earlier runs changed.")
     expected_output: str | None = Field(None, description="What to hand back.")
+    slash: SlashText | None = Field(None, description="How it got a text that begins with a slash.")
 
 
 class Handoff(Strict):

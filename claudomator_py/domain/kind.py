@@ -80,6 +80,26 @@ class Login:
     """The command with which a person logs in."""
 
 
+@dataclass(frozen=True, slots=True)
+class CommandFiles:
+    """Files in which a program looks for a command or skill that a prompt may begin with, as in ``/review-pr 12``."""
+
+    folder: str
+    """Folder below the working directory and the home."""
+    patterns: tuple[str, ...]
+    """Paths in it, with ``{}`` for the command's name."""
+    variable: str = ""
+    """Variable that moves the home's folder; empty if there is none."""
+    home_folder: str = ""
+    """Folder below the home, if it has another path there."""
+    separator: str = ":"
+    """What stands in a command's name between folders; empty: it does not look in folders."""
+    looks_above: bool = False
+    """Whether it looks in the folders above the working directory too, up to the top of the repository."""
+    shell_marks: tuple[str, ...] = ()
+    """Strings with which such a file has a shell run before a model is asked, and so outside any fence."""
+
+
 def _always(_: tuple[str, ...]) -> bool:
     return True
 
@@ -135,6 +155,10 @@ class KindInfo:
     """Task variables through which its CLI takes permissions, with the one relevant value; None if any value is."""
     plain_output: bool = False
     """True if its output is plain text for people rather than events."""
+    commands: tuple[CommandFiles, ...] = ()
+    """Where it looks for commands that a prompt may begin with; empty if it expands none."""
+    own_commands: frozenset[str] = frozenset()
+    """Names that mean a command of its own even if there is such a file."""
     own_account: str | None = None
     """Name of a login without a label, for one of many programs that each have a login; None for the agent's own
     name."""

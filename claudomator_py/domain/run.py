@@ -72,6 +72,12 @@ class ResumedConversation(BaseModel, frozen=True):
     unavailable."""
 
     @property
+    def is_next_turn(self) -> bool:
+        """Whether the next run gives the text of a task that follows another one to that task's conversation for the
+        first time."""
+        return self.run_id == self.follows and not self.answering and not self.confirms
+
+    @property
     def holder(self) -> str | None:
         """The agent that the next run waits for, though not in all circumstances; None if it waits for none."""
         return None if self.given_up or self.optional else self.agent

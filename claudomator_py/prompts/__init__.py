@@ -294,11 +294,20 @@ def _words(words: str | None) -> list[str]:
     return [_ADDED, words.strip()] if words is not None and words.strip() else []
 
 
+def as_command(spec: TaskSpec) -> str:
+    """Write the prompt of a text that is a command of the agent: the text alone, as anything more would become
+    arguments of the command."""
+    return _joined([spec.instructions.rstrip()])
+
+
+def as_text(prompt: str) -> str:
+    """Return the prompt with a heading, if it begins with a slash: Claude Code takes a prompt such as ``/login page is
+    broken`` for a command of its own, asks no model, and reports success."""
+    return _joined([_TASK_HEADING, prompt.removesuffix("\n")]) if prompt.lstrip().startswith("/") else prompt
+
+
 def _joined(parts: list[str]) -> str:
-    # Claude Code takes a prompt that begins with a slash for a command: `/login page is broken` asks no model, and the
-    # run reports success.
-    heading = [_TASK_HEADING] if parts[0].lstrip().startswith("/") else []
-    return "\n\n".join([*heading, *parts]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 MAX_EARLIER = 20

@@ -4,7 +4,7 @@ from claudomator_py.resources.tasks import TaskView
 from tests.e2e.scenarios_support import ended, in_state, last_run
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
 from tests.patience import wait_until
-from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, OPENCODE, Cli, each
+from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, Cli, each
 from tests.real_clis.place import END_S, Place
 
 FAST = {CLAUDE: "haiku", GEMINI: "flash-lite", CODEX: "gpt-6-luna", OPENCODE: "fake/m1"}
@@ -48,6 +48,47 @@ def test_a_text_that_begins_with_a_slash_reaches_the_model(place: Place) -> None
 
     assert ended(daemon, "greet", END_S).result_text == "It did."
     assert "/login redirects twice." in str(place.api.requests[0].body)
+
+
+COMMANDS = {
+    CLAUDE: (".claude/commands/gh/review.md", "Look at the pull request $ARGUMENTS with care.\n"),
+    GEMINI: (".gemini/commands/gh/review.toml", 'prompt = "Look at the pull request {{args}} with care."\n'),
+    QWEN: (".qwen/commands/gh/review.toml", 'prompt = "Look at the pull request {{args}} with care."\n'),
+}
+
+
+@each(*COMMANDS)
+def test_a_text_that_is_a_command_of_the_project_is_expanded(place: Place, cli: Cli) -> None:
+    file, text = COMMANDS[cli]
+    (place.site.work / file).parent.mkdir(parents=True)
+    (place.site.work / file).write_text(text)
+    place.api.script(Text("It did."))
+    daemon = place.start()
+
+    place.drop("greet", instructions="/gh:review 12")
+
+    assert ended(daemon, "greet", END_S).result_text == "It did."
+    assert "Look at the pull request 12 with care." in str(place.api.requests[0].body)
+    given = f"Its text is the command /gh:review ({file}), which {cli.kind} gets alone, without a role."
+    assert given in daemon.client.why("greet").sentences
+
+
+@each(CLAUDE)
+def test_a_shell_in_a_command_does_not_run_behind_a_fence(place: Place) -> None:
+    command = place.site.work / ".claude/commands/review.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("---\nallowed-tools: Bash(touch:*)\n---\nLook at !`touch seen` with care.\n")
+    place.api.script(Text("It did."))
+    daemon = place.start()
+
+    place.drop("fenced", instructions="/review", reach="tree")
+    assert ended(daemon, "fenced", END_S).result_text == "It did."
+    assert "/review" in str(place.api.requests[0].body)
+    assert not (place.site.work / "seen").exists()
+
+    place.drop("free", instructions="/review", reach="any")
+    assert ended(daemon, "free", END_S).result_text == "It did."
+    assert (place.site.work / "seen").exists()
 
 
 @each()

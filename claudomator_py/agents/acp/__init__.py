@@ -19,7 +19,13 @@ def _of(command: tuple[str, ...]) -> KindInfo:
     login = Login(profile.keys, profile.login_files, profile.login) if profile.login else None
     account = profile.name if profile.command else None
     return replace(
-        _INFO, reports=reports, mcp=profile.mcp != "none", own_account=account, fences=profile.fences, login=login
+        _INFO,
+        reports=reports,
+        mcp=profile.mcp != "none",
+        own_account=account,
+        fences=profile.fences,
+        login=login,
+        commands=profile.commands,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from claudomator_py.domain.kind import LoginFile
+from claudomator_py.domain.kind import CommandFiles, LoginFile
 from claudomator_py.values import regex, toml_data
 
 GENERIC = "generic"
@@ -30,6 +30,8 @@ class AcpProfile(BaseModel, frozen=True, extra="forbid"):
     """Environment variables with a key or a token; any one will do."""
     login_files: tuple[LoginFile, ...] = ()
     """Files that exist once a person has logged in."""
+    commands: tuple[CommandFiles, ...] = ()
+    """Where it looks for commands that a prompt may begin with."""
     tried: str = ""
     """The package and version that were tried; empty: everything here is from the agent's documentation."""
     note: str = ""

@@ -1,6 +1,15 @@
 """The kind ``claude``: Claude Code."""
 
-from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Tier, UsageReporting, shared_login
+from claudomator_py.domain.kind import (
+    CommandFiles,
+    KindInfo,
+    Login,
+    LoginFile,
+    ModelChoice,
+    Tier,
+    UsageReporting,
+    shared_login,
+)
 
 INFO = KindInfo(
     name="claude",
@@ -25,4 +34,13 @@ INFO = KindInfo(
     background=True,
     fences=True,
     permission_variables={"IS_SANDBOX": "1"},
+    commands=(
+        CommandFiles(
+            ".claude",
+            ("commands/{}.md", "skills/{}/SKILL.md"),
+            variable="CLAUDE_CONFIG_DIR",
+            looks_above=True,
+            shell_marks=("!`", "```!"),
+        ),
+    ),
 )

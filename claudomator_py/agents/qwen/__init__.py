@@ -1,6 +1,6 @@
 """The kind ``qwen``: Qwen Code."""
 
-from claudomator_py.domain.kind import KindInfo, Login, LoginFile
+from claudomator_py.domain.kind import CommandFiles, KindInfo, Login, LoginFile
 
 INFO = KindInfo(
     name="qwen",
@@ -14,4 +14,13 @@ INFO = KindInfo(
         command="qwen auth",
     ),
     fences=True,
+    commands=(
+        CommandFiles(
+            ".qwen",
+            ("commands/{}.md", "commands/{}.toml", "skills/{}/SKILL.md"),
+            variable="QWEN_HOME",
+            shell_marks=("!{",),
+        ),
+        CommandFiles(".agents", ("skills/{}/SKILL.md",), shell_marks=("!{",)),
+    ),
 )

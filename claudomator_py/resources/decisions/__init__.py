@@ -15,6 +15,7 @@ from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, Page, View, all_items
+from claudomator_py.domain.slash import SlashUse
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
 from claudomator_py.resources.routing import RouteCandidateView
@@ -58,6 +59,18 @@ class DecidedRunView(View):
     cost_usd: float | None = None
 
 
+class SlashView(View):
+    """How a text that begins with a slash was given."""
+
+    name: str
+    """The first word, without its slash."""
+    use: SlashUse
+    """``command``: alone, to be expanded; otherwise as a text: ``unknown``: no file of the agent's defines it,
+    ``fenced``: its file has a shell run, ``with_more``: the prompt says more."""
+    file: str | None = None
+    """The file that defines the command; null: there is none."""
+
+
 class GivenView(View):
     """What a run was given, according to its handoff document."""
 
@@ -79,6 +92,8 @@ class GivenView(View):
     """Files that earlier runs changed."""
     expected_output: str | None = None
     """What it is to return."""
+    slash: SlashView | None = None
+    """Null: the text does not begin with a slash, or no model reads it."""
 
 
 class PlacementView(View):

@@ -189,7 +189,7 @@ def decision_text(decision: DecisionView) -> str:
     rows += [(f"agent {agent.agent}", agent.rejected_because or "picked") for agent in decision.agents]
     for part, prefix in _PARTS.items():
         rows += _rows(prefix, getattr(decision, part), {*_IN_WORDS, "given"})
-    rows += _rows("given ", None if decision.placement is None else decision.placement.given)
+    rows += _rows("given ", None if decision.placement is None else decision.placement.given, {"slash"})
     rows += [("left open", sentence) for sentence in constraint_sentences(decision.constraints)]
     return fields(rows)
 

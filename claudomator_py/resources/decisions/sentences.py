@@ -209,6 +209,8 @@ def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[
     without = "" if record.model else "; the agent is given no model"
     clamped = _clamped(record)
     sentences.append(f"Tier {record.tier}{model}: {tier_text(record.classification, record.agent)}{clamped}{without}.")
+    if record.given is not None and record.given.slash is not None:
+        sentences.append(record.given.slash.sentence(record.agent))
     if record.unfenced is not None:
         sentences.append(f"Not fenced: {record.unfenced}.")
     if record.overridden_model is not None:

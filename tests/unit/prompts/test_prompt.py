@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.domain.card import Card
-from claudomator_py.prompts import compose, compose_further, compose_next, role_of
+from claudomator_py.prompts import as_command, as_text, compose, compose_further, compose_next, role_of
 from tests.fakes.steps import spec
 
 GO_ON = "Continue the task where you left off. "
@@ -15,12 +15,20 @@ def test_a_fresh_conversation_is_told_the_task_and_what_to_hand_back() -> None:
 
 
 @pytest.mark.parametrize("text", ["/login page redirects twice.", "\n /init"])
-def test_a_text_that_begins_with_a_slash_is_no_command_of_the_agent(text: str) -> None:
+def test_a_heading_stands_before_a_text_that_begins_with_a_slash(text: str) -> None:
     slash = spec("t", instructions=text)
-    for message in (compose(slash), compose_next(slash), compose_next(slash, again=True)):
-        assert not message.lstrip().startswith("/")
+    for message in (as_text(compose(slash)), as_text(compose_next(slash)), as_text(compose_next(slash, again=True))):
         assert f"This is the task:\n\n{text}\n" in message
         assert message.count("This is the task:") == 1
+        assert not message.lstrip().startswith("/")
+
+
+def test_a_text_without_a_slash_gets_no_heading() -> None:
+    assert as_text(compose(spec("t", instructions="Dig."))) == "Dig.\n"
+
+
+def test_a_command_stands_alone() -> None:
+    assert as_command(spec("t", instructions="/dig deep\n\n", expected_output="a hole")) == "/dig deep\n"
 
 
 def test_one_that_replaces_a_lost_one_is_told_what_the_operator_said_to_that() -> None:
