@@ -25,6 +25,7 @@ from claudomator_py.daemon.process import (
     limit_heaps,
     lower_open_files,
     raise_open_files,
+    use_huge_pages,
 )
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.systemd import Notifier, Supervision
@@ -222,7 +223,8 @@ async def _run(
 
 
 async def _keep_looking(local: Local, loop: Daemon, *, at_once: bool) -> None:
-    """Look for installed, upgraded and removed agents periodically. at_once: begin with a look."""
+    """Look for installed, upgraded and removed agents periodically, and move what heaps have grown by to huge pages.
+    at_once: begin with a look."""
     registry = local.around.registry
     while True:
         if at_once:
@@ -238,6 +240,7 @@ async def _keep_looking(local: Local, loop: Daemon, *, at_once: bool) -> None:
             local.known.keep(registry.agents, registry.found)
         except OSError as error:
             log.warning("agents_not_kept", problem=str(error))
+        await asyncio.to_thread(use_huge_pages)
         await asyncio.sleep(HEALTH_S)
 
 

@@ -1,9 +1,14 @@
-"""Memory is given back: what large matrices took, whichever thread made them, and what a crowd took that has left."""
+"""Memory is given back, what large matrices took and what a crowd took that has left; heaps are on huge pages."""
 
+import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+_SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_ENABLED = _SWITCH.read_text() if _SWITCH.exists() else "[never]"
 
 PROGRAM = """
 import sys
@@ -97,3 +102,33 @@ give_back()
 assert not any(one() for one in seen), seen
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_full_heaps_are_moved_to_huge_pages_and_sparse_ones_are_left() -> None:
+    program = """
+import mmap
+from pathlib import Path
+
+from claudomator_py.daemon.process import use_huge_pages
+
+size, page = 8 * 2**20, 4096
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * page
+
+
+full, sparse = (mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in range(2))
+full.write(b"x" * size)
+for begin in range(0, size, 8 * page):
+    sparse[begin] = 1
+before = resident()
+moved = use_huge_pages()
+print(moved, (resident() - before) * 100 // size, full[:] == b"x" * size, use_huge_pages() >= moved)
+"""
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    moved, grown, *rest = completed.stdout.split()
+    assert rest == ["True", "True"]
+    assert int(grown) < 20, "unused pages were allocated"
+    if tuple(map(int, platform.release().split("-")[0].split(".")[:2])) >= (6, 1) and "[never]" not in _ENABLED:
+        assert int(moved) >= 3, "a mapping of 8 MiB has at least three whole huge pages"
