@@ -73,7 +73,8 @@ def is_configuration(path: Path) -> bool:
 
 
 def files_at(path: Path) -> list[Path]:
-    """Return the path itself, or the files in the folder with suitable names, except in hidden folders.
+    """Return the path itself, or the files in the folder with suitable names, except in hidden folders. Folders in it
+    that cannot be read are among them, so that nobody takes their files for checked.
 
     Raises BadParameter.
     """
@@ -83,8 +84,12 @@ def files_at(path: Path) -> list[Path]:
         raise typer.BadParameter(f"there is no {shown(_readable(path))}")
     if path == STDIN or not exists(path) or not path.is_dir():
         return [path]
-    files = (file for file in path.rglob("*") if file.is_file() and is_document(file.name))
-    return sorted(file for file in files if not any(map(_is_hidden, file.relative_to(path).parts)))
+    unreadable: list[Path] = []
+    files: list[Path] = []
+    for folder, folders, names in os.walk(path, onerror=lambda error: unreadable.append(Path(str(error.filename)))):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        files += [Path(folder, name) for name in names if is_document(name)]
+    return sorted(unreadable + files)
 
 
 def _is_hidden(name: str) -> bool:
@@ -98,13 +103,15 @@ def content(path: Path, noun: str) -> TaskFileContent | Problem:
 
     if path == STDIN:
         return TaskFileContent(STDIN_AS, sys.stdin.buffer.read())
-    if not is_document(path.name):
+    if not is_document(path.name) and not (exists(path) and path.is_dir()):
         remedy = f"use a name that ends in {', '.join(SUFFIXES)}, is not hidden and is not README"
         return Problem(message=f"does not have the name of a {noun} file", remedy=remedy)
     if _readable(path) != str(path):
         return Problem(message="its name is not valid UTF-8", remedy="rename it")
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        if stat.S_ISDIR((status := path.stat()).st_mode):
+            os.scandir(path).close()
+        if not stat.S_ISREG(status.st_mode):
             return Problem(message="is not a regular file", remedy="name a file, or a folder of them")
         with path.open("rb") as file:
             return TaskFileContent(path.name, file.read(MAX_BYTES + 1))

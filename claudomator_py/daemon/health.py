@@ -84,8 +84,8 @@ def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> Chec
     names = [agent.name for agent in registry.agents if agent.auto_select]
     if not names and not configured:
         remedy = (
-            "install one and log in, or configure its program under agents; tasks that name no agent wait for one; "
-            "`claudomator doctor` shows the PATH, which is that of its unit for a service"
+            "install one and log in, or name its program under agents in the configuration; until then, tasks that "
+            "name no agent wait; `claudomator doctor` shows the PATH that was searched (a service has that of its unit)"
         )
         return CheckView(name="agents", ok=False, detail=no_agent_message(path), remedy=remedy, blocking=False)
     detail = f"for tasks that name none: {', '.join(names)}" if names else "each for tasks that name it, as configured"

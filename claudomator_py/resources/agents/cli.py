@@ -159,7 +159,7 @@ def _list(client: Client, output: Format) -> None:
 @connected
 def hold(
     client: Client,
-    agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=completion.agents)],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent's name.", autocompletion=completion.agents)],
     until_time: Annotated[
         str | None,
         typer.Option(

@@ -1,11 +1,13 @@
 """Handing in tasks, and waiting for their end."""
 
+import errno
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from claudomator_py.cli.task_files import read
 from claudomator_py.domain.lifecycle import Cancelled, Completed, Failed
 from claudomator_py.domain.outcome import Reason
 from tests.fakes.command import Command
@@ -196,6 +198,7 @@ def test_what_cannot_be_read_is_a_problem_of_that_file_alone(offline: Command) -
     (offline.home / "line\n\u202e.yaml").write_text(TASK)
     done = offline("validate", *sorted(path.name for path in offline.home.iterdir()))
     assert (done.returncode, done.stderr) == (1, "")
+    assert offline("validate", ".").stdout == done.stdout
     assert done.stdout.splitlines() == [
         "circle.yaml: cannot be read: Too many levels of symbolic links; check that it is a readable file",
         "endless.yaml: is not a regular file; name a file, or a folder of them",
@@ -203,6 +206,23 @@ def test_what_cannot_be_read_is_a_problem_of_that_file_alone(offline: Command) -
         "line\\n\\u202e.yaml: ok (line)",
         "pipe.yaml: is not a regular file; name a file, or a folder of them",
     ]
+
+
+def test_a_folder_that_cannot_be_read_is_a_problem_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.yaml").write_text(TASK)
+    for name in ("closed", ".hidden"):
+        (tmp_path / name).mkdir()
+    scandir = os.scandir
+
+    def refused(path: os.PathLike[str] | str) -> object:
+        if Path(path).name in ("closed", ".hidden"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    closed, task = read([tmp_path])
+    assert [problem.message for problem in closed.problems] == ["cannot be read: Permission denied"]
+    assert (closed.shown, task.problems) == (str(tmp_path / "closed"), ())
 
 
 def test_validate_checks_zones_and_agents_as_the_daemon_would(offline: Command) -> None:
