@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlmodel import Session
+from sqlalchemy.orm import Session
 
 from claudomator_py.domain import crashpoint
 from claudomator_py.store.database import Database, StoreUnavailable

@@ -120,6 +120,7 @@ def test_the_daemon_starts_without_what_nobody_uses_yet() -> None:
     modules = set(imported)
     assert "fastapi" in modules
     assert modules & {"rich", "pygments", "alembic", "asyncpg", "psycopg", "httpx", "typer", "greenlet"} == set()
+    assert "sqlalchemy.orm" not in modules
     # For whoever compares, looks at a page, scrapes, has another database or models of another version.
     assert modules & {"numpy", "jinja2", "prometheus_client", "sqlalchemy.dialects.postgresql"} == set()
     assert "pydantic.v1.main" not in modules

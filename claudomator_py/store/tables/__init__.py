@@ -4,6 +4,7 @@ people may see have types of ``store.stored_json`` that remove secrets.
 States, counts and limits are always queried from these rows; there are no counters to keep in step.
 """
 
+from claudomator_py.store import sqlmodel_alone  # noqa: F401 - before SQLModel is imported
 from claudomator_py.store.tables.channels import Channel, ChannelAnswer, ChannelMember, ChannelMessage
 from claudomator_py.store.tables.decisions import ClassificationRow, Decision, HoldRow, SnapshotRow, TierAnswer
 from claudomator_py.store.tables.service import (
