@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.ports import Clock
-from claudomator_py.store import hold_rows, queue
+from claudomator_py.store import hold_rows, tick_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 
 log = logging.getLogger("claudomator.systemd")
@@ -126,7 +126,7 @@ class Supervision:
             return f"the store is not available: {error.reason}"
 
     def _counts(self, connection: Connection) -> str:
-        counts = queue.unended(connection)
+        counts = tick_rows.unended(connection)
         parts = [", ".join(f"{word} {counts.get(state, 0)}" for state, word in _COUNTED)]
         if limited := sorted({hold.bucket.label for hold in hold_rows.in_force(connection, self._clock())}):
             parts.append(f"limited: {', '.join(limited)}")

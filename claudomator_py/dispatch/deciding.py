@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.policing import Judged, Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.domain.agent import asks_no_model, reads_task
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.health import Trouble
@@ -35,7 +36,6 @@ from claudomator_py.routing.ranking import (
 )
 from claudomator_py.routing.role import agent_name
 from claudomator_py.scheduler.decision import HandoffRecord, PolicyVerdict, SpecialistRecord
-from claudomator_py.schema.agent_settings import asks_no_model, reads_task
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
 from claudomator_py.store.database import Database

@@ -15,7 +15,6 @@ from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Activity, Faults, Item, item_of
-from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.classification import differs
 from claudomator_py.scheduler.lanes import held_by
@@ -23,6 +22,7 @@ from claudomator_py.scheduler.load import Taken
 from claudomator_py.scheduler.snapshot import AskedTier, QueueHead, Rules
 from claudomator_py.store import classification_rows, queue, specialist_rows, task_rows
 from claudomator_py.store.tables import ClassificationRow, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.inputs import specialist_meant
 from claudomator_py.values import dataclass
 

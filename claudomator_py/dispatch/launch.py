@@ -13,7 +13,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import SpanName, check_span, own_span
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.secrets import VARIABLE, environment
-from claudomator_py.environment.worktrees import folder_in_tree, isolated
+from claudomator_py.environment.worktrees import folder_in_tree
 from claudomator_py.store.tables import Run
 from claudomator_py.values import dataclass
 
@@ -115,7 +115,7 @@ def agent_run(
     """Return the prepared run of the agent. spec: with resolved ``add_dirs``. handoff, note: see ``RunSpec``. hosts:
     where it may run."""
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
-    own = _own(run, rules, own_span(run.task_id, run.id))
+    own = _own(run, rules, own_span)
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
     context = {"handoff": handoff, "note": note, "agent": agent.name, "resumes": run.resumes}
     return _prepared(
@@ -126,7 +126,7 @@ def agent_run(
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
     """Return the prepared check of the task. It gets neither the agent's variables nor the run's token."""
     nobody = AgentSpec(name="check", kind="check")
-    variables = environment(rules.environ, nobody, spec, {}, _own(run, rules, check_span(run.task_id, run.id)))
+    variables = environment(rules.environ, nobody, spec, {}, _own(run, rules, check_span))
     return _prepared(run, spec, spec.check, "", variables, rules)
 
 
@@ -160,22 +160,22 @@ def _prepared(
 
 def folder_of(run: Run, spec: TaskSpec) -> str | None:
     """Return the working directory; None for a scratch folder."""
-    if (isolated_dir := isolated(spec)) is not None:
+    if (isolated_dir := spec.isolated_dir) is not None:
         return folder_in_tree(isolated_dir, run.dir_key)
     return None if spec.working_dir is None else str(Path(spec.working_dir).expanduser())
 
 
 def _bounds(run: Run, spec: TaskSpec, rules: LaunchRules) -> Bounds:
     """Return where the working directory may be. A work tree, which is in the state folder, is its own bound."""
-    if isolated(spec) is not None:
+    if spec.isolated_dir is not None:
         return Bounds(roots=(run.dir_key,))
     return Bounds() if spec.working_dir is None else rules.bounds
 
 
-def _own(run: Run, rules: LaunchRules, span: SpanName) -> dict[str, str]:
-    """Return the variables of every process of the run. span: of the process that is started."""
+def _own(run: Run, rules: LaunchRules, span: Callable[[str, str], SpanName]) -> dict[str, str]:
+    """Return the variables of every process of the run. span: names that of the process, by the task's and run's id."""
     return {
-        **({"TRACEPARENT": span.traceparent} if rules.traced else {}),
+        **({"TRACEPARENT": span(run.task_id, run.id).traceparent} if rules.traced else {}),
         "CLAUDOMATOR_RUN": run.id,
         "CLAUDOMATOR_TASK": run.task_id,
         "CLAUDOMATOR_ATTEMPT": str(run.attempt),

@@ -26,9 +26,9 @@ from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import (
     hold_rows,
     queue,
-    rare_rows,
     run_rows,
     spending_rows,
+    tick_rows,
 )
 from claudomator_py.store.tables import Run
 from claudomator_py.values import dataclass
@@ -148,7 +148,7 @@ class Observer:
             }
             self._registry.closed_hosts = {**self._closed_hosts(), **drained}
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
-        rare, rules = rare_rows.present(connection, now_ms), self._rules()
+        rare, rules = tick_rows.present(connection, now_ms), self._rules()
         in_force, over = hold_rows.in_force_and_over(connection, now_ms) if rare.holds else ((), ())
         if rules.routing and not rules.policed and not rare.specialists:
             rules = rules.model_copy(update={"routing": False})
@@ -174,10 +174,10 @@ class Observer:
             remote_live=slots.remote.live,
             remote_tenants=dict(sorted(slots.remote.tenants.items())),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
-            kept=tuple(Kept(**columns) for columns in queue.kept(connection, now_ms)) if rare.kept else (),
+            kept=tuple(Kept(**columns) for columns in tick_rows.kept(connection, now_ms)) if rare.kept else (),
             capped=dict(sorted(queue.caps_in_use(connection).items())) if rules.policed else {},
             threads=tuple(sorted(run.thread or run.task_id for run in live)),
-            in_turn=queue.in_turn(connection) if rare.in_turn else {},
+            in_turn=tick_rows.in_turn(connection) if rare.in_turn else {},
             disk_low=self._disk_low(),
             drained=rare.drained,
             day=None if spent is None else self._budgets.day_left(spent),

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.spending import Budgets
-from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.agent import AgentSpec, reads_task
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.channel import FROM_OUTSIDE, Incoming, MessageRole
 from claudomator_py.domain.decision import PolicyCheck, Versions
@@ -30,7 +30,6 @@ from claudomator_py.ports import Clock
 from claudomator_py.risk import Assessment, assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
-from claudomator_py.schema.agent_settings import reads_task
 from claudomator_py.store import access_rows, channel_rows, decision_rows, events, queue, remembered, task_rows
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import Channel, Task

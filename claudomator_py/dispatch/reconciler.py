@@ -21,7 +21,7 @@ from claudomator_py.faults import Activity, Faults, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import queue, rare_rows, run_rows, task_rows
+from claudomator_py.store import run_rows, task_rows, tick_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.inputs import expire
@@ -169,12 +169,12 @@ class Reconciler:
         return self._report(started, present.wanted, now_ms, again_ms, held_back=held_back)
 
     def _present(self, connection: Connection, now_ms: int) -> "_Present":
-        live, rare = run_rows.live(connection), rare_rows.present(connection, now_ms)
+        live, rare = run_rows.live(connection), tick_rows.present(connection, now_ms)
         looking = partial(self._collector.keep_only, connection, live, now_ms, held=rare.holds)
         self._faults.attempt(Item(Activity.LIMITS, ALL_RUNS), looking)
-        running = queue.running(connection) if live else ()
-        due = queue.due(connection, now_ms, DUE_BATCH_SIZE) if rare.due else ()
-        wanted = queue.with_intent(connection) if rare.intent else ()
+        running = tick_rows.running(connection) if live else ()
+        due = tick_rows.due(connection, now_ms, DUE_BATCH_SIZE) if rare.due else ()
+        wanted = tick_rows.with_intent(connection) if rare.intent else ()
         return _Present(live, {task.id: task for task in running}, wanted, [*due, *self._stale(connection)])
 
     def _collect(self, present: "_Present", now_ms: int) -> None:
@@ -227,7 +227,7 @@ class Reconciler:
         version leaves none behind, and the cost grows with the number of waiting tasks."""
         if self._none_stale:
             return ()
-        stale = queue.waiting_on_ended(connection, DUE_BATCH_SIZE)
+        stale = tick_rows.waiting_on_ended(connection, DUE_BATCH_SIZE)
         self._none_stale = not stale
         return stale
 
@@ -257,7 +257,7 @@ class Reconciler:
 
     def _observe(self, connection: Connection) -> Observation | None:
         """Return the plan; None if no task is queued."""
-        return self._observer.observe(connection) if queue.has_tasks(connection) else None
+        return self._observer.observe(connection) if tick_rows.has_queued(connection) else None
 
     def _still_allowed(self, observed: Observation) -> Observation:
         """Return the plan without tasks whose policy verdict is out of date."""
@@ -359,11 +359,11 @@ class _Left:
 
     live: Sequence[tuple[str, str, int]]
     """Id, state and check of each live run."""
-    times: queue.NextTimes
+    times: tick_rows.NextTimes
 
 
 def _left(connection: Connection, begun_ms: int) -> _Left:
-    return _Left(run_rows.live_steps(connection), queue.next_times(connection, begun_ms))
+    return _Left(run_rows.live_steps(connection), tick_rows.next_times(connection, begun_ms))
 
 
 def _collecting(run: Run, task: Task | None) -> Item:

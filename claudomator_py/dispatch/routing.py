@@ -25,7 +25,6 @@ from claudomator_py.faults import Activity, Faults, UnreadableCard, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
-from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.questions import MAX_CHOICES, Choice, RiskQuestion
 from claudomator_py.routing.ranking import close_of, picked
 from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of, only_adds
@@ -34,7 +33,7 @@ from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.store import queue, specialist_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Task
-from claudomator_py.store.task_rows import VersionConflict
+from claudomator_py.store.task_rows import VersionConflict, resumption_of
 from claudomator_py.tasks.decisions import record_policy, record_specialist, route
 from claudomator_py.tasks.learning import correct
 from claudomator_py.tasks.readiness import ask

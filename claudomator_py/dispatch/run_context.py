@@ -36,7 +36,7 @@ from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.worktree import WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.worktrees import isolated, tree_request
+from claudomator_py.environment.worktrees import tree_request
 from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.prompts import (
     as_command,
@@ -51,7 +51,7 @@ from claudomator_py.prompts import (
     left_by,
     role_of,
 )
-from claudomator_py.prompts.conversations import ResumePolicy, resumption_of, scratch_of
+from claudomator_py.prompts.conversations import ResumePolicy, scratch_of
 from claudomator_py.prompts.slash import SlashPlace, slash_text
 from claudomator_py.routing.role import done_by, escalation_of
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record
@@ -59,6 +59,7 @@ from claudomator_py.schema.validation import first_problem
 from claudomator_py.store import decision_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Run, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.handing_on import hops
 from claudomator_py.values import dataclass
 
@@ -160,7 +161,7 @@ class ContextReader:
             context = _following(connection, context, resumption.follows)
         runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
         before = [run for run in runs if run.generation == task.generation]
-        working_dir, earlier = isolated(context.spec), context.earlier or context.follows
+        working_dir, earlier = context.spec.isolated_dir, context.earlier or context.follows
         return replace(
             context,
             known=done_by(context.known, queued.card, Constraints.parse(task.constraints)),

@@ -4,7 +4,7 @@ For a plain program, the configuration says what its output and its exit codes m
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -17,6 +17,9 @@ from claudomator_py.domain.fields import Flag, Line, OneOrMore, Strict, refusal
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Tier, UsageReporting
 from claudomator_py.domain.remote import Remote
+
+BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
+"""Kinds that are open to balancing only if the configuration says so; otherwise a task must name them."""
 
 TellableReason = Literal[
     "rate_limited",
@@ -180,6 +183,27 @@ class AgentSpec(BaseModel, frozen=True, extra="forbid"):
         if self.account != DEFAULT_ACCOUNT or (info.has_account and info.by_command is None):
             return self.account
         return info.of(self.command).own_account or self.name
+
+
+def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
+    """Return whether any agent that a task's ``agent.type`` refers to acts on the task's text. agents: see
+    ``asks_no_model``."""
+    if agent_type is None:
+        return True
+    meant = [agent.reads_task for agent in agents if agent_type in (agent.name, agent.kind)]
+    return any(meant) if meant else info_of(agent_type).reads_task(())
+
+
+def asks_no_model(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
+    """Return whether a task's ``agent.type`` refers only to agents that do what they are configured to do, whatever the
+    text says.
+
+    agents: the existing ones; a type that matches none of them may be a kind.
+    """
+    if agent_type is None:
+        return False
+    meant = {agent.kind for agent in agents if agent_type in (agent.name, agent.kind)}
+    return (meant or {agent_type}) <= set(BY_NAME_KINDS)
 
 
 class AgentHealth(BaseModel, frozen=True):

@@ -414,6 +414,16 @@ class TaskSpec(Strict):
         return value
 
     @property
+    def not_before_ms(self) -> int | None:
+        """The earliest start, in epoch milliseconds."""
+        return None if self.not_before is None else int(self.not_before.timestamp() * 1000)
+
+    @property
+    def isolated_dir(self) -> str | None:
+        """The working directory, if the task has a work tree of its own of its repository."""
+        return self.working_dir if self.isolation is Isolation.WORKTREE else None
+
+    @property
     def prerequisites(self) -> tuple[str, ...]:
         """The names of all tasks that must complete first, including the one it continues."""
         return self.depends_on if self.continues is None else tuple(dict.fromkeys((*self.depends_on, self.continues)))

@@ -15,7 +15,6 @@ from claudomator_py.domain.changes import Commit, NotMerged, RunChanges
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import (
     BRANCHES,
-    Isolation,
     Tree,
     TreeBusy,
     TreeFault,
@@ -43,11 +42,6 @@ files are left as they are."""
 
 def _was_busy(error: BaseException) -> bool:
     return isinstance(error.__cause__, TreeBusy)
-
-
-def isolated(spec: TaskSpec) -> str | None:
-    """Return the working directory of a task that has a work tree of its own; None if it has none."""
-    return spec.working_dir if spec.isolation is Isolation.WORKTREE else None
 
 
 def tree_request(

@@ -19,18 +19,13 @@ from claudomator_py.ports import RunHost
 from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.store import dependency_rows, run_rows, task_rows
 from claudomator_py.store.events import record
-from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.values import dataclass
 
 GIVEN_UP = "conversation_given_up"
 """The event: ``resumes`` is the run whose conversation it was, ``why`` the reason in words."""
 _FRESH = "Restart it without `resume`."
-
-
-def resumption_of(task: Task) -> ResumedConversation | None:
-    """Return the conversation stored in the task's row."""
-    return readable(ResumedConversation, task.resume)
 
 
 def columns_of(resumption: ResumedConversation | None, spec: TaskSpec) -> dict[str, Any]:

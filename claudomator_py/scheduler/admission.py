@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence, Set
 
-from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.agent import BY_NAME_KINDS, Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.decision import Classification, Fallback, Versions
 from claudomator_py.domain.outcome import Reason
@@ -13,7 +13,6 @@ from claudomator_py.scheduler.lanes import hint_of, named_by
 from claudomator_py.scheduler.load import Load, all_closed
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
 from claudomator_py.scheduler.tiers import TierPending, lost_to, pick_agent, tier_for
-from claudomator_py.schema.agent_settings import BY_NAME_KINDS
 from claudomator_py.values import dataclass
 
 _LEAST_ACTIVE = rationale(RationaleCode.LEAST_ACTIVE)

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from claudomator_py.domain.agent import PERMISSION_VARIABLES
+from claudomator_py.domain.agent import BY_NAME_KINDS, PERMISSION_VARIABLES
 from claudomator_py.domain.budget import Unit
 from claudomator_py.domain.routing import OPEN, Constraints
 from claudomator_py.domain.run import ResumedConversation
 from claudomator_py.domain.task import PLAIN_TOOL, OnLimit, PermissionMode, TaskSpec
 from claudomator_py.scheduler.snapshot import AgentState, HeldBy
-from claudomator_py.schema.agent_settings import BY_NAME_KINDS
 from claudomator_py.values import dataclass
 
 

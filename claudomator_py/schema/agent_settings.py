@@ -1,12 +1,13 @@
 """The configuration's agents: each entry under ``agents`` becomes an agent or problems."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field
 
 from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.agent import (
+    BY_NAME_KINDS,
     AgentMcp,
     AgentSpec,
     ExitCode,
@@ -43,34 +44,11 @@ from claudomator_py.schema.validation import described, key_suggestion, odd_valu
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
 FOUND_KINDS = tuple(name for name in MODEL_KINDS if KINDS[name].command)
 """Kinds with a program of their own, available without configuration if the program is on PATH."""
-BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
-"""Kinds that are open to balancing only if the configuration says so; otherwise a task must name them."""
 KNOWN_KINDS = tuple(KINDS)
 """All kinds, including those of remote agents, which configurations cannot contain."""
 SUPPORTED_KINDS = (*MODEL_KINDS, *(name for name in BY_NAME_KINDS if KINDS[name].configured))
 
 _NEED_COMMAND = ("acp", "command")
-
-
-def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
-    """Return whether any agent that a task's ``agent.type`` refers to acts on the task's text. agents: see
-    ``asks_no_model``."""
-    if agent_type is None:
-        return True
-    meant = [agent.reads_task for agent in agents if agent_type in (agent.name, agent.kind)]
-    return any(meant) if meant else info_of(agent_type).reads_task(())
-
-
-def asks_no_model(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
-    """Return whether a task's ``agent.type`` refers only to agents that do what they are configured to do, whatever the
-    text says.
-
-    agents: the existing ones; a type that matches none of them may be a kind.
-    """
-    if agent_type is None:
-        return False
-    meant = {agent.kind for agent in agents if agent_type in (agent.name, agent.kind)}
-    return (meant or {agent_type}) <= set(BY_NAME_KINDS)
 
 
 def _model(value: object) -> object:

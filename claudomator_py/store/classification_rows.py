@@ -11,7 +11,7 @@ from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classificat
 NEXT_DEADLINE = select(func.min(CLASSIFICATION.c.deadline_ms)).where(
     CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > bindparam("now")
 )
-"""The next deadline of an open question, in epoch milliseconds; see ``queue.next_times``."""
+"""The next deadline of an open question, in epoch milliseconds; see ``tick_rows.next_times``."""
 
 OPEN = "open"
 DEFAULT = "default"

@@ -189,7 +189,7 @@ _IN_FORCE = Statement(select(HOLD).where(_open(_NOW)).order_by(HOLD.c.id))
 IN_FORCE_OR_OVER = _open(_NOW) | _over(_NOW)
 _IN_FORCE_OR_OVER = Statement(select(HOLD).where(IN_FORCE_OR_OVER).order_by(HOLD.c.id))
 NEXT_END = select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > _NOW)
-"""When the next hold ends by itself, in epoch milliseconds; see ``queue.next_times``."""
+"""When the next hold ends by itself, in epoch milliseconds; see ``tick_rows.next_times``."""
 _NAMES = tuple(column.name for column in HOLD.columns)
 
 

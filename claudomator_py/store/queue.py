@@ -1,4 +1,4 @@
-"""The queue: lanes and their heads, due tasks, and the next time at which something is due."""
+"""The queue: what is demanded, lanes and their heads, and which tasks are routed."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,7 +17,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
-    exists,
     func,
     or_,
     select,
@@ -30,11 +29,9 @@ from claudomator_py.domain.principal import OWN
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.lanes import Demand
 from claudomator_py.scheduler.load import NOTHING_SHUT, Shut, Taken
-from claudomator_py.store.classification_rows import NEXT_DEADLINE
-from claudomator_py.store.hold_rows import NEXT_END
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import raw
-from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
+from claudomator_py.store.tables import TASK, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
 
 Position = tuple[int, int, str]
@@ -55,31 +52,13 @@ class QueuePlace(NamedTuple):
     thread: str | None
 
 
-class NextTimes(NamedTuple):
-    """The next time of each kind, in epoch milliseconds, or None."""
-
-    waiting: int | None
-    """A waiting task becomes due."""
-    expiring: int | None
-    """A task's wait for a person expires."""
-    kept: int | None
-    """A kept directory is released."""
-    hold: int | None
-    """A hold ends by itself."""
-    question: int | None
-    """A question about a tier is given up."""
-
-
 # Literally the conditions of the partial indexes, so that these are used.
-_QUEUED = text("task.state = 'QUEUED'")
+QUEUED = text("task.state = 'QUEUED'")
 _UNROUTED = text("task.state = 'QUEUED' AND task.constraints IS NULL")
-_KEEPING = ("NEEDS_INPUT", "WAITING", "QUEUED")
-_TIMED = (text("task.state = 'WAITING'"), text("task.state = 'NEEDS_INPUT' AND task.until_ms IS NOT NULL"))
-_NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
-_EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
+EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
 _BATCH_SIZE = 500
 """Tasks fetched by one statement."""
-_ORDER = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
+ORDER = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
 _DEMANDED = (TASK.c.hint == bindparam("of_hint"), TASK.c.demand == bindparam("of_demand"))
 
 
@@ -89,7 +68,7 @@ def _among(name: str) -> BindParameter[Sequence[str]]:
 
 def _following(order: Sequence[ColumnElement[Any]], *conditions: ColumnElement[bool]) -> ScalarSelect[str]:
     """Select the id of the first matching queued task in that order."""
-    query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(*order).limit(1)
+    query = select(TASK.c.id).where(QUEUED, *conditions).order_by(*order).limit(1)
     return query.correlate_except(TASK).scalar_subquery()
 
 
@@ -144,61 +123,27 @@ def _lanes() -> Select[Any]:
     )
 
 
-def select_in_turn() -> Select[Any]:
-    """Select what ``in_turn`` returns."""
-    another = TASK.alias("another")
-    followed = exists().where(another.c.state.in_(_NOT_ENDED), another.c.thread == TASK.c.id)
-    return (
-        select(_EXCLUSIVE, TASK.c.id)
-        .where(text("task.seq > 0"), TASK.c.state.in_(_KEEPING), or_(TASK.c.thread.is_not(None), followed))
-        .where(or_(TASK.c.state != "WAITING", TASK.c.reason != "dependency"))
-        .order_by(*_ORDER)
-    )
-
-
-def _on_ended() -> Select[Any]:
-    """See ``waiting_on_ended``."""
-    dependency = TASK.alias("dependency")
-    bound = TASK_DEPENDENCY.join(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id)
-    failed = (
-        exists()
-        .select_from(bound)
-        .where(TASK_DEPENDENCY.c.task_id == TASK.c.id, dependency.c.state.in_(("FAILED", "CANCELLED")))
-    )
-    open_dependency = (
-        exists()
-        .select_from(TASK_DEPENDENCY.outerjoin(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id))
-        .where(
-            TASK_DEPENDENCY.c.task_id == TASK.c.id, or_(dependency.c.id.is_(None), dependency.c.state != "COMPLETED")
-        )
-    )
-    query = select(TASK).where(TASK.c.state == "WAITING", TASK.c.reason == "dependency", or_(failed, ~open_dependency))
-    return query.limit(bindparam("most"))
-
-
 # Compiled once, as each tick runs nearly all of them.
 _DEMANDS = Statement(_demands())
 _LANES = Statement(_lanes())
-_IN_TURN = Statement(select_in_turn())
-_ON_ENDED = Statement(_on_ended())
 _HEADS = select(TASK.c.id).where(
-    _QUEUED,
+    QUEUED,
     TASK.c.lane == bindparam("in_lane"),
     or_(TASK.c.dir_key.not_in(_among("dir_keys")), TASK.c.id.in_(_among("keepers"))),
-    or_(_EXCLUSIVE.not_in(_among("threads")), TASK.c.id.in_(_among("in_turn"))),
+    or_(EXCLUSIVE.not_in(_among("threads")), TASK.c.id.in_(_among("in_turn"))),
     TASK.c.id.not_in(_among("without")),
 )
-_BEHIND = tuple_(*_ORDER) > tuple_(*(bindparam(f"after_{column.name}", type_=column.type) for column in _ORDER))
+_BEHIND = tuple_(*ORDER) > tuple_(*(bindparam(f"after_{column.name}", type_=column.type) for column in ORDER))
 _FIRST_PLACES = Statement(
-    select(*_ORDER, TASK.c.lane, TASK.c.tenant, TASK.c.dir_key, TASK.c.thread)
-    .where(_QUEUED, *_DEMANDED, _BEHIND)
-    .order_by(*_ORDER)
+    select(*ORDER, TASK.c.lane, TASK.c.tenant, TASK.c.dir_key, TASK.c.thread)
+    .where(QUEUED, *_DEMANDED, _BEHIND)
+    .order_by(*ORDER)
     .limit(bindparam("most"))
 )
 _WAITED = TASK.c.updated_ms <= bindparam("queued_by")
 _HEAD = {
     (after, waited): Statement(
-        _HEADS.where(*((_BEHIND,) if after else ()), *((_WAITED,) if waited else ())).order_by(*_ORDER).limit(1)
+        _HEADS.where(*((_BEHIND,) if after else ()), *((_WAITED,) if waited else ())).order_by(*ORDER).limit(1)
     )
     for after in (False, True)
     for waited in (False, True)
@@ -215,41 +160,13 @@ _CONTENTS = Statement(
     .join(TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision))
     .where(TASK.c.id.in_(_among("tasks")))
 )
-_FIRST_UNROUTED = Statement(select(TASK.c.id).where(_UNROUTED).order_by(*_ORDER).limit(bindparam("most")))
+_FIRST_UNROUTED = Statement(select(TASK.c.id).where(_UNROUTED).order_by(*ORDER).limit(bindparam("most")))
 _PASS_ROUTING = Statement(
     update(TASK).where(TASK.c.id.in_(_among("tasks")), TASK.c.version == bindparam("of_version"), _UNROUTED)
 )
 _WITH_CAPS = Statement(
     select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
 )
-DUE = tuple(and_(state, TASK.c.until_ms <= bindparam("now")) for state in _TIMED)
-"""Separate conditions, as each has an index."""
-_DUE = tuple(Statement(select(TASK).where(due).order_by(TASK.c.until_ms).limit(bindparam("most"))) for due in DUE)
-STILL_KEPT = (TASK.c.kept_until_ms > bindparam("now"), TASK.c.state.in_(_KEEPING))
-_KEPT_AS = ("dir_key", "task_id", "name", "until")
-_KEPT = Statement(
-    select(TASK.c.dir_key, TASK.c.id, TASK.c.name, TASK.c.kept_until_ms)
-    .where(*STILL_KEPT, TASK.c.dir_key != "")
-    .order_by(TASK.c.dir_key, TASK.c.id)
-)
-_NEXT_TIMES = Statement(
-    select(
-        *(select(func.min(TASK.c.until_ms)).where(state).scalar_subquery() for state in _TIMED),
-        select(func.min(TASK.c.kept_until_ms)).where(*STILL_KEPT).scalar_subquery(),
-        NEXT_END.scalar_subquery(),
-        NEXT_DEADLINE.scalar_subquery(),
-    )
-)
-_RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
-WITH_INTENT = or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None))
-_WITH_INTENT = Statement(select(TASK).where(WITH_INTENT))
-_ANY = Statement(select(TASK.c.id).where(_QUEUED).limit(1))
-_UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(_NOT_ENDED)).group_by(TASK.c.state)
-
-
-def has_tasks(connection: Connection) -> bool:
-    """Return whether any task is queued."""
-    return _ANY.row(connection) is not None
 
 
 def demands(connection: Connection, without_hints: Collection[str] = ()) -> list[Demand]:
@@ -274,7 +191,7 @@ def lanes(connection: Connection, demand: Demand, taken: Taken, shut: Shut = NOT
     if taken.keepers:
         kept_for = TASK.c.id.in_(sorted(taken.keepers))
         keeping = select(TASK.c.lane).where(
-            _QUEUED, kept_for, TASK.c.hint == demand.hint, TASK.c.demand == demand.constraints
+            QUEUED, kept_for, TASK.c.hint == demand.hint, TASK.c.demand == demand.constraints
         )
         lanes.update(connection.execute(keeping).scalars())
     return lanes
@@ -288,7 +205,7 @@ def all_lanes(connection: Connection) -> list[str]:
 
 def first_places(connection: Connection, demand: Demand, limit: int, after: Position) -> list[QueuePlace]:
     """Return where the first queued tasks with that demand behind the position would work, in the queue's order."""
-    behind = {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
+    behind = {f"after_{column.name}": value for column, value in zip(ORDER, after, strict=True)}
     given = {"of_hint": demand.hint, "of_demand": demand.constraints, **behind}
     return [QueuePlace(row[:3], *row[3:]) for row in _FIRST_PLACES.rows(connection, most=limit, **given)]
 
@@ -343,7 +260,7 @@ def _places(taken: Taken, after: Position | None, without: Collection[str]) -> d
         "without": sorted(without),
     }
     if after is not None:
-        places |= {f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}
+        places |= {f"after_{column.name}": value for column, value in zip(ORDER, after, strict=True)}
     return places
 
 
@@ -378,7 +295,7 @@ def route_again(connection: Connection, task_ids: Collection[str] | None = None)
 
     task_ids: only these; None: all queued tasks.
     """
-    routed = update(TASK).where(_QUEUED, TASK.c.constraints.is_not(None))
+    routed = update(TASK).where(QUEUED, TASK.c.constraints.is_not(None))
     if task_ids is not None:
         routed = routed.where(TASK.c.id.in_(task_ids))
     return connection.execute(routed.values(constraints=None, version=TASK.c.version + 1)).rowcount
@@ -392,59 +309,10 @@ def caps_in_use(connection: Connection) -> Counter[str]:
 
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:
     """Return the positions of the lane's first tasks, whether or not their places are free."""
-    query = select(*_ORDER).where(_QUEUED, TASK.c.lane == lane).order_by(*_ORDER).limit(limit)
+    query = select(*ORDER).where(QUEUED, TASK.c.lane == lane).order_by(*ORDER).limit(limit)
     return [(rank_ms, created_ms, task_id) for rank_ms, created_ms, task_id in connection.execute(query)]
 
 
 def position(task: Task) -> Position:
     """Return the task's position in the queue's order."""
     return task.rank_ms, task.created_ms, task.id
-
-
-def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
-    """Return waiting tasks that are due, and tasks whose wait for a person has expired."""
-    agents = []
-    for query in _DUE:
-        agents += [task_from(row) for row in query.rows(connection, now=now_ms, most=limit)]
-    return agents
-
-
-def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
-    """Return tasks that wait for dependencies although all of them have completed, or one has failed.
-
-    A task's end readies its dependents in the same transaction, so this finds only what older versions left behind.
-    """
-    return [task_from(row) for row in _ON_ENDED.rows(connection, most=limit)]
-
-
-def next_times(connection: Connection, now_ms: int) -> NextTimes:
-    """Return the next times, by one query."""
-    return NextTimes(*_NEXT_TIMES.rows(connection, now=now_ms)[0])
-
-
-def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
-    """Return the directories kept for tasks, as dir_key, task_id, name and until, in a fixed order."""
-    return [dict(zip(_KEPT_AS, row, strict=True)) for row in _KEPT.rows(connection, now=now_ms)]
-
-
-def running(connection: Connection) -> Sequence[Task]:
-    """Return the tasks with a live run."""
-    return [task_from(row) for row in _RUNNING.rows(connection)]
-
-
-def with_intent(connection: Connection) -> Sequence[Task]:
-    """Return tasks whose requested cancellation or forced restart is pending."""
-    return [task_from(row) for row in _WITH_INTENT.rows(connection)]
-
-
-def in_turn(connection: Connection) -> dict[str, str]:
-    """Return, for each thread shared by several tasks, the task whose turn it is: it has begun, and will continue."""
-    names: dict[str, str] = {}
-    for thread, task_id in _IN_TURN.rows(connection):
-        names.setdefault(thread, task_id)
-    return names
-
-
-def unended(connection: Connection) -> dict[str, int]:
-    """Return the number of tasks in each state that is not final."""
-    return {row.state: row.number for row in connection.execute(_UNENDED)}

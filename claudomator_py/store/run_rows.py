@@ -3,13 +3,14 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.report import Used
 from claudomator_py.domain.units import named_id
 from claudomator_py.store.statement import Statement, loader, writer
 from claudomator_py.store.tables import RUN, TASK, Run, Task
@@ -18,6 +19,9 @@ from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11").bytes
 MAX_COUNTED = 32
+MAX_USED = 10**12
+"""Tokens or US dollars; far above anything that one run can have used."""
+Number = TypeVar("Number", int, float)
 run_from = loader(Run)
 """Converts a row to a Run."""
 
@@ -203,3 +207,20 @@ def outages(connection: Connection, run: Run) -> tuple[int, int]:
     upto = {"task": run.task_id, "of_generation": run.generation, "last": run.seq}
     in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, _LATEST_REASONS.values(connection, **upto)))
     return in_a_row, _ANSWERED_OUTAGES.value(connection, **upto)
+
+
+def used_columns(run: Run, used: Used, now_ms: int) -> dict[str, Any]:
+    """Return the columns of the run's use, as far as reported; unreported values keep what was known before."""
+    windows = {name: use.model_dump(mode="json") for name, use in used.windows.items()}
+    columns: dict[str, Any] = {
+        "input_tokens": _plausible(used.tokens.input),
+        "output_tokens": _plausible(used.tokens.output),
+        "cost_usd": _plausible(used.cost_usd),
+    }
+    columns = {column: getattr(run, column) if value is None else value for column, value in columns.items()}
+    return columns if not windows or windows == run.windows else {**columns, "windows": windows, "windows_ms": now_ms}
+
+
+def _plausible(used: Number | None) -> Number | None:
+    """The reported use; None if it is negative or more than any run can use, which would make every sum worthless."""
+    return used if used is not None and 0 <= used <= MAX_USED else None

@@ -21,10 +21,12 @@ from claudomator_py.domain.lifecycle import (
     WaitReason,
 )
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.run import ResumedConversation
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store.events import NewEvent, record, record_all
 from claudomator_py.store.statement import Statement, changer, loader, writer
-from claudomator_py.store.stored_json import keeping_reader, raw, reader
+from claudomator_py.store.stored_json import keeping_reader, raw, readable, reader
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
@@ -109,6 +111,11 @@ def columns_of(state: State) -> dict[str, Any]:
         case Failed(failure):
             columns["reason"] = failure.value
     return columns
+
+
+def resumption_of(task: Task) -> ResumedConversation | None:
+    """Return the conversation that the task is to continue, if any."""
+    return readable(ResumedConversation, task.resume)
 
 
 def names_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, str]:
@@ -204,6 +211,34 @@ def advance(
 def add_revisions(connection: Connection, revisions: Sequence[TaskRevision]) -> None:
     """Insert revisions of tasks' specs."""
     _ADD_REVISION.run_all(connection, [_stored_revision(revision) for revision in revisions])
+
+
+def add_content(
+    connection: Connection,
+    task_id: str,
+    revision: int,
+    spec: TaskSpec,
+    dir_key: str,
+    now_ms: int,
+    derived_from: int | None = None,
+) -> None:
+    """Insert one version of a task's content."""
+    add_revisions(connection, [content_row(task_id, revision, spec, dir_key, now_ms, derived_from)])
+
+
+def content_row(
+    task_id: str, revision: int, spec: TaskSpec, dir_key: str, now_ms: int, derived_from: int | None = None
+) -> TaskRevision:
+    """Return the row of one version of a task's content."""
+    return TaskRevision(
+        task_id=task_id,
+        revision=revision,
+        spec=spec.model_dump(mode="json"),
+        content_hash=content_hash(spec),
+        dir_key=dir_key,
+        derived_from=derived_from,
+        created_ms=now_ms,
+    )
 
 
 def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevision:

@@ -7,7 +7,8 @@ from dataclasses import field, replace
 from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
-from claudomator_py.domain.lifecycle import ENDED, BecameReady, Waiting, WaitReason, rank
+from claudomator_py.domain.budget import Spending, is_spent
+from claudomator_py.domain.lifecycle import ENDED, BecameReady, Queued, Waiting, WaitReason, rank, readiness
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Isolation
@@ -16,14 +17,7 @@ from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store import dependency_rows, reads, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Task, TaskRevision
-from claudomator_py.tasks.readiness import (
-    add_content,
-    content_row,
-    is_ready_when_new,
-    propagate_rank,
-    ready,
-    ready_dependents,
-)
+from claudomator_py.tasks.readiness import propagate_rank, ready, ready_dependents
 from claudomator_py.tasks.renewal import renew
 from claudomator_py.values import dataclass
 
@@ -72,6 +66,13 @@ def in_context(connection: Connection, order: NewTask, context: str, by: Princip
     return replace(order, spec=spec, context=context, meant={last.name: last.id})
 
 
+def is_ready_when_new(spec: TaskSpec, now_ms: int) -> bool:
+    """Return whether a new task with that content can be queued at once."""
+    if spec.prerequisites or is_spent(spec.budget, Spending):
+        return False
+    return isinstance(readiness((), spec.not_before_ms, None, now_ms), Queued)
+
+
 def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     """Insert the task, in the state in which its readiness puts it."""
     spec = order.spec
@@ -81,7 +82,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
         return task_rows.get(connection, task.id)
     task = _new_task(order, now_ms)
     task_rows.add(connection, task, now_ms, settled=bool(spec.prerequisites))
-    add_content(connection, task.id, 1, spec, order.shared, now_ms)
+    task_rows.add_content(connection, task.id, 1, spec, order.shared, now_ms)
     dependency_rows.replace(connection, task.id, spec.prerequisites, order.meant)
     task = ready(connection, task, spec, now_ms)
     propagate_rank(connection, task, now_ms)
@@ -100,7 +101,7 @@ def accept_ready(connection: Connection, orders: Sequence[tuple[NewTask, int]]) 
     tasks = [_new_task(order, now_ms, lifecycle.transition(_NEW, event), version=2) for order, now_ms in orders]
     task_rows.add_all(connection, tasks, event)
     contents = [
-        content_row(task.id, 1, order.spec, order.shared, now_ms)
+        task_rows.content_row(task.id, 1, order.spec, order.shared, now_ms)
         for task, (order, now_ms) in zip(tasks, orders, strict=True)
     ]
     task_rows.add_revisions(connection, contents)
@@ -156,7 +157,7 @@ def replace_content(connection: Connection, task: Task, order: NewTask, now_ms: 
     run.
     """
     revision = task_rows.newest_revision(connection, task.id) + 1
-    add_content(connection, task.id, revision, order.spec, order.shared, now_ms)
+    task_rows.add_content(connection, task.id, revision, order.spec, order.shared, now_ms)
     taken_back = task.next_revision is not None and _runs_already(connection, task, order.spec)
     data = {"revision": revision, **({"taken_back": task.next_revision} if taken_back else {})}
     record(connection, now_ms, "content_changed", task_id=task.id, data=data)

@@ -14,7 +14,7 @@ from claudomator_py.acts.catalogue import catalogue
 from claudomator_py.acts.shell import parse
 from claudomator_py.acts.shell_tree import Pipeline, SimpleCommand, Word
 from claudomator_py.acts.wrapped import inner_words
-from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.agent import BY_NAME_KINDS, AgentSpec
 from claudomator_py.domain.card import Transport
 from claudomator_py.domain.command_line import BUILTINS, RESERVED_WORDS, SHELLS
 from claudomator_py.domain.errors import Problem, printable, shown, suggestion
@@ -24,7 +24,7 @@ from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, resolve
-from claudomator_py.schema.agent_settings import BY_NAME_KINDS, MODEL_KINDS
+from claudomator_py.schema.agent_settings import MODEL_KINDS
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.validation import zone_problem
 from claudomator_py.values import regex
@@ -252,7 +252,7 @@ def _folder_warnings(spec: TaskSpec) -> Iterator[Problem]:
             if field != "working_dir":
                 message = message.replace("the task would fail", "its agent could not use it")
             yield Problem(field=field, message=f"{printable(folder)} {message}", remedy=remedy)
-    isolated = spec.working_dir if spec.isolation is Isolation.WORKTREE else None
+    isolated = spec.isolated_dir
     if isolated is not None and (missing := _missing_of_repository(isolated)) is not None:
         why, first = missing
         message = f"needs a git repository with a commit, and {printable(isolated)} {why}; the task would fail"

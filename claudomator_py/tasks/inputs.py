@@ -24,12 +24,13 @@ from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.run import Exchange, ResumedConversation
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.prompts.conversations import columns_of, conversation_of, record_fresh_start, resumption_of
+from claudomator_py.prompts.conversations import columns_of, conversation_of, record_fresh_start
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import cleaned
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.accept import NewTask, replace_content
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.readiness import go_on, ready_dependents

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.acts.prose import needed_commands
-from claudomator_py.domain.budget import Spending, is_spent
+from claudomator_py.domain.budget import is_spent
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import (
@@ -25,17 +25,10 @@ from claudomator_py.domain.lifecycle import (
     readiness,
 )
 from claudomator_py.domain.task import PermissionMode, TaskSpec, cycle_problem
-from claudomator_py.prompts.conversations import columns_of, followed, record_fresh_start, resumption_of
-from claudomator_py.schema.taskfile import content_hash
+from claudomator_py.prompts.conversations import columns_of, followed, record_fresh_start
 from claudomator_py.store import dependency_rows, spending_rows, task_rows
-from claudomator_py.store.tables import Task, TaskRevision
-
-
-def is_ready_when_new(spec: TaskSpec, now_ms: int) -> bool:
-    """Return whether a new task with that content can be queued at once."""
-    if spec.prerequisites or is_spent(spec.budget, Spending):
-        return False
-    return isinstance(readiness((), _not_before(spec), None, now_ms), Queued)
+from claudomator_py.store.tables import Task
+from claudomator_py.store.task_rows import resumption_of
 
 
 def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
@@ -110,7 +103,7 @@ def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> 
     changes: dict[str, Any] = {"thread": continuation.thread, "dir_key": dir_key}
     if continuation.spec != spec:
         changes["revision"] = task_rows.newest_revision(connection, task.id) + 1
-        add_content(
+        task_rows.add_content(
             connection, task.id, changes["revision"], continuation.spec, dir_key, now_ms, derived_from=given_revision
         )
     resumption, holder = resumption_of(task), continuation.resumption
@@ -143,34 +136,6 @@ def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
                     ended.append(dependent)
 
 
-def add_content(
-    connection: Connection,
-    task_id: str,
-    revision: int,
-    spec: TaskSpec,
-    dir_key: str,
-    now_ms: int,
-    derived_from: int | None = None,
-) -> None:
-    """Insert one version of a task's content."""
-    content = content_row(task_id, revision, spec, dir_key, now_ms, derived_from)
-    task_rows.add_revisions(connection, [content])
-
-
-def content_row(
-    task_id: str, revision: int, spec: TaskSpec, dir_key: str, now_ms: int, derived_from: int | None = None
-) -> TaskRevision:
-    return TaskRevision(
-        task_id=task_id,
-        revision=revision,
-        spec=spec.model_dump(mode="json"),
-        content_hash=content_hash(spec),
-        dir_key=dir_key,
-        derived_from=derived_from,
-        created_ms=now_ms,
-    )
-
-
 def propagate_rank(connection: Connection, task: Task, now_ms: int) -> None:
     """Hand on the task's rank: a dependency inherits the rank of a dependent that is ahead of it, and so on
     transitively."""
@@ -187,12 +152,7 @@ def readiness_of(
 ) -> Queued | Waiting | Failing:
     states = dependency_rows.states(connection, task.id)
     used_up = is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id))
-    return readiness(states, _not_before(spec), backoff_until, now_ms, spent=used_up)
-
-
-def _not_before(spec: TaskSpec) -> int | None:
-    """The task's earliest start, in epoch milliseconds."""
-    return None if spec.not_before is None else int(spec.not_before.timestamp() * 1000)
+    return readiness(states, spec.not_before_ms, backoff_until, now_ms, spent=used_up)
 
 
 def cycle_problems(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> list[Problem]:

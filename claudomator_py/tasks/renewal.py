@@ -23,7 +23,7 @@ from claudomator_py.store import dependency_rows, inbox_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import placement_problems, placement_warnings
-from claudomator_py.tasks.readiness import add_content, become_ready, propagate_rank, readiness_of, ready_dependents
+from claudomator_py.tasks.readiness import become_ready, propagate_rank, readiness_of, ready_dependents
 from claudomator_py.tasks.specialists import task_problems
 
 
@@ -238,7 +238,7 @@ def _revision(
     warnings = placement_warnings(changed, registry) if request.agent is not None else []
     refuse([*problems, *warnings])
     revision = task_rows.newest_revision(connection, task.id) + 1
-    add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
+    task_rows.add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
     return revision
 
 

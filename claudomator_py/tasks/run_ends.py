@@ -17,13 +17,14 @@ from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, ExitRecord
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.prompts.conversations import give_up_conversation, goes_on, meant_by_force, resumption_of
+from claudomator_py.prompts.conversations import give_up_conversation, goes_on, meant_by_force
 from claudomator_py.routing.role import is_named
 from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, SpecialistRecord
 from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
 from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.handing_on import (
     apply_handoff_verdict,
     fallback_handoff,
@@ -36,7 +37,7 @@ from claudomator_py.tasks.handing_on import (
 from claudomator_py.tasks.holds import hold_after_run
 from claudomator_py.tasks.readiness import ready_dependents
 from claudomator_py.tasks.renewal import renew
-from claudomator_py.tasks.runs import check_of, used_columns
+from claudomator_py.tasks.runs import check_of
 from claudomator_py.values import dataclass
 
 GIVEN_UP_PAUSE_MS = SECOND_MS
@@ -166,7 +167,7 @@ def _write_end(connection: Connection, it: _Finishing) -> bool:
         ended_as=outcome.status.value,
         reason=outcome.reason.value if outcome.reason is not None else None,
         **checked,
-        **used_columns(run, Used.by(outcome), end.now_ms),
+        **run_rows.used_columns(run, Used.by(outcome), end.now_ms),
     )
 
 

@@ -3,7 +3,7 @@
 How it ends is in ``run_ends``.
 """
 
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -14,20 +14,17 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, Conversations
 from claudomator_py.ports import AgentKind
-from claudomator_py.prompts.conversations import columns_of, give_up_conversation, resumption_of, scratch_of, used_by
+from claudomator_py.prompts.conversations import columns_of, give_up_conversation, scratch_of, used_by
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.store import decision_rows, run_rows, task_rows
 from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.decisions import record_placement
 
 NOTE_OF = "note_of"
 """Key in the start event: the run about which the agent gets a note, as a fresh conversation takes over its work."""
-MAX_USED = 10**12
-"""Tokens or US dollars; far above anything that one run can have used."""
-
-Number = TypeVar("Number", int, float)
 
 
 def planned_run(
@@ -124,12 +121,12 @@ def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> 
 
 def is_noted(run: Run, used: Used) -> bool:
     """Return whether the run's row already shows this use."""
-    return all(getattr(run, column) == value for column, value in used_columns(run, used, 0).items())
+    return all(getattr(run, column) == value for column, value in run_rows.used_columns(run, used, 0).items())
 
 
 def note_use(connection: Connection, run: Run, used: Used, now_ms: int) -> None:
     """Note what the live run has used so far; does nothing if it has ended."""
-    run_rows.change(connection, run, **used_columns(run, used, now_ms))
+    run_rows.change(connection, run, **run_rows.used_columns(run, used, now_ms))
 
 
 def stop_over_budget(connection: Connection, run: Run, over: SpentBudget, now_ms: int) -> bool:
@@ -152,7 +149,7 @@ def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: i
         "outcome": outcome.model_dump(mode="json"),
         "exit_code": exit_code,
         "check_result": check_of(connection, run, now_ms).model_dump(mode="json"),
-        **used_columns(run, Used.by(outcome), now_ms),
+        **run_rows.used_columns(run, Used.by(outcome), now_ms),
     }
     if not run_rows.change(connection, run, **changes):
         return False
@@ -164,20 +161,3 @@ def check_of(connection: Connection, run: Run, now_ms: int) -> CheckResult:
     """Return the run's check, starting now."""
     commands = task_rows.spec_of(connection, run.task_id, run.revision).check
     return CheckResult(commands=commands, started_ms=now_ms)
-
-
-def used_columns(run: Run, used: Used, now_ms: int) -> dict[str, Any]:
-    """Return the columns of the run's use, as far as reported; unreported values keep what was known before."""
-    windows = {name: use.model_dump(mode="json") for name, use in used.windows.items()}
-    columns: dict[str, Any] = {
-        "input_tokens": _plausible(used.tokens.input),
-        "output_tokens": _plausible(used.tokens.output),
-        "cost_usd": _plausible(used.cost_usd),
-    }
-    columns = {column: getattr(run, column) if value is None else value for column, value in columns.items()}
-    return columns if not windows or windows == run.windows else {**columns, "windows": windows, "windows_ms": now_ms}
-
-
-def _plausible(used: Number | None) -> Number | None:
-    """The reported use; None if it is negative or more than any run can use, which would make every sum worthless."""
-    return used if used is not None and 0 <= used <= MAX_USED else None

@@ -44,7 +44,6 @@ from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, 
 from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.store.events import last_id, record
 from claudomator_py.store.tables import EVENT, OUTBOX, RUN, TASK, Run, Task
-from claudomator_py.tasks.readiness import add_content
 from tests.databases import empty, open_migrated
 from tests.fakes.agents import CLAUDE_MODELS, CODEX_MODELS, ScriptedKind
 from tests.fakes.runs import Directory
@@ -199,7 +198,7 @@ class PreparedService:
 
         def write(connection: Connection) -> None:
             task_rows.add(connection, task, now_ms)
-            add_content(connection, task_id, 1, spec, task.dir_key, now_ms)
+            task_rows.add_content(connection, task_id, 1, spec, task.dir_key, now_ms)
             dependency_rows.replace(connection, task_id, spec.prerequisites)
 
         self.database.write(write)

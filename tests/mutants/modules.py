@@ -108,7 +108,7 @@ MODULES = {
     "hosts/reporting.py": ["tests/unit/hosts/test_reporting.py"],
     "store/visibility.py": ["tests/unit/store/test_visibility.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
-    "store/rare_rows.py": ["tests/unit/store/test_rare_rows.py"],
+    "store/tick_rows.py": ["tests/unit/store/test_tick_rows.py", "tests/unit/store/test_queue.py"],
     "store/queue.py": ["tests/unit/store/test_queue.py"],
     "resources/concealment.py": ["tests/unit/resources/test_concealment.py"],
     "api/guard/roles.py": ["tests/unit/api/test_roles.py"],
@@ -257,10 +257,10 @@ EQUIVALENT = {
     ),
     "store/queue.py: the condition is True: if taken.keepers:": "of no keepers no lane is opened; it saves a look",
     "store/queue.py: strict=True -> False: places |= "
-    '{f"after_{column.name}": value for column, value in zip(_ORDER, after, strict=True)}': (
+    '{f"after_{column.name}": value for column, value in zip(ORDER, after, strict=True)}': (
         "a position has a value for each column of the order"
     ),
-    "store/queue.py: strict=True -> False: "
+    "store/tick_rows.py: strict=True -> False: "
     "return [dict(zip(_KEPT_AS, row, strict=True)) for row in _KEPT.rows(connection, now=now_ms)]": (
         "a row has the columns that were asked for"
     ),
@@ -321,7 +321,7 @@ EQUIVALENT = {
     "dispatch/reconciler.py: left out: self._collector.expect(begun.contents)": (
         "what is known already is only read again"
     ),
-    "dispatch/reconciler.py: the condition is True: running = queue.running(connection) if live else ()": (
+    "dispatch/reconciler.py: the condition is True: running = tick_rows.running(connection) if live else ()": (
         "of no runs no task is asked for; it saves a look"
     ),
     "dispatch/reconciler.py: no filter: "

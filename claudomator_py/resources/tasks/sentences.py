@@ -15,11 +15,12 @@ from claudomator_py.domain.text import clause, one_line, subject_line
 from claudomator_py.domain.units import counted, format_instant, short_id, size_text
 from claudomator_py.domain.wording import TaskRef, clock_text, due_text, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
-from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
+from claudomator_py.prompts.conversations import GIVEN_UP
 from claudomator_py.resources.runs.sentences import with_error
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.store import dependency_rows, schedule_rows, specialist_rows
 from claudomator_py.store.tables import Event, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.inputs import current_request, request_of_older_version
 
 _COMMIT = 10

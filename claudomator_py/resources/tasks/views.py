@@ -34,7 +34,7 @@ from claudomator_py.resources.tasks.sentences import expiry, failure_clause, fai
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
-from claudomator_py.store import dependency_rows, queue, reads, run_rows, specialist_rows, task_rows
+from claudomator_py.store import dependency_rows, reads, run_rows, specialist_rows, task_rows, tick_rows
 from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable
@@ -303,7 +303,7 @@ def _hold_of(what: Blocked, holds: Mapping[str, Sequence[HoldView]]) -> HoldView
 def _in_turn(connection: Connection, head: QueueHead) -> tuple[TaskRef, ...]:
     """Return the task of its thread whose turn it is."""
     live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
-    task_id = live[0] if live else queue.in_turn(connection).get(head.exclusive)
+    task_id = live[0] if live else tick_rows.in_turn(connection).get(head.exclusive)
     task = None if task_id is None else task_rows.find(connection, task_id)
     return () if task is None else (_ref(task),)
 

@@ -16,8 +16,8 @@ from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.sources.inbox.ledger import FileReading
 from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
-from claudomator_py.tasks.accept import NewTask, accept, accept_ready, rename, replace_content
-from claudomator_py.tasks.readiness import cycle_problems, is_ready_when_new
+from claudomator_py.tasks.accept import NewTask, accept, accept_ready, is_ready_when_new, rename, replace_content
+from claudomator_py.tasks.readiness import cycle_problems
 from claudomator_py.tasks.renewal import cancel_now
 from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
 from claudomator_py.tasks.specialists import task_problems

@@ -19,7 +19,6 @@ from claudomator_py.domain.channel import NewMessage
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord
 from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.scheduler.snapshot import Snapshot
@@ -30,14 +29,15 @@ from claudomator_py.store import (
     hold_rows,
     learning_rows,
     outbox_rows,
-    queue,
     run_rows,
     task_rows,
+    tick_rows,
 )
 from claudomator_py.store import migrate as migrate_module
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, SPECIALIST_GRANT, TASK, TASK_REVISION, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks import specialists
 from claudomator_py.tasks.inputs import with_granted_tools
 from claudomator_py.tasks.messages import PostedMessage, TriageInputs, post
@@ -85,7 +85,7 @@ def test_what_was_kept_is_understood(oldest: Database) -> None:
             Snapshot.model_validate(decision_rows.snapshot(connection, row.hash))
         for row in connection.execute(select(DECISION).where(DECISION.c.kind == DecisionKind.PLACEMENT)):
             DecisionRecord.model_validate(row.data)
-        assert queue.next_times(connection, 0).hold is not None
+        assert tick_rows.next_times(connection, 0).hold is not None
         assert hold_rows.find_switch(connection, hold_rows.DRAIN) is not None
         assert (outbox_rows.cursor(connection, "log") or 0) > 0
         assert len(events.following(connection, 0, 1_000)) == events.last_id(connection)

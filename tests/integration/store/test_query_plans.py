@@ -13,7 +13,17 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.scheduler.lanes import Demand
 from claudomator_py.scheduler.load import Shut, Taken
-from claudomator_py.store import alike_rows, events, metric_rows, pruning, queue, reads, run_rows, spending_rows
+from claudomator_py.store import (
+    alike_rows,
+    events,
+    metric_rows,
+    pruning,
+    queue,
+    reads,
+    run_rows,
+    spending_rows,
+    tick_rows,
+)
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.schema import begin
@@ -39,7 +49,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "live runs by agent": (metric_rows.live_runs, "INDEX uq_run_"),
     "ended runs": (metric_rows.ended_runs, "COVERING INDEX ix_run_ended"),
     "tasks by state": (reads.counts, "COVERING INDEX ix_task_state (state=?)"),
-    "tasks that have not ended": (queue.unended, "COVERING INDEX ix_task_state (state=?)"),
+    "tasks that have not ended": (tick_rows.unended, "COVERING INDEX ix_task_state (state=?)"),
     "tasks of a specialist": (_of_specialist, "INDEX ix_task_specialist (specialist=?)"),
     "tasks of a conversation": (
         lambda result: reads.last_of_context(result, "c", OPERATOR),
@@ -92,11 +102,11 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "INDEX ix_task_lane (state=? AND lane=? AND (rank_ms,created_ms,id)>(?,?,?))",
     ),
     "the first of a lane": (lambda result: queue.first(result, "lane", 3), "INDEX ix_task_lane (state=? AND lane=?)"),
-    "who has a turn": (queue.in_turn, "COVERING INDEX ix_task_begun (state=?)"),
-    "kept directories": (lambda result: queue.kept(result, 1), "INDEX ix_task_kept (state=? AND kept_until_ms>?)"),
-    "the next that is kept": (lambda result: queue.next_times(result, 1), "COVERING INDEX ix_task_kept"),
-    "due tasks": (lambda result: queue.due(result, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
-    "the next due": (lambda result: queue.next_times(result, 1), "COVERING INDEX ix_task_due"),
+    "who has a turn": (tick_rows.in_turn, "COVERING INDEX ix_task_begun (state=?)"),
+    "kept directories": (lambda result: tick_rows.kept(result, 1), "INDEX ix_task_kept (state=? AND kept_until_ms>?)"),
+    "the next that is kept": (lambda result: tick_rows.next_times(result, 1), "COVERING INDEX ix_task_kept"),
+    "due tasks": (lambda result: tick_rows.due(result, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
+    "the next due": (lambda result: tick_rows.next_times(result, 1), "COVERING INDEX ix_task_due"),
     "branches that were merged": (
         lambda result: events.resolved_branches(result, 5, OPERATOR),
         "INDEX ix_event_settled (kind=?)",

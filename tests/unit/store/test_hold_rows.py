@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.limits import NEWS_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.store import hold_rows, queue
+from claudomator_py.store import hold_rows, tick_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.hold_rows import LimitHit
 from tests.databases import open_migrated
@@ -86,9 +86,9 @@ def test_the_longest_hold_of_each_bucket_is_in_force_the_longest_first(table: Ta
     both = [("home", None), ("claude/default:opus", NOW + 20), ("claude/default", NOW + 9)]
     assert table.in_force() == both
     assert table.in_force(NOW + 9) == both[:2]
-    assert table.ask(lambda c: queue.next_times(c, NOW).hold) == NOW + 1
-    assert table.ask(lambda c: queue.next_times(c, NOW + 1).hold) == NOW + 5
-    assert table.ask(lambda c: queue.next_times(c, NOW + 20).hold) is None
+    assert table.ask(lambda c: tick_rows.next_times(c, NOW).hold) == NOW + 1
+    assert table.ask(lambda c: tick_rows.next_times(c, NOW + 1).hold) == NOW + 5
+    assert table.ask(lambda c: tick_rows.next_times(c, NOW + 20).hold) is None
 
 
 def test_a_limit_is_over_and_tried_once_its_time_has_come_and_nothing_else_holds_the_bucket(table: Table) -> None:

@@ -12,7 +12,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.scheduler.lanes import Demand
 from claudomator_py.scheduler.load import Shut, Taken
-from claudomator_py.store import queue, reads
+from claudomator_py.store import queue, reads, tick_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import read_json
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION
@@ -321,10 +321,10 @@ def test_a_task_is_due_when_its_time_has_come(tasks: Queue) -> None:
         ("queued", "QUEUED", NOW),
     ):
         tasks.put(name, state=state, until_ms=until_ms)
-    due = tasks.ask(lambda connection: queue.due(connection, NOW, 9))
+    due = tasks.ask(lambda connection: tick_rows.due(connection, NOW, 9))
     assert [task.id for task in due] == ["past", "now", "asks"]
-    assert [task.id for task in tasks.ask(lambda connection: queue.due(connection, NOW, 1))] == ["past", "asks"]
-    next_times = tasks.ask(lambda connection: queue.next_times(connection, NOW))
+    assert [task.id for task in tasks.ask(lambda connection: tick_rows.due(connection, NOW, 1))] == ["past", "asks"]
+    next_times = tasks.ask(lambda connection: tick_rows.next_times(connection, NOW))
     assert next_times == (NOW - 1, NOW, None, None, None)
 
 
@@ -339,12 +339,12 @@ def test_a_directory_is_kept_until_its_time_is_over_for_a_task_that_has_not_ende
         ("scratch", "NEEDS_INPUT", NOW + 4, ""),
     ):
         tasks.put(name, state=state, kept_until_ms=until_ms, dir_key=dir_key)
-    assert tasks.ask(lambda connection: queue.kept(connection, NOW)) == [
+    assert tasks.ask(lambda connection: tick_rows.kept(connection, NOW)) == [
         {"dir_key": "/w", "task_id": "c", "name": "c", "until": NOW + 1},
         {"dir_key": "/x", "task_id": "a", "name": "a", "until": NOW + 3},
         {"dir_key": "/x", "task_id": "b", "name": "b", "until": NOW + 2},
     ]
-    assert tasks.ask(lambda connection: queue.next_times(connection, NOW)).kept == NOW + 1
+    assert tasks.ask(lambda connection: tick_rows.next_times(connection, NOW)).kept == NOW + 1
 
 
 # --- threads, dependencies, counts ----------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ def test_of_a_thread_the_task_that_has_begun_has_the_turn(
 ) -> None:
     for name, columns in tasks_.items():
         tasks.put(name, **columns)
-    assert tasks.ask(queue.in_turn) == turns
+    assert tasks.ask(tick_rows.in_turn) == turns
 
 
 def test_who_waits_for_what_has_ended_is_found(tasks: Queue) -> None:
@@ -395,9 +395,9 @@ def test_who_waits_for_what_has_ended_is_found(tasks: Queue) -> None:
         state, reason = ("QUEUED", None) if name == "queued" else ("WAITING", "dependency")
         tasks.put(name, state=state, reason="backoff" if name == "backs off" else reason)
         tasks.depend(name, **on)
-    result = tasks.ask(lambda connection: queue.waiting_on_ended(connection, 9))
+    result = tasks.ask(lambda connection: tick_rows.waiting_on_ended(connection, 9))
     assert {task.id for task in result} == {"all done", "one failed", "one cancelled"}
-    assert len(tasks.ask(lambda connection: queue.waiting_on_ended(connection, 2))) == 2
+    assert len(tasks.ask(lambda connection: tick_rows.waiting_on_ended(connection, 2))) == 2
 
 
 def test_what_runs_and_of_what_something_was_asked(tasks: Queue) -> None:
@@ -405,8 +405,8 @@ def test_what_runs_and_of_what_something_was_asked(tasks: Queue) -> None:
     tasks.put("runs", state="RUNNING")
     tasks.put("to end", state="RUNNING", cancel_requested_ms=NOW)
     tasks.put("to begin again", restart_requested={})
-    assert {task.id for task in tasks.ask(queue.running)} == {"runs", "to end"}
-    assert {task.id for task in tasks.ask(queue.with_intent)} == {"to end", "to begin again"}
+    assert {task.id for task in tasks.ask(tick_rows.running)} == {"runs", "to end"}
+    assert {task.id for task in tasks.ask(tick_rows.with_intent)} == {"to end", "to begin again"}
 
 
 def test_tasks_are_counted_by_state_for_those_who_see_them(tasks: Queue) -> None:
@@ -416,7 +416,7 @@ def test_tasks_are_counted_by_state_for_those_who_see_them(tasks: Queue) -> None
     assert tasks.ask(lambda connection: reads.counts(connection, ANN)) == {}
     tasks.put("of ann", state="QUEUED", organisation="acme")
     unended = {"WAITING": 1, "QUEUED": 2, "RUNNING": 1, "NEEDS_INPUT": 1}
-    assert tasks.ask(queue.unended) == unended
+    assert tasks.ask(tick_rows.unended) == unended
     counts = unended | {"FAILED": 1, "CANCELLED": 1, "COMPLETED": 2}
     assert tasks.ask(lambda connection: reads.counts(connection, OPERATOR)) == counts
     assert tasks.ask(lambda connection: reads.counts(connection, ANN)) == {"QUEUED": 1}

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, insert
 
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.store import hold_rows, rare_rows
+from claudomator_py.store import hold_rows, tick_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.rare_rows import RareRows
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK
+from claudomator_py.store.tick_rows import RareRows
 from tests.databases import open_migrated
 
 NOW = 1_790_000_000_000
@@ -87,5 +87,5 @@ CASES: dict[str, tuple[Change, str | None]] = {
 @pytest.mark.parametrize(("change", "kind"), CASES.values(), ids=CASES)
 def test_a_flag_is_set_by_what_counts_now(database: Database, change: Change, kind: str | None) -> None:
     database.write(change)
-    present = database.read(lambda connection: rare_rows.present(connection, NOW))
+    present = database.read(lambda connection: tick_rows.present(connection, NOW))
     assert present == (NONE if kind is None else NONE._replace(**{kind: True}))
