@@ -17,7 +17,7 @@ from claudomator_py.domain.run import LaunchRequest, RunFate, RunSpec
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.hosts.git.changes import ChangeRecorder
-from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.resources.branches.page_model import patches_of
 

@@ -14,7 +14,7 @@ from claudomator_py.daemon.reload import ConfigurationRefused, Current
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.health import CheckView
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.log import get_logger
 from claudomator_py.schema.configfile import ConfigError
 from claudomator_py.schema.known_secrets import secrets_of

@@ -30,7 +30,7 @@ from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
-from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.log import clean_with as clean_log_with
 from claudomator_py.notify import messenger

@@ -15,10 +15,7 @@ from claudomator_py.app.local import Ground, Local, prepare, surroundings
 from claudomator_py.app.readiness import readiness_checks
 from claudomator_py.app.startup import load, note_start, print_refusal, read_again, service_manager
 from claudomator_py.app.web import Web, publish, withdraw
-from claudomator_py.daemon.health import Pulse
-from claudomator_py.daemon.locks import PublishedRecord
-from claudomator_py.daemon.loop import Daemon, StateLost
-from claudomator_py.daemon.process import (
+from claudomator_py.daemon import (
     handle_signals,
     ignore_signals,
     install_crash_hook,
@@ -27,6 +24,9 @@ from claudomator_py.daemon.process import (
     raise_open_files,
     use_huge_pages,
 )
+from claudomator_py.daemon.health import Pulse
+from claudomator_py.daemon.locks import PublishedRecord
+from claudomator_py.daemon.loop import Daemon, StateLost
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.systemd import Notifier, Supervision
 from claudomator_py.domain.errors import CannotServe

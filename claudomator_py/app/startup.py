@@ -24,7 +24,7 @@ from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
-from claudomator_py.store.schema import begin, is_current
+from claudomator_py.store.migrations import begin, is_current
 from claudomator_py.tasks.specialists import ship
 
 log = get_logger("claudomator")

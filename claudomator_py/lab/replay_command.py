@@ -127,7 +127,7 @@ def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", 
     from claudomator_py.schema.configfile import resolve_state_dir
     from claudomator_py.schema.settings import Settings
     from claudomator_py.store.database import FILE_NAME, Database, StoreUnavailable
-    from claudomator_py.store.schema import is_current
+    from claudomator_py.store.migrations import is_current
 
     running = state_in_use(None, state_dir, os.environ, Path.cwd())
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
-from claudomator_py.routing.cleaning import memoized
+from claudomator_py.routing.profile import memoized
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import OutputPiece, RunReport
 from claudomator_py.domain.run import LaunchRequest, RunConflict, RunFate, RunLimits, RunSpec, RunStatus, WindDown
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.fate import shim_identity
-from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import kill_survivors
 from claudomator_py.hosts.slurm.host import ClusterRunHost

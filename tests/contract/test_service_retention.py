@@ -13,7 +13,7 @@ from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.retention import CleanupRequest, Retention
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
-from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import decision_rows, events, metric_rows, outbox_rows, pruning

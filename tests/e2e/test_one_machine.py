@@ -21,6 +21,6 @@ def test_a_daemon_loads_what_is_for_clusters_only_where_it_has_one(cold_site: Si
     threads = {(task / "comm").read_text() for task in Path(f"/proc/{daemon.pid}/task").iterdir()}
     assert daemon.stop() == 0
     loaded = re.findall(r"^import time:.*\| +(claudomator_py\.hosts\.\S+)", cold_site.log_text(), re.MULTILINE)
-    assert "claudomator_py.hosts.local.host" in loaded
+    assert "claudomator_py.hosts.local" in loaded
     assert any("slurm" in name or name.endswith("shim.clone") for name in loaded) == has_hosts
     assert any(name.startswith("slurm") for name in threads) <= has_hosts

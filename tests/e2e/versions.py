@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from claudomator_py.store.schema import SCHEMA
+from claudomator_py.store.migrations import SCHEMA
 from tests.e2e.site import REPOSITORY
 
 NEWER = "99.0.0"
@@ -68,7 +68,7 @@ def newer_version(this: Version, folder: Path) -> Version:
     place = shutil.copytree(this.place, folder / "newer")
     package = place / "claudomator_py"
     (package / "store" / "migrations" / "versions" / f"{NEWER_SCHEMA}.py").write_text(_MIGRATION)
-    _replace(package / "store" / "schema.py", r'^SCHEMA = ".*"$', f'SCHEMA = "{NEWER_SCHEMA}"')
+    _replace(package / "store" / "migrations" / "__init__.py", r'^SCHEMA = ".*"$', f'SCHEMA = "{NEWER_SCHEMA}"')
     _replace(package / "__init__.py", r'^__version__ = ".*"$', f'__version__ = "{NEWER}"')
     (metadata,) = place.glob("claudomator_py-*.dist-info/METADATA")
     _replace(metadata, "^Version: .*$", f"Version: {NEWER}")

@@ -90,7 +90,7 @@ MODULES = {
     "routing/mentions.py": [f"{_ROUTING}/test_mentions.py", f"{_ROUTING}/test_triage.py"],
     "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
     "routing/role.py": [f"{_ROUTING}/test_role.py"],
-    "routing/cleaning.py": [f"{_ROUTING}/test_steering.py"],
+    "routing/profile.py": [f"{_ROUTING}/test_steering.py"],
     "risk/__init__.py": ["tests/unit/risk", "tests/unit/domain/test_transcript.py"],
     "risk/lexicon.py": ["tests/unit/risk"],
     "risk/reading.py": ["tests/unit/risk"],
@@ -135,7 +135,7 @@ EQUIVALENT = {
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "scheduler/snapshot.py: the condition is False: if self.tried:": "whatever is in force ends after what is over",
-    "routing/cleaning.py: the condition is False: if not _may_steer(text):": (
+    "routing/profile.py: the condition is False: if not _may_steer(text):": (
         "it only saves a search that finds nothing"
     ),
     "policy/verdict.py: the condition is True: if rule.tier is not None:": "what was left a tier before is left one",

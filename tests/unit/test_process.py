@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from claudomator_py.daemon.process import limit_heaps
+from claudomator_py.daemon import limit_heaps
 
 if sys.argv[1] == "fixed":
     limit_heaps()
@@ -61,7 +61,7 @@ def test_large_blocks_are_given_back() -> None:
 CROWD = """
 from pathlib import Path
 
-from claudomator_py.daemon.process import give_back
+from claudomator_py.daemon import give_back
 
 
 def resident():
@@ -86,7 +86,7 @@ def test_small_blocks_are_given_back_where_some_among_them_are_kept() -> None:
 def test_what_nothing_refers_to_any_more_is_given_back_in_whatever_circles_it_refers_to_itself() -> None:
     program = """
 import gc, weakref
-from claudomator_py.daemon.process import give_back
+from claudomator_py.daemon import give_back
 
 class Node: pass
 
@@ -109,7 +109,7 @@ def test_full_heaps_are_moved_to_huge_pages_and_sparse_ones_are_left() -> None:
 import mmap
 from pathlib import Path
 
-from claudomator_py.daemon.process import use_huge_pages
+from claudomator_py.daemon import use_huge_pages
 
 size, page = 8 * 2**20, 4096
 

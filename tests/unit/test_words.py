@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-RECOGNISED = ("routing/cleaning.py",)
+RECOGNISED = ("routing/profile.py",)
 """Their texts are words that others write, and that are looked for."""
 PARAMETERS = frozenset({"besides"})
 PAGES = ("README.md", "docs/*.md", "docs/*/*.md")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from claudomator_py.cli.doctor import Finding, Severity, ok, problem, warn
 from claudomator_py.domain.host import SLURM_COMMANDS, HostSpec
-from claudomator_py.hosts.slurm.commands import EngineSilent, ask
+from claudomator_py.hosts.slurm import EngineSilent, ask
 from claudomator_py.hosts.slurm.nodes import list_nodes
 
 _PATIENCE_S = 5.0

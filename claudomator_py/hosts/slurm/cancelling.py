@@ -9,8 +9,7 @@ from typing import Final
 
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.shim import record
-from claudomator_py.hosts.slurm import OVER
-from claudomator_py.hosts.slurm.commands import EngineSilent
+from claudomator_py.hosts.slurm import OVER, EngineSilent
 from claudomator_py.hosts.slurm.engine import Slurm, run_of, step_of
 
 log = logging.getLogger(__name__)

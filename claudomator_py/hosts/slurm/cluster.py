@@ -8,7 +8,7 @@ from typing import Final
 from claudomator_py.domain.host import HostSpec, HostType, HostView
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.hosts.slurm.commands import EngineSilent
+from claudomator_py.hosts.slurm import EngineSilent
 from claudomator_py.hosts.slurm.engine import Slurm, run_of
 from claudomator_py.hosts.slurm.first_use import FirstUse
 from claudomator_py.ports import Clock

@@ -18,8 +18,8 @@ from claudomator_py.domain.host import HostSpec
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.hosts.local.launcher import interpreter
 from claudomator_py.hosts.shim import spec
+from claudomator_py.hosts.slurm import EngineSilent, ask, refusal, submission, words_of
 from claudomator_py.hosts.slurm.archive import supervisor_in
-from claudomator_py.hosts.slurm.commands import EngineSilent, ask, refusal, submission, words_of
 from claudomator_py.hosts.slurm.nodes import Nodes
 from claudomator_py.values import dataclass
 

@@ -29,18 +29,17 @@ from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, Ru
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.hosts.durable import FlushGroup
 from claudomator_py.hosts.git.changes import ChangeRecorder
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.directory import CHECK
-from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import sweep
 from claudomator_py.hosts.reporting import RedactorOf
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import SUBMITTED, cancelling, causes
+from claudomator_py.hosts.slurm import SUBMITTED, EngineSilent, cancelling, causes
 from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
 from claudomator_py.hosts.slurm.clones import Clones, with_fault
 from claudomator_py.hosts.slurm.cluster import SlurmCluster
-from claudomator_py.hosts.slurm.commands import EngineSilent
 from claudomator_py.hosts.slurm.engine import Slurm, job_name, run_of
 from claudomator_py.hosts.slurm.fate import ABSENT_S, FORCE_S, Fates
 from claudomator_py.hosts.slurm.polling import EndPoll

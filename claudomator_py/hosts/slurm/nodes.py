@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from typing import Final
 
 from claudomator_py.domain.host import HostSpec, NodeView
-from claudomator_py.hosts.slurm.commands import EngineSilent, ask
+from claudomator_py.hosts.slurm import EngineSilent, ask
 from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from claudomator_py.domain.host import HostSpec
-from claudomator_py.hosts.slurm import node_trial
-from claudomator_py.hosts.slurm.commands import EngineSilent, ask, refusal, submission
+from claudomator_py.hosts.slurm import EngineSilent, ask, node_trial, refusal, submission
 from claudomator_py.hosts.slurm.node_trial import compared
 from claudomator_py.hosts.slurm.nodes import list_nodes
 

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from claudomator_py.api.guard.limits import Rate, TokenBucket
 from claudomator_py.api.guard.pace import Pace, Paces
 from claudomator_py.api.streams import Streams
-from claudomator_py.daemon.process import give_back
+from claudomator_py.daemon import give_back
 from claudomator_py.domain.errors import ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.protocols.hub import AgentGone, AgentRefused, Hub

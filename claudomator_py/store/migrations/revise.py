@@ -3,7 +3,7 @@
 With ``--replace`` the newest migration is rewritten, unless it has been released. Review the result: a renamed column
 looks like one dropped and one added.
 
-When it is final, name it in ``store.schema.SCHEMA``, and run this with ``--snapshot``, which writes the schema from
+When it is final, name it in ``store.migrations.SCHEMA``, and run this with ``--snapshot``, which writes the schema from
 which new SQLite databases start.
 """
 
@@ -22,7 +22,7 @@ from sqlalchemy import JSON, Connection, String, TypeDecorator
 
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
-from claudomator_py.store.schema import NEW_DATABASE
+from claudomator_py.store.migrations import NEW_DATABASE
 from claudomator_py.store.tables import Task
 
 # The newest released migration: it and earlier ones must not change.

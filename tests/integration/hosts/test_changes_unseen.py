@@ -14,7 +14,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.hosts.git import files, look
 from claudomator_py.hosts.git.changes import BEFORE, SCRATCH, ChangeRecorder
 from claudomator_py.hosts.git.look import PATCH
-from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import kill_survivors
 from tests.integration.hosts.described import Recorded, SlowRecorder, described

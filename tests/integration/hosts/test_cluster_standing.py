@@ -18,8 +18,7 @@ from claudomator_py.domain.run import RunFate, RunSpec
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import engine, fate, nodes
-from claudomator_py.hosts.slurm.commands import words_of
+from claudomator_py.hosts.slurm import engine, fate, nodes, words_of
 from claudomator_py.hosts.slurm.first_use import FirstUse
 from claudomator_py.hosts.slurm.host import ClusterRunHost
 from tests.integration.hosts.rig import LIMITS

@@ -13,8 +13,8 @@ import pytest
 
 from claudomator_py.domain.report import OutputPiece, tail_of
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.directory import RunStarted
-from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.sweep import kill_survivors, survivors
 from claudomator_py.ports import RunHost

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from claudomator_py.domain.report import OutputPiece
 from claudomator_py.domain.run import RunFate
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.fate import decide_fate
-from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import survivors
 from claudomator_py.hosts.shim.main import BROKEN

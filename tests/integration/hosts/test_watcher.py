@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.run import RunFate
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local import watcher as module
 from claudomator_py.hosts.local.fate import decide_fate
-from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher, Shim
 from claudomator_py.hosts.local.watcher import RunWatcher
 from tests.integration.hosts.rig import PATH, Rig

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, inspect, text
 
 from claudomator_py.store.database import FILE_NAME, Database
 from claudomator_py.store.migrate import alembic_config
-from claudomator_py.store.schema import SCHEMA
+from claudomator_py.store.migrations import SCHEMA
 
 ROWS = Path(__file__).parents[2] / "fixtures" / "databases"
 COUNTED = {"event", "hold", "answered_request", "outbox", "specialist_skill", "channel_message"}

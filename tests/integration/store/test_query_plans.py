@@ -26,7 +26,7 @@ from claudomator_py.store import (
 )
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery
-from claudomator_py.store.schema import begin
+from claudomator_py.store.migrations import begin
 from claudomator_py.store.tables import Task
 from tests.databases import listening, open_migrated
 

@@ -13,8 +13,8 @@ from sqlalchemy.exc import OperationalError
 
 from claudomator_py.store.database import FILE_NAME, Database
 from claudomator_py.store.migrate import alembic_config, is_described, migrate
+from claudomator_py.store.migrations import NEW_DATABASE, SCHEMA, begin, is_current, statements
 from claudomator_py.store.migrations.revise import snapshot
-from claudomator_py.store.schema import NEW_DATABASE, SCHEMA, begin, is_current, statements
 from claudomator_py.store.tables import Task
 
 
@@ -71,7 +71,7 @@ def test_a_database_with_anything_in_it_does_not_begin_anew(tmp_path: Path) -> N
 def test_a_beginning_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "new.sql"
     broken.write_text("CREATE TABLE first (id INTEGER);\nCREATE TABLE first (id INTEGER);\n")
-    monkeypatch.setattr("claudomator_py.store.schema.NEW_DATABASE", broken)
+    monkeypatch.setattr("claudomator_py.store.migrations.NEW_DATABASE", broken)
     with Database.open("sqlite", state_dir=tmp_path / "state") as database:
         with pytest.raises(OperationalError):
             begin(database)

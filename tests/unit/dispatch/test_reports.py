@@ -36,7 +36,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.run import ExitRecord, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local import LocalRunHost
 
 root, run_id, agent, task, started_ms, ended_ms = sys.argv[1:]
 kinds, redactor = {"claude": Claude()}, Secrets().redactor

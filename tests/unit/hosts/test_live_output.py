@@ -11,7 +11,7 @@ from claudomator_py.domain.report import Backlog, LiveOutput, Stage, Used
 from claudomator_py.domain.run import ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.hosts import live_output
 from claudomator_py.hosts.live_output import LiveRunMonitor
-from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.output import STDOUT, CappedOutput
 from tests.fakes.runs import MemoryRunHost

@@ -2,8 +2,7 @@
 
 import pytest
 
-from claudomator_py.routing.cleaning import without_courtesy
-from claudomator_py.routing.profile import Request
+from claudomator_py.routing.profile import Request, without_courtesy
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.routing.cleaning import unsteered
-from claudomator_py.routing.profile import Request
+from claudomator_py.routing.profile import Request, unsteered
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Integer, MetaData, Table
 
 from claudomator_py.store.migrate import alembic_config
-from claudomator_py.store.migrations import revise
-from claudomator_py.store.schema import SCHEMA
+from claudomator_py.store.migrations import SCHEMA, revise
 from claudomator_py.store.stored_json import ShownJson, ShownText, StoredJson
 from claudomator_py.store.tables import Task
 

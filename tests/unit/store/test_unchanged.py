@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from claudomator_py.store import remembered
 from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.database import Database
-from claudomator_py.store.schema import begin
+from claudomator_py.store.migrations import begin
 
 
 @pytest.fixture

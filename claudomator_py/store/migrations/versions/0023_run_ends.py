@@ -4,7 +4,7 @@ from pathlib import Path
 
 from alembic import op
 
-from claudomator_py.store.schema import statements
+from claudomator_py.store.migrations import statements
 
 revision = "0023_run_ends"
 down_revision = None
