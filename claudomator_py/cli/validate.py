@@ -214,7 +214,9 @@ def _parsed_as_cards(path: Path, content: TaskFileContent) -> ReadCards:
 def _tasks(path: Path, refusals: Found) -> ReadFile:
     result = content(path, "task")
     file = parsed_as_tasks(path, result)
-    if file.problems and isinstance(result, TaskFileContent) and not _parsed_as_cards(path, result).problems:
+    # A card with a mistake of its own has fewer problems as a card.
+    problems = len(file.problems)
+    if problems and isinstance(result, TaskFileContent) and len(_parsed_as_cards(path, result).problems) < problems:
         note(f"{file.shown} is a card file, not a task file; --specialists checks it as one.")
     return file.checked(refusals)
 

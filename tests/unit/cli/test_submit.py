@@ -302,6 +302,22 @@ def test_validate_reads_cards_anywhere_if_told_to(offline: Command) -> None:
     assert "a card file, not a task file; --specialists checks it as one" in untold.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "is_card"),
+    [
+        (CARD.replace("description", "descripton"), True),
+        ("id: plumber\ndescription: Lays pipes.\nsystem_promt: You.\n", True),
+        ("name: pipes\ninstrutions: Lay pipes.\n", False),
+        ("pipes", False),
+    ],
+)
+def test_validate_names_the_option_for_a_card_with_a_mistake_of_its_own(
+    offline: Command, text: str, *, is_card: bool
+) -> None:
+    (offline.home / "pipes.yaml").write_text(text)
+    assert ("--specialists checks it as one" in offline("validate", "pipes.yaml").stderr) is is_card
+
+
 def test_validate_warns_of_whom_no_card_file_has(offline: Command) -> None:
     (offline.home / "specialists").mkdir()
     (offline.home / "specialists/plumber.yaml").write_text(CARD)
