@@ -4,7 +4,9 @@ constructed."""
 import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Annotated, Final, Literal, get_args
+
+from pydantic import BeforeValidator
 
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import Priority
@@ -104,6 +106,14 @@ State = Waiting | Queued | Running | NeedsInput | Completed | Failed | Cancelled
 Ready = Waiting | Queued | NeedsInput
 
 StateName = Literal["WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
+
+
+def _known_state(value: object) -> object:
+    return value if value in get_args(StateName) else None
+
+
+KnownState = Annotated[StateName | None, BeforeValidator(_known_state)]
+"""The state of another task; None if there is none, or it is none of these."""
 
 STATE_NAMES: dict[type[State], StateName] = {
     Waiting: "WAITING",

@@ -23,6 +23,14 @@ Instant = Annotated[str, BeforeValidator(_instant), Field(json_schema_extra={"fo
 """RFC 3339 in UTC. Accepts epoch milliseconds, which rows and domain values use."""
 
 
+def readable_instant(value: int) -> str:
+    """Return the instant of a row's epoch milliseconds, whatever somebody has made of them by hand."""
+    try:
+        return format_instant(value)
+    except (ValueError, TypeError, OverflowError):
+        return format_instant(0)
+
+
 class View(BaseModel):
     """Base of all shapes. A client ignores fields added by a newer daemon."""
 

@@ -1,26 +1,46 @@
 """What all services have in common: the caller, one transaction for each request, requests done once, and finding the
 task or run that is meant."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Ambiguous, NotFound
+from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.units import short_id
+from claudomator_py.log import get_logger
 from claudomator_py.store import reads, run_rows, schedule_rows
 from claudomator_py.store.database import Database, read_or_refuse, write_or_refuse
+from claudomator_py.store.stored_json import DAMAGED
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.idempotency import IdempotentRequests
 
+log = get_logger("claudomator.session")
 T = TypeVar("T")
 A = TypeVar("A", bound=BaseModel)
 S = TypeVar("S", bound="Service")
+R = TypeVar("R")
 SHORTEST_PREFIX = 4
 """A shorter one is hardly meant as an id, even if only one id begins with it."""
+
+
+def each_shown(rows: Sequence[R], shown: Callable[[Sequence[R]], Sequence[T]], instead: Callable[[R], T]) -> list[T]:
+    """Return what is shown of the rows, in order.
+
+    A row that cannot be read, as after a change by hand, harms no other. shown: of rows that can be. instead: of one
+    that cannot.
+    """
+    try:
+        return list(shown(rows))
+    except (*DAMAGED, Conflict) as error:
+        if len(rows) == 1:
+            log.warning("a row cannot be read", table=type(rows[0]).__name__, problem=str(error))
+            return [instead(rows[0])]
+    half = len(rows) // 2
+    return [*each_shown(rows[:half], shown, instead), *each_shown(rows[half:], shown, instead)]
 
 
 class Service:

@@ -354,7 +354,8 @@ RECORDS: Final[Mapping[DecisionKind, type[Record]]] = {
 }
 """The record type stored for each kind."""
 
-_UNREADABLE: Final = Record(reason=rationale(RationaleCode.TEXT, text="what was recorded of it cannot be read"))
+UNREADABLE: Final = Record(reason=rationale(RationaleCode.TEXT, text="what was recorded of it cannot be read"))
+"""Stands for a record that cannot be read."""
 
 
 def record_of(kind: str, data: object) -> Record:
@@ -362,4 +363,4 @@ def record_of(kind: str, data: object) -> Record:
     try:
         return RECORDS[DecisionKind(kind)].model_validate(data)
     except (ValidationError, ValueError):
-        return _UNREADABLE
+        return UNREADABLE

@@ -93,6 +93,10 @@ def read_json(text: str | bytes) -> Any:
         return UNREADABLE
 
 
+DAMAGED: Final = (ValueError, TypeError, LookupError, AttributeError)
+"""Errors that a row may raise which somebody has changed by hand."""
+
+
 def readable(shape: type[M], stored: object) -> M | None:
     """Return the stored value as this shape, or None, with a warning in the log, if it is unreadable."""
     if stored is None:

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, func, insert, select, update
 
 from claudomator_py.domain import lifecycle
+from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.lifecycle import (
     Cancelled,
     Completed,
@@ -74,7 +75,15 @@ class VersionConflict(Exception):
 
 
 def state_of(task: Task) -> State:
-    """Return the state in the row's columns. Raises ValueError for an unknown one."""
+    """Return the state in the row's columns. Raises Conflict for an unknown one, which somebody wrote by hand."""
+    try:
+        return _state_of(task)
+    except ValueError as error:
+        remedy = "Give it a state again that exists, in the database, or delete it there."
+        raise Conflict(f"The row of {task.name} in the database cannot be read: {error}.", remedy=remedy) from None
+
+
+def _state_of(task: Task) -> State:
     match task.state:
         case "WAITING":
             return Waiting(WaitReason(str(task.reason)), task.until_ms)
@@ -90,7 +99,7 @@ def state_of(task: Task) -> State:
             return Failed(Reason(str(task.reason)))
         case "CANCELLED":
             return Cancelled()
-    raise ValueError(f"task {task.id} has the unknown state {task.state!r}")
+    raise ValueError(f"{task.state!r} is no state")
 
 
 def columns_of(state: State) -> dict[str, Any]:

@@ -15,14 +15,13 @@ from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows, dependency_rows, events, hold_rows, learning_rows, run_rows, task_rows
 from claudomator_py.store.learning_rows import LearningProgress
+from claudomator_py.store.stored_json import DAMAGED
 from claudomator_py.store.tables import Decision, Event, Label, Standing, Task
 
 FROZEN: Final = "learning_frozen"
 """Name of the switch that stops learning; labels made while it is on are never learned."""
 BATCH_SIZE: Final = 500
 """Maximum number of events examined, and of labels learned, per transaction."""
-_DAMAGED = (ValueError, TypeError, LookupError, AttributeError)
-"""Errors that a damaged row may raise. Such a row teaches nothing, and does not block later ones."""
 log = get_logger("claudomator.learning")
 _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
 
@@ -64,7 +63,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
         try:
             if event.kind == "state" and event.data.get("state") in ENDED:
                 _label(connection, event, now_ms)
-        except _DAMAGED:
+        except DAMAGED:
             log.warning("event_teaches_nothing", event_id=event.id, task_id=event.task_id, exc_info=True)
     waiting = learning_rows.unlearned(connection, BATCH_SIZE)
     frozen = hold_rows.find_switch(connection, FROZEN) is not None
@@ -72,7 +71,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
         for label in waiting:
             try:
                 _move(connection, label, rate, now_ms)
-            except _DAMAGED:
+            except DAMAGED:
                 log.warning("label_teaches_nothing", decision=label.decision_id, exc_info=True)
     learning_rows.mark(connection, [label.decision_id for label in waiting], now_ms, forgotten=frozen)
     changed = bool(waiting) and not frozen

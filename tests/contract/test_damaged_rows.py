@@ -12,10 +12,11 @@ from claudomator_py.domain.blocked import BlockCode
 from claudomator_py.domain.channel import NewMessage
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.requests import DecisionFilter, TaskFilter
+from claudomator_py.domain.requests import DecisionFilter, RestartRequest, TaskFilter
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.overview.service import Overview
+from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store import queue
@@ -175,6 +176,59 @@ def test_tasks(world: World, database: Database, table: str, column: str) -> Non
     world.router.route()
     world.tick(1_000)
     assert world.state("another") == "RUNNING"
+
+
+WORDS = [("task", "state"), ("task", "reason"), ("run", "state"), ("run", "tier"), ("run", "reason")]
+NUMBERS = [
+    *(("task", name) for name in ("priority", "revision", "updated_ms")),
+    *(("run", name) for name in ("input_tokens", "started_ms")),
+    *(("decision", name) for name in ("at_ms", "confidence", "generation")),
+]
+WRITTEN: list[tuple[str, str, object]] = [
+    *((table, column, "DONE") for table, column in WORDS),
+    *((table, column, 7_000_000) for table, column in NUMBERS),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "value"), WRITTEN)
+def test_a_word_or_number_that_is_not_known_harms_no_other_row(
+    world: World, database: Database, table: str, column: str, value: object
+) -> None:
+    access = world.access.as_(OPERATOR)
+    world.submit("after", specialist="plumber", depends_on=["bad"])
+    task_id = world.task("bad").id
+    key = "id" if table == "task" else "task_id"
+    before = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
+    decided = {item.id: item for item in access[Decisions].page(DecisionFilter(), None, 200).items}
+
+    change = text(f"UPDATE {table} SET {column} = :value WHERE {key} = '{task_id}'")
+    database.write(lambda connection: connection.execute(change, {"value": value}))
+
+    now = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
+    assert (now.keys(), now["first"], now["last"]) == (before.keys(), before["first"], before["last"])
+    others = {item.id: item for item in access[Decisions].page(DecisionFilter(), None, 200).items}
+    assert others.keys() == decided.keys()
+    assert [others[name] for name in decided if decided[name].task_id != task_id] == [
+        decision for decision in decided.values() if decision.task_id != task_id
+    ]
+    assert access[Overview].status().counts
+    assert access[Reports].report()
+    assert world.service.get("bad").name == "bad"
+    assert world.service.why("after").sentences
+    assert world.service.why("first").sentences
+
+
+def test_a_task_whose_state_is_none_says_so_and_is_refused_changes(world: World, database: Database) -> None:
+    change = text("UPDATE task SET state = 'DONE' WHERE name = 'bad'")
+    database.write(lambda connection: connection.execute(change))
+    view = world.service.get("bad")
+    assert (view.state, view.available_actions) == ("FAILED", ())
+    assert "cannot be read" in str(view.reason_text)
+    assert any("cannot be read" in sentence for sentence in world.service.why("bad").sentences)
+    with pytest.raises(Conflict, match="'DONE' is no state"):
+        world.service.restart("bad", RestartRequest())
+    with pytest.raises(Conflict, match="'DONE' is no state"):
+        world.service.cancel("bad")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pydantic import Field
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.decision import Classification, ShownFallback, ShownStandIn, Versions
-from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.lifecycle import KnownState
 from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.routing import Risk
@@ -231,7 +231,7 @@ class DecisionView(View):
     """Null if it is not about a task, such as triage."""
     task_name: str | None = None
     """Null if the task was removed."""
-    task_state: StateName | None = None
+    task_state: KnownState = None
     """The task's state now; null if the task was removed."""
     channel_id: str | None = None
     """The channel of the message it is about; null if it is about none, or the channel was deleted."""

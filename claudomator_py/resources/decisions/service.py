@@ -10,7 +10,7 @@ from claudomator_py.domain.decision import message_of
 from claudomator_py.domain.errors import Ambiguous, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import DecisionFilter
-from claudomator_py.domain.shape import Page, View
+from claudomator_py.domain.shape import Page, View, readable_instant
 from claudomator_py.domain.wording import utc_clock, worded
 from claudomator_py.resources import cursors
 from claudomator_py.resources.concealment import concealed
@@ -28,8 +28,9 @@ from claudomator_py.resources.decisions import (
 )
 from claudomator_py.resources.decisions.sentences import overridden_text, placement_text, said_of, sentences_of
 from claudomator_py.resources.routing.service import LABELS, candidate_views, known_to, reason_of, routed_before
-from claudomator_py.resources.session import Service, find_task
+from claudomator_py.resources.session import Service, each_shown, find_task
 from claudomator_py.scheduler.decision import (
+    UNREADABLE,
     Candidate,
     DecisionRecord,
     HandoffRecord,
@@ -142,7 +143,14 @@ def _views(connection: Connection, rows: Sequence[Recorded], by: Principal) -> l
     seen = known_to(connection, [row.decision for row in rows], by)
     ids = {about[0] for row in rows if (about := message_of(row.decision.input_ref)) is not None}
     channels = {channel.id: channel.name for ref in ids for channel in channel_rows.find(connection, ref, by)}
-    return [view_of(row, seen, channels) for row in rows]
+    return each_shown(rows, lambda part: [view_of(row, seen, channels) for row in part], _unreadable)
+
+
+def _unreadable(recorded: Recorded) -> DecisionView:
+    row = recorded.decision
+    return DecisionView(
+        id=row.id, kind=row.kind, at=readable_instant(row.at_ms), task_id=row.task_id, reason=UNREADABLE.reason.text
+    )
 
 
 def view_of(recorded: Recorded, seen: Set[str], channels: Mapping[str, str]) -> DecisionView:

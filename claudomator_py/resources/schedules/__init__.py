@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.lifecycle import KnownState
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.schedule import CatchUp, Overlap
 from claudomator_py.domain.shape import Instant, View
@@ -19,7 +19,7 @@ class FireView(View):
     """``clock`` or ``operator``."""
     task_id: str | None = None
     task_name: str | None = None
-    task_state: StateName | None = None
+    task_state: KnownState = None
     skipped: str | None = None
     """Why no task was created."""
 

@@ -9,7 +9,7 @@ from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.fields import Strict
-from claudomator_py.domain.lifecycle import ENDED, StateName
+from claudomator_py.domain.lifecycle import ENDED, KnownState, StateName
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
@@ -57,7 +57,7 @@ class DependencyView(View):
 
     name: str
     task_id: str | None = None
-    state: StateName | None = None
+    state: KnownState = None
 
 
 class WorktreeView(View):

@@ -182,7 +182,8 @@ def result(client: Client, task: TaskArgument, output: FormatOption = Format.TAB
         fail(f"{view.name} has not ended; it is {view.state}.", f"See `claudomator why {view.name}`.")
     if view.state == "FAILED":
         meaning = f" {view.reason_text}" if view.reason_text else ""
-        fail(f"{view.name} failed: {view.reason}.{meaning}", f"See `claudomator logs {view.name}`.")
+        why = f": {view.reason}" if view.reason else ""
+        fail(f"{view.name} failed{why}.{meaning}", f"See `claudomator logs {view.name}`.")
     if view.state == "CANCELLED":
         fail(f"{view.name} was cancelled.", f"Run it again with `claudomator restart {view.name}`.")
 

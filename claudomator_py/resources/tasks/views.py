@@ -27,9 +27,9 @@ from claudomator_py.resources.agents import HoldView
 from claudomator_py.resources.agents.service import failed_by_budget, hold_views, task_budget, used_up
 from claudomator_py.resources.concealment import concealed, without_hidden
 from claudomator_py.resources.runs import InputView
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, each_shown
 from claudomator_py.resources.tasks import TaskView, WorktreeView
-from claudomator_py.resources.tasks.of_rows import MAX_KEPT, EndedViews, Wait, task_view
+from claudomator_py.resources.tasks.of_rows import MAX_KEPT, EndedViews, Wait, task_view, unreadable_view
 from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Load, load_of
@@ -86,6 +86,9 @@ class TaskViews(Service):
 
     def of(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
         """Return the tasks, with the reason and the end of each wait."""
+        return each_shown(tasks, partial(self._readable, connection, with_spec=with_spec), unreadable_view)
+
+    def _readable(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool) -> list[TaskView]:
         specs, runs = self._unchanged.read(
             connection,
             tuple((task.id, task.version) for task in tasks),
