@@ -185,7 +185,7 @@ def arguments(value: Any) -> str:
 
 def tokens_text(used: int | None, made: int | None, cost_usd: float | None = None) -> str:
     """Return usage in words, such as ``100 tokens in, 50 out, $0.0100``; empty if nothing is known."""
-    parts = [f"{used or 0} tokens in, {made or 0} out"] if used is not None or made is not None else []
+    parts = [f"{used or 0:,} tokens in, {made or 0:,} out"] if used is not None or made is not None else []
     if cost_usd is not None:
         parts.append(f"${cost_usd:.4f}")
     return ", ".join(parts)

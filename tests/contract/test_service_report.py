@@ -382,7 +382,7 @@ def test_the_daily_report_is_told_to_those_who_want_it_in_the_zone_of_its_time(w
     notice = notice_of(EventContext(1, "then", event.kind, dict(event.data), None, None, None, None, None))
     assert notice is not None
     assert (notice.kind, notice.title) == (NoticeKind.REPORT, "1 done; $0.40")
-    assert "From 2026-09-21 07:00 JST to 2026-09-22 07:00 JST: 1 run." in notice.text
+    assert "From 2026-09-21 07:00 JST to 2026-09-22 07:00 JST: 1 run ended." in notice.text
     assert NoticeKind.REPORT in NotifyTarget(url="https://phone/").events
 
 
@@ -397,11 +397,11 @@ def test_it_says_what_became_of_each_branch(world: World) -> None:
         world.database.write(partial(record_all, events=[event]))
     (repository,) = report(world).repositories
     assert [branch.words for branch in repository.branches] == [
-        "claudomator/merged (made, merged into main)",
-        "claudomator/discarded (made, discarded)",
-        "claudomator/left (made)",
+        "claudomator/merged (merged into main)",
+        "claudomator/discarded (discarded)",
+        "claudomator/left",
     ]
-    assert "  - claudomator/merged (made, merged into main)" in markdown(report(world), str)
+    assert "  - claudomator/merged (merged into main)" in markdown(report(world), str)
     stranger = Principal("p", role=Role.READ, organisation="elsewhere")
     assert report(world, stranger).repositories == ()
 

@@ -10,14 +10,13 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import PART, Cursor, cost_text, filter_url, meaning_of, read_filter
+from claudomator_py.api.page.formatting import PART, Cursor, filter_url, meaning_of, read_filter
 from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.shape import Page
-from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import Piece, Sentence, instant_text
 from claudomator_py.resources.agents import AgentView
 from claudomator_py.resources.agents.page import AgentCard, cards_of, spent_of
@@ -344,9 +343,4 @@ def _by_reason(counts: Mapping[str, int]) -> str | None:
 def _spent_today(status: StatusView) -> Sentence:
     if (limited := spent_of(status.budget)) is not None:
         return limited
-    spent = status.spent_today
-    parts = [counted(spent.runs, "run")]
-    # Zero is a figure only if it is known.
-    parts += [str(cost_text(round(spent.usd, 4)))] if spent.usd or not spent.unpriced else []
-    parts += [f"{spent.tokens:,} tokens"] if spent.tokens or not spent.uncounted else []
-    return (Piece(f"today {', '.join(parts)}"),)
+    return (Piece(f"today {status.spent_today.words}"),)

@@ -7,11 +7,13 @@ from pydantic import Field
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.blocked_words import hold_cause, predicate
+from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.text import clause
+from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import Sentence, said
 from claudomator_py.surface import ADMIN_WHOLE, READ, Calls, JsonBody, Key, Links, PathText, operation
 
@@ -28,6 +30,16 @@ class SpendingView(View):
     """How many of them ended at an unknown cost."""
     uncounted: int = 0
     """How many of them ended with an unknown number of tokens."""
+
+    @property
+    def words(self) -> str:
+        """In words: ``14 runs, at least $4.20, 1,200 tokens``. Zero is said only where it is known."""
+        parts = [counted(self.runs, "run")]
+        if self.usd or (self.runs and not self.unpriced):
+            parts.append(f"{'at least ' if self.unpriced else ''}${amount_text(Unit.USD, self.usd)}")
+        if self.tokens:
+            parts.append(f"{amount_text(Unit.TOKENS, self.tokens)} tokens")
+        return ", ".join(parts)
 
 
 class BudgetView(View):

@@ -12,7 +12,7 @@ from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, ConfigOption, StateDirOption, connect, connected
 from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, table_text, write
 from claudomator_py.cli.times import clock, now_ms, short_duration
-from claudomator_py.domain.budget import Unit, amount_text, with_unknown
+from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import SECOND_MS, parse_duration, parse_instant, short_id
@@ -284,8 +284,7 @@ def _spent(agent: AgentView, *, wide: bool) -> str:
     """Return what the agent has spent today: of its budget, if it has one."""
     if agent.budget is not None and agent.budget.text:
         return with_unknown(agent.budget.text, agent.budget.unknown)
-    spent = agent.spent_today
-    return f"{amount_text(Unit.USD, spent.usd)} USD, {amount_text(Unit.TOKENS, spent.tokens)} tokens" if wide else ""
+    return agent.spent_today.words if wide else ""
 
 
 def _why(agent: AgentView) -> str:

@@ -24,7 +24,6 @@ from claudomator_py.cli.output import (
 )
 from claudomator_py.cli.times import clock, localized, now_ms, until
 from claudomator_py.client import ServiceProblem
-from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.requests import TaskFilter
@@ -149,7 +148,7 @@ def overview(status: StatusView, *, wide: bool = False) -> str:
 
 def _counts(status: StatusView) -> str:
     """Return the counts, and what is known of today's cost:
-    ``1 needs you, 3 running, 12 queued; today 4.20 USD, 14 runs``."""
+    ``1 needs you, 3 running, 12 queued; today 14 runs, $4.20``."""
     needs, files, failed = status.total("needs_you"), status.total("inbox"), status.total("problems")
     numbers = [
         (needs, "needs you" if needs == 1 else "need you"),
@@ -168,12 +167,7 @@ def _today(status: StatusView) -> str:
     if budget is not None:
         over = f", and nothing starts until {clock(budget.until, now_ms())}" if budget.reached is not None else ""
         return f"{budget.text}{over}"
-    runs = "1 run" if spent.runs == 1 else f"{spent.runs} runs"
-    if not spent.usd and spent.tokens:
-        return f"{amount_text(Unit.TOKENS, spent.tokens)} tokens, {runs}"
-    if not spent.usd and spent.unpriced:
-        return runs  # whose cost nobody knows: 0.00 USD would be a claim
-    return f"{amount_text(Unit.USD, spent.usd)} USD, {runs}"
+    return spent.words
 
 
 def _standstill(status: StatusView) -> list[str]:

@@ -51,8 +51,10 @@ class BranchChange(View):
 
     @property
     def words(self) -> str:
-        """Return its name, and what became of it: ``fix-login (made, merged into main)``."""
-        return f"{self.name} ({', '.join(part for part in (self.change, self.since) if part)})"
+        """Return its name, and what became of it unless it is a new one that is still there: ``fix-login (merged into
+        main)``."""
+        parts = [part for part in (self.change if self.change != "made" else None, self.since) if part]
+        return f"{self.name} ({', '.join(parts)})" if parts else self.name
 
 
 class RepositoryReport(View):

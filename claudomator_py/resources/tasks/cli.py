@@ -253,10 +253,10 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
     others = [dependency for dependency in task.depends_on if dependency != task.continues]
     needs = ", ".join(f"{dependency.name} ({dependency.state or 'not seen yet'})" for dependency in others)
     goes_on = "" if task.continues is None else f"{task.continues.name} ({task.continues.state or 'not seen yet'})"
-    used = [f"{task.tokens.input or 0} in, {task.tokens.output or 0} out"] if task.tokens.output is not None else []
+    used = [f"{task.tokens.input or 0:,} in, {task.tokens.output or 0:,} out"] if task.tokens.output is not None else []
     ran_on = "last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "agent"
-    fees = "" if task.fees_usd is None else f", {amount_text(Unit.USD, task.fees_usd)} of it for the specialist"
-    used += [f"{amount_text(Unit.USD, task.cost_usd)} USD{fees}"] if task.cost_usd is not None else []
+    fees = "" if task.fees_usd is None else f", ${amount_text(Unit.USD, task.fees_usd)} of it for the specialist"
+    used += [f"${amount_text(Unit.USD, task.cost_usd)}{fees}"] if task.cost_usd is not None else []
     return fields(
         [
             ("name", task.name),

@@ -38,14 +38,14 @@ def test_claude_calls_a_tool_and_meets_its_limit() -> None:
         ("tool_result", "Bash", "step1"),
         ("notice", None, "limited: five_hour"),
         ("error", None, limit),
-        ("usage", None, "1200 tokens in, 25 out, $0.0026, 2 turns"),
+        ("usage", None, "1,200 tokens in, 25 out, $0.0026, 2 turns"),
     ]
 
 
 def test_claude_asks_again_and_answers() -> None:
     assert told("claude/2.1.330/sse_overloaded_once")[1:] == [
         ("message", None, "All done."),
-        ("usage", None, "2400 tokens in, 26 out, $0.0053, 1 turn"),
+        ("usage", None, "2,400 tokens in, 26 out, $0.0053, 1 turn"),
     ]
     assert ("notice", None, "Switched to Haiku 5.5 due to high demand for Opus 5.5") in told(
         "claude/2.1.330/e529_fallback_model"
@@ -60,7 +60,7 @@ def test_codex_runs_a_command() -> None:
         ("tool_call", "command_execution", "/bin/bash -lc 'exit 3'"),
         ("tool_result", "command_execution", "[exit code 3]"),
         ("message", None, "All done."),
-        ("usage", None, "2400 tokens in, 50 out"),
+        ("usage", None, "2,400 tokens in, 50 out"),
     ]
     midrun = told("codex/0.169.0/rl_midrun")
     assert ("tool_result", "command_execution", "step1") in midrun
@@ -81,7 +81,7 @@ def test_gemini_writes_a_file_and_says_so_in_pieces() -> None:
         ),
         ("message", None, "All "),
         ("message", None, "done."),
-        ("usage", None, "3600 tokens in, 75 out"),
+        ("usage", None, "3,600 tokens in, 75 out"),
     ]
     entries = read("gemini", (RECORDINGS / "gemini/0.61.0/tool_auto_edit.stdout").read_bytes())
     assert [entry.part.partial for entry in entries] == [False] * 5 + [True, True, False]
@@ -93,9 +93,9 @@ def test_opencode_tells_a_call_with_its_result() -> None:
     assert told("opencode/1.18.33/tool_default") == [
         ("tool_call", "bash", '{"command": "echo hello > hello.txt; cat hello.txt", "description": "x"}'),
         ("tool_result", "bash", "hello\n"),
-        ("usage", None, "1200 tokens in, 25 out, $0.0000"),
+        ("usage", None, "1,200 tokens in, 25 out, $0.0000"),
         ("message", None, "All done."),
-        ("usage", None, "1200 tokens in, 25 out, $0.0000"),
+        ("usage", None, "1,200 tokens in, 25 out, $0.0000"),
     ]
     assert told("opencode/1.18.33/e401") == [("error", None, "Incorrect API key provided")]
 

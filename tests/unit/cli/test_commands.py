@@ -39,7 +39,7 @@ def test_status_shows_what_needs_a_person_first(command: Command, prepared: Prep
     prepared.refuse_file("tasks/x.yaml", Problem(line=3, message="is wrong"))
     lines = command("status").stdout.splitlines()
     heads = [line for line in lines if line and not line.startswith(" ")]
-    counts = "1 needs you, 1 failed, 1 refused file, 1 running, 1 queued; today 0.00 USD, 0 runs"
+    counts = "1 needs you, 1 failed, 1 refused file, 1 running, 1 queued; today 0 runs"
     assert heads == [counts, "NEEDS YOU", "PROBLEMS", "INBOX", "RUNNING", "QUEUED", "RECENT", "AGENTS"]
     assert "  tasks/x.yaml:3: is wrong" in lines
     assert any("broken" in line and "timeout: The run took longer" in line for line in lines)

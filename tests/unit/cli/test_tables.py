@@ -126,7 +126,7 @@ def test_the_overview_leaves_out_what_is_empty() -> None:
     prepared = PreparedService()
     prepared.add("next")
     assert [line for line in overview(prepared.status()).splitlines() if not line.startswith(" ")] == [
-        "1 queued; today 0.00 USD, 0 runs",
+        "1 queued; today 0 runs",
         "",
         "QUEUED",
     ]

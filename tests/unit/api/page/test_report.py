@@ -104,7 +104,7 @@ def test_what_happened_since_the_last_look_is_one_click_away(operator: Visitor, 
 @pytest.mark.parametrize(
     ("is_done", "more", "text"),
     [
-        ([None, "merged into main"], 0, "b0 (made), b1 (made, merged into main)"),
+        ([None, "merged into main"], 0, "b0, b1 (merged into main)"),
         ([None, "merged into main", "discarded"], 0, "3 branches, 2 merged or discarded"),
         ([None, None, None], 0, "3 branches"),
         (["merged into main"] * 20, 7, "27 branches"),
