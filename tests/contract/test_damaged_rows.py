@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,8 +43,6 @@ DAMAGE = [
     '{"reason": ' + "9" * 5_000 + "}",
     *NO_JSON,
 ]
-_KEYS = {"task": "id", "task_revision": "task_id", "run": "task_id", "event": "task_id"}
-"""The column that names the task."""
 Change = Callable[[Any], Any]
 
 
@@ -62,6 +61,13 @@ def wrapped(value: Any) -> Any:
 
 
 WAYS: list[str | Change] = [*DAMAGE, halved, wrapped]
+
+
+def damaging(*columns: tuple[str, str]) -> pytest.MarkDecorator:
+    """Each of those columns by itself; on PostgreSQL, which hands on the same texts, all of them at once."""
+    ways = [("sqlite", [column]) for column in columns] + [("postgresql", [*columns])]
+    names = [*(".".join(column) for column in columns), "postgresql"]
+    return pytest.mark.parametrize(("database_kind", "columns"), ways, ids=names)
 
 
 @pytest.fixture
@@ -124,6 +130,19 @@ class Row:
         self._database.write(write)
 
 
+def rows_of(database: Database, columns: Sequence[tuple[str, str]], task_id: str) -> list[Row]:
+    """Return the row of that task for each column."""
+    return [
+        Row(database, table, column, f"{'id' if table == 'task' else 'task_id'} = '{task_id}'")
+        for table, column in columns
+    ]
+
+
+def damage(rows: Sequence[Row], way: str | Change) -> bool:
+    """Damage each row that way; whether the database takes it."""
+    return all(row.damage(way) for row in rows)
+
+
 def test_decisions(world: World, database: Database) -> None:
     decisions = world.access.as_(OPERATOR)[Decisions]
     task_id = world.task("bad").id
@@ -150,21 +169,18 @@ def test_decisions(world: World, database: Database) -> None:
     assert listed() == before
 
 
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [
-        *(("run", name) for name in ("outcome", "progress", "check_result", "windows", "prior", "asked")),
-        *(("task", name) for name in ("tags", "asks", "resume", "granted_tools", "restart_requested", "constraints")),
-        ("task_revision", "spec"),
-        ("event", "data"),
-    ],
+@damaging(
+    *(("run", name) for name in ("outcome", "progress", "check_result", "windows", "prior", "asked")),
+    *(("task", name) for name in ("tags", "asks", "resume", "granted_tools", "restart_requested", "constraints")),
+    ("task_revision", "spec"),
+    ("event", "data"),
 )
-def test_tasks(world: World, database: Database, table: str, column: str) -> None:
+def test_tasks(world: World, database: Database, columns: Sequence[tuple[str, str]]) -> None:
     overview = world.access.as_(OPERATOR)[Overview]
     task_id = world.task("bad").id
     before = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
-    row = Row(database, table, column, f"{_KEYS[table]} = '{task_id}'")
-    for way in filter(row.damage, WAYS):
+    rows = rows_of(database, columns, task_id)
+    for way in filter(partial(damage, rows), WAYS):
         now = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
         assert list(now) == list(before), way
         assert (now["first"], now["last"]) == (before["first"], before["last"])
@@ -231,11 +247,8 @@ def test_a_task_whose_state_is_none_says_so_and_is_refused_changes(world: World,
         world.service.cancel("bad")
 
 
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [("task", "constraints"), ("task_revision", "spec")],
-)
-def test_tasks_in_the_queue(world: World, database: Database, table: str, column: str) -> None:
+@damaging(("task", "constraints"), ("task_revision", "spec"))
+def test_tasks_in_the_queue(world: World, database: Database, columns: Sequence[tuple[str, str]]) -> None:
     """Each damage by itself as to what is shown; then all of them at once, as to who runs."""
     overview = world.access.as_(OPERATOR)[Overview]
     bad, good = [f"bad-{number}" for number in range(len(WAYS))], ["one", "two", "three"]
@@ -243,10 +256,10 @@ def test_tasks_in_the_queue(world: World, database: Database, table: str, column
     for name in (good[0], *bad[:5], good[1], *bad[5:], good[2]):
         world.submit(name, specialist="plumber")
     world.router.route()
-    rows = [Row(database, table, column, f"{_KEYS[table]} = '{world.task(name).id}'") for name in bad]
+    damaged = [rows_of(database, columns, world.task(name).id) for name in bad]
     queued = before + len(bad) + len(good)
-    for name, row, way in zip(bad, rows, WAYS, strict=True):
-        if row.damage(way):
+    for name, rows, way in zip(bad, damaged, WAYS, strict=True):
+        if damage(rows, way):
             assert overview.status().counts["QUEUED"] == queued, way
             assert {item.name for item in world.service.page(TaskFilter(state="QUEUED"), None, 50).items} >= {
                 *bad,
@@ -256,9 +269,10 @@ def test_tasks_in_the_queue(world: World, database: Database, table: str, column
             waits = measure(world).waits
             assert sum(waits.values()) == queued, way
             assert sum(number for wait, number in waits.items() if wait.code is BlockCode.FAULT) <= 1, way
-        row.restore()
-    for row, way in zip(rows, WAYS, strict=True):
-        row.damage(way)
+        for row in rows:
+            row.restore()
+    for rows, way in zip(damaged, WAYS, strict=True):
+        damage(rows, way)
     world.tick(1_000)
     assert {world.state(name) for name in good} == {"RUNNING"}
 
@@ -330,17 +344,16 @@ def test_a_task_whose_card_cannot_be_read_says_so_and_waits(
     assert world.state("roses") == "RUNNING"
 
 
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [("task_revision", "spec"), ("run", "outcome"), ("event", "data"), ("decision", "data")],
-)
-def test_what_ended_before_and_after_it_teaches_all_the_same(database: Database, table: str, column: str) -> None:
+@damaging(("task_revision", "spec"), ("run", "outcome"), ("event", "data"), ("decision", "data"))
+def test_what_ended_before_and_after_it_teaches_all_the_same(
+    database: Database, columns: Sequence[tuple[str, str]]
+) -> None:
     taught = Taught(database, card("plumber"), card("florist"))
     for name in ("first", "bad", "last"):
         taught.submit(name, f"Do what {name} says", specialist="plumber")
         taught.done(name)
-    row = Row(database, table, column, f"task_id = '{taught.world.task('bad').id}'")
-    for way in filter(row.damage, WAYS):
+    rows = rows_of(database, columns, taught.world.task("bad").id)
+    for way in filter(partial(damage, rows), WAYS):
         taught.learner.run_once()
         assert [len(taught.labels(name)) for name in ("first", "last")] == [1, 1], way
         database.write(_unlearned)

@@ -120,6 +120,6 @@ def test_any_text_can_be_read_and_the_same_gives_the_same(text: str) -> None:
 )
 def test_long_texts_of_one_thing_are_read_in_time(unit: str) -> None:
     """What would be tried again and again from each place would take hours."""
-    for text in (unit * 20_000, f"012-{unit * 20_000}a"):
+    for text in (unit * 5_000, f"012-{unit * 5_000}a"):
         assert len(intent_of(text)) <= MAX_INTENT_LENGTH
         assert len(extracted(text).files) <= 20
