@@ -90,6 +90,7 @@ def watched_folders(daemon: Components, wake: Callable[[], None]) -> Folders:
         ConfiguredInbox(cards, _guard, wake, arrivals.refusals, CARD_FILES, claims=False),
     )
     daemon.engine.reconciler.arriving = folders.tasks.arriving
+    arrivals.intake.hand_over = folders.tasks.hand_over
     return folders
 
 

@@ -154,8 +154,8 @@ class Reconciler:
         if any(fault.item.doing is Activity.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
             self.sweep()
         present = self._database.read(partial(self._present, now_ms=now_ms))
-        # The end of a run and the start that takes its slot are one commit.
-        with self._database.together():
+        # The end of a run and the start that takes its slot are one commit; so are acceptance and start of a file.
+        with self._database.together(with_lazy=True):
             self._collect(present, now_ms)
             self._serve(present, now_ms)
             self._route()

@@ -50,6 +50,7 @@ class CardIntake:
         self._database = database
         self._clock = clock
         self._twins = twins
+        self.was_planned = False
 
     def known_files(self) -> Mapping[str, FileStamp]:
         """See ``inbox.ledger.Intake``. No file has this stamp, so each one is read, and missing ones are noticed."""

@@ -123,26 +123,32 @@ class Database:
         """
         return self._writer.submit(fn, planned=planned, lazily=lazily)
 
-    def together(self) -> AbstractContextManager[None]:
+    def together(self, *, with_lazy: bool = False) -> AbstractContextManager[None]:
         """Have what this thread submits in the block be one transaction, which it reads before it is durable.
 
         It is durable at the end of the block, after ``flush`` and ``write``, and once a result is asked for: until then
         nobody is told of anything, and those who listen hear of it after the block. Nobody else writes from the first
         submission on, so nothing is waited for in it that may take long. Raises StoreUnavailable where it was lost.
+
+        with_lazy: begin with what other threads have queued lazily. It counts as planned, and their futures resolve at
+        the end of the block.
         """
-        return self._writer.together()
+        return self._writer.together(with_lazy=with_lazy)
 
     def flush(self) -> None:
         """Have the writer commit what was queued lazily. Returns before it has, unless in ``together``: then all is
         durable that this thread has submitted. Raises as that does."""
         self._writer.flush()
 
-    def submit_together(self, fns: Sequence[Callable[[Connection], T]], *, planned: bool = False) -> list[Future[T]]:
+    def submit_together(
+        self, fns: Sequence[Callable[[Connection], T]], *, planned: bool = False, lazily: bool = False
+    ) -> list[Future[T]]:
         """Queue them one after the other with nothing in between, for one commit unless they are a great many.
 
-        Each future resolves as that of ``submit``: one that raises is undone alone. planned: see ``on_commit``.
+        Each future resolves as that of ``submit``: one that raises is undone alone. planned: see ``on_commit``. lazily:
+        see ``submit``.
         """
-        return self._writer.submit_together(fns, planned=planned)
+        return self._writer.submit_together(fns, planned=planned, lazily=lazily)
 
     def probe(self) -> None:
         """Test whether writing works, by a write that takes disk space. Its commit triggers no callbacks.

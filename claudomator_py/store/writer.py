@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, event
@@ -127,15 +128,20 @@ class Writer:
         return [item.future for item in items]
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self, *, with_lazy: bool) -> Iterator[None]:
         """Run all writes that this thread submits in the block at once, in a transaction that only this thread sees.
 
         Futures resolve once it is durable: at the end of the block, after ``flush``, or when this thread asks for a
         result. From the first write until then, no other thread can write. Raises StoreUnavailable if the transaction
         was lost, with all writes in it.
+
+        with_lazy: begin with what other threads have queued lazily, as planned writes. Their futures resolve at the end
+        of the block.
         """
         group = self._local.group = _Group(self)
         try:
+            for item in self._lazy_items() if with_lazy else ():
+                group.add(item)
             yield
             group.commit()
         except Exception:
@@ -151,6 +157,17 @@ class Writer:
             # Last, because threads that it wakes compete for the interpreter with the work after a commit, such as
             # starting a shim.
             group.notify()
+
+    def _lazy_items(self) -> list[_Item]:
+        """Take all queued items, if nobody waits for any of them."""
+        if not self._queue:
+            return []
+        with self._changed:
+            if self._due:
+                return []
+            items = list(self._queue)
+            self._queue.clear()
+        return [replace(item, planned=True) for item in items if item.future.set_running_or_notify_cancel()]
 
     @property
     def _group(self) -> "_Group | None":
@@ -223,13 +240,11 @@ class Writer:
         self._connections.give_back(connection)
         self._turn.release()
 
-    def resolve(self, results: Sequence[_Result]) -> list[_Item]:
-        """Resolve the futures of a durable group. Return the items that listeners have to be notified of."""
+    def succeed(self, results: Sequence[_Result]) -> list[_Item]:
+        """Note that a group is durable. Return the items that listeners have to be notified of."""
         self.commits += 1
         self.trouble = None
         self._measure(results)
-        for result in results:
-            result.resolve()
         news = [result.item for result in results if result.error is None and not result.item.quiet]
         if news:
             self._log_recovery()
@@ -309,6 +324,8 @@ class _Group:
         self._stop_cleaning: Callable[[], None] = lambda: None
         self._news: list[list[_Item]] = []
         """For each commit, the items that listeners have to be notified of."""
+        self._awaited: list[_Result] = []
+        """Durable results that other threads wait for."""
 
     def add(self, item: _Item) -> None:
         """Run the item. If it raises, only its own changes are undone, unless the whole transaction is lost."""
@@ -340,11 +357,19 @@ class _Group:
                 self._lose(error)
             else:
                 self._close()
-                self._news.append(self._writer.resolve(results))
+                self._news.append(self._writer.succeed(results))
+                for result in results:
+                    if isinstance(result.item.future, _OnDemand):
+                        result.resolve()
+                    else:
+                        self._awaited.append(result)
         self.check()
 
     def notify(self) -> None:
-        """Notify the listeners of each commit."""
+        """Resolve the futures of other threads, and notify the listeners of each commit."""
+        awaited, self._awaited = self._awaited, []
+        for result in awaited:
+            result.resolve()
         news, self._news = self._news, []
         for items in filter(None, news):
             self._writer.notify(planned=all(item.planned for item in items))

@@ -176,3 +176,48 @@ def test_what_a_listener_submits_is_written(db: Database) -> None:
         db.submit(add(1))
     assert submitted[0].result(PATIENCE_S) == 2
     assert ids(db) == [1, 2]
+
+
+def test_it_can_begin_with_what_others_have_queued_lazily(db: Database) -> None:
+    news: list[str] = []
+    db.on_commit(lambda: news.append("any"))
+    db.on_commit(lambda: news.append("not planned"), planned=False)
+    with ThreadPoolExecutor(1) as other:
+        [theirs, failed] = other.submit(db.submit_together, [add(1), broken], lazily=True).result(PATIENCE_S)
+        with db.together(with_lazy=True):
+            assert (ids(db), seen_elsewhere(db)) == ([1], [])
+            db.submit(add(2), planned=True)
+            db.flush()
+            assert seen_elsewhere(db) == [1, 2]
+            assert not theirs.done(), "it wakes another thread, which would compete with this one"
+        assert theirs.result(PATIENCE_S) == 1
+        with pytest.raises(ValueError, match="not this one"):
+            failed.result(PATIENCE_S)
+    assert news == ["any"], "the block counts as having planned it"
+
+
+def test_without_being_asked_it_leaves_that_to_the_writer(db: Database) -> None:
+    with ThreadPoolExecutor(1) as other:
+        theirs = other.submit(db.submit_together, [add(1)], lazily=True).result(PATIENCE_S)
+        with db.together():
+            assert ids(db) == []
+        db.flush()
+        assert theirs[0].result(PATIENCE_S) == 1
+
+
+def test_what_others_queued_is_lost_with_it(db: Database) -> None:
+    def fault(name: str) -> None:
+        if name == "store-before-commit":
+            raise OSError("out of luck")
+
+    with ThreadPoolExecutor(1) as other:
+        [theirs] = other.submit(db.submit_together, [add(1)], lazily=True).result(PATIENCE_S)
+    crashpoint.install(fault)
+    try:
+        with pytest.raises(StoreUnavailable, match="out of luck"), db.together(with_lazy=True):
+            pass
+    finally:
+        crashpoint.install(None)
+    with pytest.raises(StoreUnavailable, match="out of luck"):
+        theirs.result(PATIENCE_S)
+    assert ids(db) == []

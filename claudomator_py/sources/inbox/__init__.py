@@ -18,7 +18,7 @@ What follows from each event:
 - **Renamed.** A file that is missing and appears with the same stamp under another name is the same file: nothing is
   gone, and what it became is known under the new path. Any other file is identified by its path alone.
 - **One after the other.** A file is accepted at once, and files that arrive meanwhile come next; nothing starts before
-  a whole burst is accepted, see ``Burst``.
+  a whole burst is accepted, see ``Burst``. A file that comes alone is accepted by the tick that starts its task.
 - **Very many.** A survey of everything only determines which files must be examined. They are read in steps of a
   fraction of a second; new events come first, and a stop waits for at most one step.
 - **Exposed.** An inbox that an untrusted user could write to or replace is not read, and a file that such a user could
@@ -157,6 +157,17 @@ class InboxWatcher:
             if self._untold and not self.arriving:
                 self._untold = False
                 self._notify()
+
+    def hand_over(self, submit: Callable[[], None]) -> bool:
+        """Have the next tick do what ``submit`` queues, if it is to start the task at once: return False, without
+        calling that, if more files are arriving. Call it on the scanning thread."""
+        with self._wake:
+            if self._dirty or self._burst.is_several or self._stop.is_set():
+                return False
+            self._burst.taken()
+        submit()
+        self._notify()
+        return True
 
     def _publish(self) -> None:
         status, due = self._scanner.status(), self._scanner.due()
@@ -370,6 +381,10 @@ class ConfiguredInbox:
     def arriving(self) -> bool:
         """Return whether a file has just arrived that was not accepted yet; see ``InboxWatcher.arriving``."""
         return self._inbox is not None and self._inbox.arriving
+
+    def hand_over(self, submit: Callable[[], None]) -> bool:
+        """See ``InboxWatcher.hand_over``."""
+        return self._inbox is not None and self._inbox.hand_over(submit)
 
     def looked(self) -> bool:
         """Return whether each inbox has been examined since it is followed, so that it is known which files are

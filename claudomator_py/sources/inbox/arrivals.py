@@ -114,6 +114,11 @@ class Burst:
         self._untaken = False
 
     @property
+    def is_several(self) -> bool:
+        """Whether several files are arriving or were among the last ones."""
+        return self._several
+
+    @property
     def over_at(self) -> float:
         """When the burst ends at the latest, if nothing more arrives or is accepted."""
         if self._untaken:
@@ -251,7 +256,7 @@ class Arrivals:
         crashpoint("inbox-before-take")
         verdicts = self._offering.offer(current)
         # Set this whatever else may fail: only the inbox reports that there are new tasks.
-        self._tally.changed |= not all(verdicts)
+        self._tally.changed |= not (all(verdicts) or self._intake.was_planned)
         crashpoint("inbox-after-take")
         accepted = []
         for reading, problems in zip(current, verdicts, strict=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -23,6 +24,11 @@ from claudomator_py.tasks.schedules import end_of_file
 
 log = get_logger("claudomator.inbox")
 
+MAX_IN_TICK = 8
+"""Tasks that a tick accepts at most, as it starts nothing meanwhile."""
+TICK_S = 0.05
+"""How long a tick has to accept a file, in seconds, before the writer's thread does it."""
+
 
 class StoreIntake:
     """Creates tasks from files, each file whole or not at all. workdirs: returns what is currently allowed.
@@ -41,6 +47,10 @@ class StoreIntake:
         self._workdirs = workdirs
         self._clock = clock
         self._rescheduled = rescheduled
+        self.hand_over: Callable[[Callable[[], None]], bool] = lambda _: False
+        """Has the next tick do what the function queues; returns False, having done nothing, if that is not possible.
+        See ``InboxWatcher.hand_over``."""
+        self.was_planned = False
 
     def known_files(self) -> Mapping[str, FileStamp]:
         """See ``inbox.ledger.Intake``."""
@@ -61,12 +71,7 @@ class StoreIntake:
             place += len(reading.parsed.specs)
         # In one transaction, so that no tick sees only the first file and gives it the slot of a more urgent one.
         changes = FileBatch([result for result in results if isinstance(result, FileTransaction)]).changes()
-        # On this thread: the writer's takes two thread switches. The inbox reports them, once it is known whether more
-        # have arrived.
-        with self._database.together():
-            taking = iter(
-                self._database.submit_together([caused_by(INBOX.id, change) for change in changes], planned=True)
-            )
+        taking = iter(self._submit([caused_by(INBOX.id, change) for change in changes], tasks=place))
         verdicts = [result if isinstance(result, list) else _verdict(next(taking)) for result in results]
         for reading, refused in zip(readings, verdicts, strict=True):
             if not refused:
@@ -74,6 +79,27 @@ class StoreIntake:
         if any(spec.schedule is not None for reading in readings for spec in reading.parsed.specs):
             self._rescheduled()
         return verdicts
+
+    def _submit(self, changes: Sequence[Callable[[Connection], None]], tasks: int) -> list[Future[None]]:
+        """Make the changes, and return their results. tasks: how many tasks they may accept."""
+        taking: list[Future[None]] = []
+
+        def queue() -> None:
+            taking.extend(self._database.submit_together(changes, lazily=True))
+
+        self.was_planned = len(changes) == 1 and tasks <= MAX_IN_TICK and self.hand_over(queue)
+        if self.was_planned:
+            # In one commit with the start. If no tick takes it, its own commit wakes the next one.
+            with suppress(FileRefused):
+                try:
+                    taking[0].result(TICK_S)
+                except TimeoutError:
+                    self._database.flush()
+            return taking
+        # On this thread: the writer's takes two thread switches. The inbox reports them, once it is known whether more
+        # have arrived.
+        with self._database.together():
+            return self._database.submit_together(changes, planned=True)
 
     def _warn(self, reading: FileReading) -> None:
         """Log oddities of an accepted file, with their lines."""

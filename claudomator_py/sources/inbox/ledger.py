@@ -73,6 +73,9 @@ class Intake(Protocol[P]):
     so refusals need not be remembered.
     """
 
+    was_planned: bool
+    """Whether the tick that accepted what was taken last has planned it, too."""
+
     def known_files(self) -> Mapping[str, FileStamp]:
         """Return the stamp of every accepted file that is not gone, as of its last acceptance."""
 

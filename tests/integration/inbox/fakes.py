@@ -38,6 +38,8 @@ class MemoryIntake:
         self.commits = 0
         self._lock = threading.Lock()
 
+    was_planned = False
+
     def known_files(self) -> Mapping[str, FileStamp]:
         self._open()
         return dict(self.known)

@@ -44,6 +44,8 @@ class SlowIntake(MemoryIntake):
         self.asked = threading.Event()
         self.may_answer = threading.Event()
 
+    was_planned = False
+
     def known_files(self) -> Mapping[str, FileStamp]:
         self.asked.set()
         assert self.may_answer.wait(PATIENCE_S)

@@ -23,6 +23,8 @@ class Slow:
     def clock(self) -> float:
         return self.now_s
 
+    was_planned = False
+
     def known_files(self) -> Mapping[str, FileStamp]:
         return {}
 
