@@ -133,21 +133,14 @@ def test_whatever_the_classifier_does_every_task_is_done_and_says_how_its_model_
         assert (task.state, task.tier, task.model) == ("COMPLETED", "balanced", "middle")
         assert f"Tier balanced (middle): the agent's default ({cause}" in why(daemon, name)
     server.behaviour = tier("fast", "a recipe is given")
-    task = settled(three, daemon, "truthful")
-    assert (task.state, task.tier, task.model) == ("COMPLETED", "fast", "small")
-    assert "Tier fast (small): as the classifier says (a recipe is given)." in why(daemon, "truthful")
-
-
-def test_a_restart_over_http_decides_everything_again(three: Site, server: TierServer) -> None:
-    three.configure(
-        agents={name: simulated() for name in ("alpha", "beta")},
-        classifier={"kind": "openai", "model": "lite", "base_url": server.url, "timeout": "10s"},
-    )
-    daemon = started(three)
     first = settled(three, daemon, "task")
-    assert (first.agent, first.model, first.generation) == ("alpha", "small", 1)
+    assert (first.agent, first.state, first.tier, first.model) == ("alpha", "COMPLETED", "fast", "small")
+    assert first.generation == 1
+    assert "Tier fast (small): as the classifier says (a recipe is given)." in why(daemon, "task")
+
+    # A restart over HTTP decides everything again.
     limit(three, daemon, "alpha")
-    server.behaviour = tier("powerful", "it came back")
+    server.behaviour, asked = tier("powerful", "it came back"), len(server.asked)
 
     token = (three.state / "token").read_text().strip()
     answer = httpx.post(
@@ -161,7 +154,7 @@ def test_a_restart_over_http_decides_everything_again(three: Site, server: TierS
     wait_until(lambda: daemon.client.task("task").generation == 2, "the second generation")
     second = ended(daemon, "task")
     assert (second.agent, second.tier, second.model) == ("beta", "powerful", "large")
-    assert len(server.asked) == 2
+    assert len(server.asked) == asked + 1
     story = why(daemon, "task")
     assert " went to beta: " in story
     assert "alpha was limited (" in story

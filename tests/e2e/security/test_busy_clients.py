@@ -16,7 +16,7 @@ from tests.warm.starter import WarmStarter
 
 CONNECTIONS = 3 * MAX_WAITING
 """Of each client."""
-ASKED, MAX_ASKED = 12, 1_000
+ASKED, MAX_ASKED = 6, 1_000
 """How often the operator asks at least, and how often until both answers have come to the others."""
 
 

@@ -22,8 +22,8 @@ HUGE = "word " * 40_000
 TEXTS = (LINES, ESCAPES, HUGE, "\x00\U0001f600 a null and a smile", "@operators @everyone do it" * 100)
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u200b]")
 PACKED: dict[str, Callable[[], bytes]] = {
-    "deep": lambda: zlib.compress(b"[" * (64 << 20)),
-    "long": lambda: zlib.compress(b'"' + b"x" * (300 << 20) + b'"'),
+    "deep": lambda: zlib.compress(b"[" * (64 << 20), 1),
+    "long": lambda: zlib.compress(b'"' + b"x" * (300 << 20) + b'"', 1),
     "empty": lambda: b"",
     "noise": lambda: b"\xff" * 100,
 }

@@ -13,7 +13,7 @@ import pytest
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
-from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout, written
+from tests.integration.hosts.rig import COMPUTES, LIMITS, Rig, alive, ended, stdout, written
 from tests.patience import wait_until
 
 FOREVER = "while :; do sleep 1; done"
@@ -47,15 +47,13 @@ def test_an_idle_runtime_that_wakes_now_and_then_has_stalled(rig: Rig) -> None:
 
 
 def test_a_silent_run_that_computes_has_not_stalled(rig: Rig) -> None:
-    busy = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass"
-    run = rig.run((sys.executable, "-I", "-S", "-c", busy), limits=replace(LIMITS, stall_ms=900))
+    run = rig.run((sys.executable, "-I", "-S", "-c", COMPUTES), limits=replace(LIMITS, stall_ms=900))
     assert (run.exit.exit_code, run.exit.ended_by) == (0, None)
 
 
 def test_work_of_a_process_far_below_counts(rig: Rig) -> None:
-    busy = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass"
     run = rig.run(
-        ("setsid", "-w", "sh", "-c", f"{sys.executable} -I -S -c '{busy}'; :"), limits=replace(LIMITS, stall_ms=900)
+        ("setsid", "-w", "sh", "-c", f"{sys.executable} -I -S -c '{COMPUTES}'; :"), limits=replace(LIMITS, stall_ms=900)
     )
     assert (run.exit.exit_code, run.exit.ended_by) == (0, None)
 

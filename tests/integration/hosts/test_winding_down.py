@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.run import WindDown
 from claudomator_py.hosts.local.directory import RunDirectory
-from tests.integration.hosts.rig import LIMITS, Rig, Shim, ended
+from tests.integration.hosts.rig import COMPUTES, LIMITS, Rig, Shim, ended
 from tests.patience import wait_until
 
 LAST_WORD = "done\n"
@@ -73,8 +73,7 @@ def test_a_server_that_nobody_uses_is_ended(rig: Rig) -> None:
 
 
 def test_a_build_in_the_background_that_computes_is_not_cut(rig: Rig) -> None:
-    build = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass"
-    path, shim = begun(rig, f'{sys.executable} -I -S -c "{build}" & echo done; wait')
+    path, shim = begun(rig, f'{sys.executable} -I -S -c "{COMPUTES}" & echo done; wait')
     asked(path, after_ms=900, idle=True)
     shim.wait()
     assert (ended(path).exit.exit_code, ended(path).exit.ended_by) == (0, None)
