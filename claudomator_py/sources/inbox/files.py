@@ -23,6 +23,8 @@ from claudomator_py.sources.inbox.ledger import FileStamp
 from claudomator_py.values import dataclass
 
 MAX_FILE_BYTES = 2**20
+_PIECE_BYTES = 2**14
+"""Read at once: a buffer of a whole file's limit would be a mapping of its own."""
 
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 _KINDS = {
@@ -204,7 +206,7 @@ def _path_of(fd: int) -> str | None:
 
 def _read_all(fd: int, limit: int) -> bytes:
     parts = []
-    while limit > 0 and (part := os.read(fd, min(limit, 1 << 20))):
+    while limit > 0 and (part := os.read(fd, min(limit, _PIECE_BYTES))):
         parts.append(part)
         limit -= len(part)
     return b"".join(parts)
