@@ -20,6 +20,6 @@ def wait_until(condition: Callable[[], T | None], what: str = "it", deadline_s: 
         if looked > first + deadline_s:
             raise AssertionError(f"waited {deadline_s:.0f} s in vain for {what}")
         # Most of the time is for what is waited for, and little for asking about it: the less, the longer it takes.
-        time.sleep(min(max(_LEAST_PAUSE_S, 4 * (looked - began), (looked - first) / 8), _MAX_PAUSE_S))
+        time.sleep(min(max(_LEAST_PAUSE_S, 9 * (looked - began), (looked - first) / 4), _MAX_PAUSE_S))
         began = time.monotonic()
     return value

@@ -5,7 +5,6 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from claudomator_py.api.guard.roles import PAGES
@@ -175,7 +174,6 @@ def test_no_page_is_left_out(desktop: Desktop) -> None:
 def test_all_pages_are_for_everybody(desktop: Desktop) -> None:
     """Nothing sticks out of a narrow screen, and axe finds nothing in either scheme; each page is opened once."""
     desktop.complaints.expect("status of 404", "status of 401", "status of 422")
-    axe = Axe()
     passed: set[str] = set()
     results: list[str] = []
     # A colour on its way from one scheme to the other is of neither.
@@ -184,8 +182,7 @@ def test_all_pages_are_for_everybody(desktop: Desktop) -> None:
 
     def look(at: Page, name: str) -> None:
         results.extend(
-            f"{name}: {item['id']}: {item['nodes'][0]['html']}"
-            for item in violations(axe, at, without=["color-contrast"])
+            f"{name}: {item['id']}: {item['nodes'][0]['html']}" for item in violations(at, without=["color-contrast"])
         )
         for scheme in SCHEMES:
             at.emulate_media(color_scheme=scheme)
@@ -224,12 +221,12 @@ def test_axe_does_find_something(desktop: Desktop) -> None:
     page = desktop.page()
     page.evaluate("document.querySelector('.brand').style.color = 'silver'")
     page.evaluate("document.querySelector('main').append(document.createElement('input'))")
-    assert [item["id"] for item in violations(Axe(), page)] == ["color-contrast", "label"]
+    assert [item["id"] for item in violations(page)] == ["color-contrast", "label"]
 
 
 def test_axe_does_find_something_in_the_dark(desktop: Desktop) -> None:
     page = desktop.page(reduced_motion="reduce")
-    assert violations(Axe(), page) == []
+    assert violations(page) == []
     dark = "@media (prefers-color-scheme: dark) { .brand { color: #333 !important } }"
     page.evaluate(
         "text => { const s = new CSSStyleSheet(); s.replaceSync(text); document.adoptedStyleSheets = [s] }", dark
@@ -244,7 +241,7 @@ def test_axe_does_find_something_in_the_dark(desktop: Desktop) -> None:
 def test_what_lies_on_another_ground_is_judged_anew(desktop: Desktop) -> None:
     page = desktop.page(reduced_motion="reduce")
     _settle(page)  # with its stream a page shows everything again, without what is changed here
-    assert violations(Axe(), page) == []
+    assert violations(page) == []
     passed: set[str] = set()
     assert weak_contrasts(page, passed) == []
     page.evaluate("document.querySelector('h2').parentElement.style.background = 'dimgray'")
@@ -359,6 +356,7 @@ def test_a_reason_can_be_read_on_a_phone(desktop: Desktop, path: str) -> None:
     """It has the width of the screen, and as many lines as it needs."""
     _paths(desktop)
     page = desktop.page(path, viewport=NARROW)
+    _settle(page)
     why = page.locator(".row .why", has_text="exited with 2").first
     assert why.evaluate("one => [one.scrollWidth <= one.clientWidth, one.scrollHeight <= one.clientHeight]") == [
         True,

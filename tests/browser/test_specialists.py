@@ -1,7 +1,6 @@
 """Specialists by hand on the page: found, shared, changed and removed."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.browser.conftest import NARROW, Desktop
@@ -99,7 +98,7 @@ def test_who_would_do_it_is_asked_by_keyboard(desktop: Desktop) -> None:
     expect(answer.get_by_role("row", name="database-administrator")).to_contain_text("chosen")
     expect(text).to_have_value(message)
     assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
-    assert violations(Axe(), page) == []
+    assert violations(page) == []
     assert not list(desktop.daemon.client.all_tasks())
     answer.get_by_role("link", name="database-administrator").click()
     expect(page.get_by_role("heading", name="Database administrator")).to_be_visible()
