@@ -15,7 +15,8 @@ from pydantic import BaseModel
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.vectors import Vector
-from claudomator_py.lab.evaluation import Evaluation, Words, space_of
+from claudomator_py.lab.evaluation import Words, space_of
+from claudomator_py.lab.figures import Evaluation
 from claudomator_py.lab.labelled_set import Case
 from claudomator_py.ports import Encoder
 from claudomator_py.routing.calibration import Calibration

@@ -112,7 +112,6 @@ class Policy:
         A rule whose condition cannot be evaluated requires approval, unless its only effect is to allow the task: a
         fault in a rule must not let anything happen unsupervised.
         """
-        allowance = allowance or Allowance.of_task()
         verdict, context = Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None
         for rule in self.rules:
             condition = self._conditions.get(rule.name)
@@ -127,8 +126,8 @@ class Policy:
             verdict = _applied(verdict, rule)
             if verdict.allowed_by is not None or verdict.denied_by is not None:
                 break
-            if rule.risk is not None and self._conditions:
-                context = context_of(replace(facts, risk=verdict.risk).values, allowance)
+            if rule.risk is not None and context is not None:
+                context = context_of(replace(facts, risk=verdict.risk).values, context.allowance)
         return verdict
 
 
