@@ -27,7 +27,7 @@ from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import MemoryRunHost
 from tests.patience import PATIENCE_S, wait_until
 
-RUN, CHECK = f"contract-run-{os.getpid()}", ("check", 1)
+RUN, CHECK = "contract-run", ("check", 1)
 SECRET = "hunter2-hunter2"
 # Says what it is given to say, and ends with the code that it is given.
 PROGRAM = """
@@ -39,6 +39,13 @@ done
 """
 LIMITS = RunLimits(timeout_ms=60_000, stall_ms=None, grace_ms=200, output_bytes=1 << 20)
 LIVE = (RunFate.STARTING, RunFate.ALIVE)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_run_id() -> None:
+    """Tests in another process end the processes of theirs."""
+    global RUN
+    RUN = f"contract-run-{os.getpid()}"
 
 
 class Place(ABC):
@@ -63,9 +70,9 @@ class Place(ABC):
     def end_agent(self) -> None:
         """The program ends whose supervisor was lost."""
 
-    def prepare(self, step: int = 0, run_id: str = RUN) -> None:
+    def prepare(self, step: int = 0, run_id: str | None = None) -> None:
         command = ("sh", "-c", PROGRAM)
-        self.host.prepare(RunSpec(run_id, (command,), None, (), ("PATH",), "", LIMITS, hosts=self.hosts), step)
+        self.host.prepare(RunSpec(run_id or RUN, (command,), None, (), ("PATH",), "", LIMITS, hosts=self.hosts), step)
 
     def start(self, step: int = 0) -> None:
         """A run that lives."""

@@ -76,6 +76,8 @@ class QuickCommand(Command):
             for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
                 patch.setattr(sys, name, stream)
             patch.setattr(sys, "argv", ["claudomator", *arguments])
+            # From here, and not from argv, Click would take the name of the command: ``python -m pytest``.
+            patch.setattr(sys.modules["__main__"], "__package__", None)
             try:
                 main()
             except SystemExit as ended:

@@ -180,7 +180,14 @@ def test_a_record_that_was_never_begun_or_is_damaged_is_none(run_dir: Path) -> N
     assert recorder.after(run_dir) is None
 
 
-RUN_ID = f"changes-test-run-{os.getpid()}"
+RUN_ID = "changes-test-run"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_run_id() -> None:
+    """Tests in another process end the processes of theirs."""
+    global RUN_ID
+    RUN_ID = f"changes-test-run-{os.getpid()}"
 
 
 @pytest.fixture

@@ -22,8 +22,14 @@ from tests.integration.hosts.rig import LIMITS, PATH
 from tests.patience import wait_until
 
 ENV = {"PATH": PATH}
-RUN_ID = f"host-test-run-{os.getpid()}"
-"""Tests in another process end and count the processes of theirs."""
+RUN_ID = "host-test-run"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_run_id() -> None:
+    """Tests in another process end and count the processes of theirs."""
+    global RUN_ID
+    RUN_ID = f"host-test-run-{os.getpid()}"
 
 
 class CountingLauncher(Launcher):

@@ -16,7 +16,6 @@ from claudomator_py.domain.run import ExitRecord, RunFate, RunStatus
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, shim_identity
 from claudomator_py.hosts.shim import procfs, record
 
-OWN = procfs.read(os.getpid())
 ENDED: dict[str, Any] = {
     "exit_code": 0,
     "ended_by": None,
@@ -36,10 +35,16 @@ def directory(tmp_path: Path) -> Iterator[int]:
     os.close(fd)
 
 
+def own_process() -> procfs.Process:
+    process = procfs.read(os.getpid())
+    assert process is not None
+    return process
+
+
 def names_itself(path: Path, **changes: Any) -> None:
     """The file says that this process is the shim, or the agent."""
-    assert OWN is not None
-    named = {"boot_id": procfs.boot_id(), "pid": OWN.pid, "start_time": OWN.start}
+    own = own_process()
+    named = {"boot_id": procfs.boot_id(), "pid": own.pid, "start_time": own.start}
     path.write_text(json.dumps(named | changes))
 
 
@@ -211,12 +216,12 @@ def test_a_directory_that_was_removed_is_gone(tmp_path: Path) -> None:
 
 
 def test_a_process_is_known_by_its_boot_its_pid_and_its_start(tmp_path: Path, directory: int) -> None:
-    assert OWN is not None
-    record.write_shim(directory, OWN)
+    own = own_process()
+    record.write_shim(directory, own)
     result = shim_identity(tmp_path)
     assert result is not None
-    assert (result.pid, result.start_time) == OWN.identity
-    for changes in ({"boot_id": "another"}, {"start_time": OWN.start + 1}, {"pid": 2**22}, {"pid": 0}, {"pid": "1"}):
+    assert (result.pid, result.start_time) == own.identity
+    for changes in ({"boot_id": "another"}, {"start_time": own.start + 1}, {"pid": 2**22}, {"pid": 0}, {"pid": "1"}):
         names_itself(tmp_path / record.SHIM, **changes)
         assert shim_identity(tmp_path) is None, changes
 
@@ -226,9 +231,9 @@ def test_an_agent_is_taken_over_only_if_it_is_that_very_process_and_alive(tmp_pa
     record.write_agent(directory, os.getpid())
     process = record.living_agent(directory)
     assert process is not None
-    assert OWN is not None
-    assert process.identity == OWN.identity
-    for changes in ({"boot_id": "another"}, {"start_time": OWN.start + 1}, {"pid": 2**22}):
+    own = own_process()
+    assert process.identity == own.identity
+    for changes in ({"boot_id": "another"}, {"start_time": own.start + 1}, {"pid": 2**22}):
         names_itself(tmp_path / record.AGENT, **changes)
         assert record.living_agent(directory) is None, changes
 
