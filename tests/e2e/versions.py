@@ -1,11 +1,9 @@
 """Versions of the program, each in a place of its own, as pip installs a release."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
 
 from claudomator_py.store.migrations import SCHEMA
@@ -29,7 +27,6 @@ def upgrade() -> None:
         batch.alter_column("model", existing_type=sa.String(), type_=sa.Text())
         batch.add_column(sa.Column("{ADDED}", sa.Integer(), nullable=False, server_default="7"))
 '''
-_SOURCES = ("claudomator_py", "systemd", "pyproject.toml", "README.md", "LICENSE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +53,19 @@ class Version:
 
 
 def this_version(folder: Path) -> Version:
-    """This source, installed into a place under the folder."""
-    return Version(_install(_source(folder / "source"), folder / "this"), SCHEMA)
+    """This source and its metadata, where pip would put them, with what was compiled of it.
+
+    What a wheel carries is proven by ``tests/integration/systemd/test_units.py``.
+    """
+    place = folder / "this"
+    shutil.copytree(REPOSITORY / "claudomator_py", place / "claudomator_py")
+    (metadata,) = Path(str(distribution("claudomator-py").locate_file(""))).glob("claudomator_py-*.dist-info")
+    shutil.copytree(metadata, place / metadata.name)
+    return Version(place, SCHEMA)
 
 
 def newer_version(this: Version, folder: Path) -> Version:
-    """One more release: another number, and one more migration, which changes tables that hold rows.
-
-    It is a copy of what is installed of this version, with what its compiler has made.
-    """
+    """One more release: another number, and one more migration, which changes tables that hold rows."""
     place = shutil.copytree(this.place, folder / "newer")
     package = place / "claudomator_py"
     (package / "store" / "migrations" / "versions" / f"{NEWER_SCHEMA}.py").write_text(_MIGRATION)
@@ -74,28 +75,6 @@ def newer_version(this: Version, folder: Path) -> Version:
     _replace(metadata, "^Version: .*$", f"Version: {NEWER}")
     metadata.parent.rename(metadata.parent.with_name(f"claudomator_py-{NEWER}.dist-info"))
     return Version(place, NEWER_SCHEMA)
-
-
-def _source(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    for name in _SOURCES:
-        path = REPOSITORY / name
-        if path.is_dir():
-            shutil.copytree(path, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(path, folder / name)
-    return folder
-
-
-def _install(source: Path, place: Path) -> Path:
-    """Without a network: what it depends on is that of this interpreter."""
-    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation")
-    environ = {"PATH": os.environ["PATH"], "HOME": str(source), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    done = subprocess.run(
-        [*pip, "--target", str(place), str(source)], env=environ, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return place
 
 
 def _replace(file: Path, pattern: str, line: str) -> None:
