@@ -7,7 +7,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.agent import Tier, reads_task
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import tenant_of
@@ -137,6 +137,10 @@ class HeadReader:
     def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> QueueHead:
         """Return the task in its form for planning. asked: the question about its tier, if any."""
         constraints = Constraints.parse(task.constraints)
+        is_named = spec.specialist is not None or specialist_meant(task) is not None
+        is_routed = task.constraints is not None
+        reads = is_named or reads_task(spec.agent.type, self._registry.agents)
+        is_unjudged = not is_routed and reads and self._rules().routing
         return QueueHead(
             task_id=task.id,
             version=task.version,
@@ -160,9 +164,9 @@ class HeadReader:
             specialist=task.specialist,
             skill=task.skill,
             constraints=constraints,
-            routed=task.constraints is not None,
-            asks=spec.approval and task.approved_ms is None,
-            names_specialist=spec.specialist is not None or specialist_meant(task) is not None,
+            routed=is_routed,
+            asks=is_unjudged or (spec.approval and task.approved_ms is None),
+            names_specialist=is_named,
             tenant=tenant_of(task.creator, task.organisation),
         )
 

@@ -264,7 +264,8 @@ class QueueHead(_Frozen):
     routed: bool = False
     """True if it is decided which specialist does the task, including the decision that none does."""
     asks: bool = False
-    """True if it demands approval before its first run, and has none: whoever routes it has a person asked."""
+    """True if whoever routes it has to judge it first: it demands approval before its first run and has none, or an
+    agent will read its text, which the policy has not judged."""
     names_specialist: bool = False
     """True if the task itself, or a person, has named the specialist."""
     tenant: str = OWN

@@ -18,8 +18,10 @@ from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, policed_world, rule
+from tests.fakes.agents import CLAUDE, LINT
 from tests.fakes.cards import card
 from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 BEN = Principal("ben", Role.OPERATE, "bolt")
@@ -136,6 +138,22 @@ def test_whom_an_approval_names_does_it_also_for_an_agent_that_takes_no_role(
     approve(world, "one", specialist="painter")
     world.tick()
     assert (world.live("one").specialist, world.live("one").agent) == ("painter", "lint")
+
+
+def test_no_text_that_an_agent_reads_starts_before_it_is_judged(database: Database) -> None:
+    """As for a task that comes between the routing and the planning of a tick. There are no specialists and no rules
+    but the built-in ones."""
+    wrapper = LINT.model_copy(update={"name": "wrapper", "reads_task": True})
+    world = World(database, agents=[CLAUDE, LINT, wrapper], routing=True)
+    names = ("any", "wrapper", "lint")
+    for name in names:
+        world.submit(name, agent={} if name == "any" else {"type": name})
+    world.tick()
+    assert [world.state(name).split()[0] for name in names] == ["QUEUED", "QUEUED", "RUNNING"]
+    world.router.route()
+    world.database.write(lambda _: None)  # after what was queued before
+    world.tick()
+    assert {world.state(name).split()[0] for name in names} == {"RUNNING"}
 
 
 def test_those_are_offered_who_may_be_given_the_task(policed: Make) -> None:
