@@ -121,16 +121,18 @@ class RunEvents(ABC):
         """Whether text outside the events, such as stderr, may be the output of a tool."""
         return self.tried > 0
 
-    def success(self, denied: Sequence[str] = (), undone: int | None = None) -> RunVerdict:
+    def success(self, denied: Sequence[str] = (), undone: int | None = None, result: str = "") -> RunVerdict:
         """Return the verdict of a CLI that reports success: a failure if its model neither said nor did anything.
 
-        denied: the tool of each denied call. undone: how many calls were thus not run; None: all of them.
+        denied: the tool of each denied call. undone: how many calls were thus not run; None: all of them. result: what
+        the program itself says came of it.
         """
         if self.spoke or self.tried > (len(denied) if undone is None else undone):
             return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(denied))
         if denied:
             return failed(Reason.PERMISSION_DENIED, denials(denied))
-        return failed(Reason.NO_ANSWER, "it reported success, but its model neither said nor did anything")
+        empty = "it reported success, but its model neither said nor did anything"
+        return failed(Reason.NO_ANSWER, f"{empty}; the program says: {result}" if result else empty)
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the last error, if nothing came after it; else None."""

@@ -303,7 +303,10 @@ class ClaudeEvents(RunEvents):
 
     def exited_well(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of exit code 0. If only results outside any turn came, the run was asked nothing."""
-        return super().exited_well(ending) if self.worked or self.last is None else self.success()
+        if self.worked or self.last is None:
+            return super().exited_well(ending)
+        # A command of its own, or of a file whose shell it may not run, says here what came of it.
+        return self.success(result=(text_of(self.last, "result") or "") if "local_command" in self.last else "")
 
     def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of its last error, else of its exit code and stderr."""

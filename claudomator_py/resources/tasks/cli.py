@@ -116,7 +116,7 @@ def list_text(views: Sequence[TaskView], *, wide: bool = False) -> str:
         Column("STATE", lambda view: view.state),
         Column("NAME", lambda view: view.name, flexible=True, least=40),
         Column("ID", lambda view: view.id or None, wide=True),
-        Column("REPOSITORY", lambda view: _folder(view), flexible=True, spare=4),
+        Column("REPO", lambda view: _folder(view), flexible=True, spare=4),
         Column("BRANCH", lambda view: view.branch, flexible=True, wide=True),
         Column("AGENT", lambda view: view.agent, spare=2),
         Column("AGE", lambda view: table.age(view.created_at), spare=1),

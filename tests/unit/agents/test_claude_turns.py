@@ -363,6 +363,15 @@ def test_work_without_a_last_word_is_a_success(events: list[Event]) -> None:
     assert read(*events, exit_record=ended(0)).status is SUCCEEDED
 
 
+def test_a_command_that_ends_without_a_model_says_why() -> None:
+    why = "Shell command permission check failed: This command requires approval"
+    nobody = {"num_turns": 0, "usage": {"input_tokens": 0, "output_tokens": 0}}
+    ends = [result(result=why, **nobody, **more) for more in ({"local_command": "custom"}, {})]
+    told, untold = (read(INIT, end, exit_record=ended(0)) for end in ends)
+    assert told.reason is untold.reason is Reason.NO_ANSWER
+    assert told.error == f"{untold.error}; the program says: {why}"
+
+
 def test_an_answer_without_visible_output_is_none_whatever_it_cost() -> None:
     """As 2.1.330 ends where its model writes an empty text twice: a success, with tokens and nothing else."""
     asked_again = {"type": "user", "message": {"content": [{"type": "text", "text": "[Your previous response had no"}]}}

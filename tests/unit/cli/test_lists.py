@@ -55,7 +55,7 @@ def test_a_list_of_80_columns_has_the_whole_name_and_the_whole_reason(monkeypatc
         (100, "STATE NAME AGE DETAIL"),
         (117, "STATE NAME AGENT AGE DETAIL"),
         (124, "STATE NAME AGENT AGE COST DETAIL"),
-        (136, "STATE NAME REPOSITORY AGENT AGE COST DETAIL"),
+        (130, "STATE NAME REPO AGENT AGE COST DETAIL"),
     ],
 )
 def test_the_least_useful_column_goes_first(monkeypatch: pytest.MonkeyPatch, columns: int, heads: str) -> None:

@@ -211,6 +211,13 @@ def test_no_spelling_hides_an_order(text: str) -> None:
     assert {sign for sign, _ in assess(text).signs} == {Sign.IRREVERSIBLE}
 
 
+@pytest.mark.parametrize(
+    "text", ["Publish the package as version 2.4.0, and tag it.", "Ver\u00f6ffentliche Version 2.4.0 auf npm."]
+)
+def test_what_a_person_approves_has_its_numbers_as_they_were_written(text: str) -> None:
+    assert "ersion 2.4.0" in assess(text).signs[0][1]
+
+
 def test_what_is_pasted_or_quoted_counts_less_than_an_order() -> None:
     log = "2026-03-01 04:00:01 INFO delete the old backups of the server\n2026-03-01 04:00:02 INFO restart the service"
     assert not held(f"Why does the job print this?\n\n{log}")
