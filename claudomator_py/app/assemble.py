@@ -97,7 +97,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class Sources:
     """What takes in files and schedules."""
 
     refusals: Refusals
@@ -172,7 +172,7 @@ def _engine(around: Surroundings) -> Engine:
     return Engine(budgets, observer, worktrees, applier, collector, starter, reconciler)
 
 
-def _arrivals(around: Surroundings) -> Arrivals:
+def _arrivals(around: Surroundings) -> Sources:
     database, registry, clock, secrets = around.database, around.registry, around.clock, around.secrets
 
     def workdirs() -> Workdirs:
@@ -182,7 +182,7 @@ def _arrivals(around: Surroundings) -> Arrivals:
     runner = ScheduleRunner(database, registry, workdirs, clock, faults)
     cron = CronWorker(runner, around.files_known)
     intake = StoreIntake(database, registry, workdirs, clock, cron.wake)
-    return Arrivals(Refusals(secrets.clean), intake, runner, faults, cron)
+    return Sources(Refusals(secrets.clean), intake, runner, faults, cron)
 
 
 def _background(around: Surroundings, engine: Engine, write_report: WriteReport) -> Background:

@@ -24,12 +24,13 @@ from claudomator_py.domain.handoff import (
     HandedOn,
     Handoff,
     PermissionScope,
+    SlashText,
+    SlashUse,
 )
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.routing import Constraints, Risk
-from claudomator_py.domain.slash import SlashText, SlashUse
 from claudomator_py.domain.task import OnInput, TaskSpec
 from claudomator_py.domain.transcript import extracted, intent_of
 from claudomator_py.domain.units import MINUTE_MS

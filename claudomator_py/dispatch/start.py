@@ -193,15 +193,8 @@ class Starter:
         kind, spec = self._registry.kind_of(agent), context.spec
         scratch, note = self._contexts.scratch(context), self._contexts.note(context, agent)
         run = planned_run(context.task, start, kind, agent.quota_account, now_ms, context.earlier, scratch)
-        starting = partial(
-            commit_start,
-            task=context.task,
-            start=start,
-            run=run,
-            observed=observed,
-            obstacle=context.obstacle,
-            left=context.left,
-        )
+        starting = partial(commit_start, task=context.task, start=start, run=run, observed=observed)
+        starting = partial(starting, obstacle=context.obstacle, left=context.left)
         tree, commit = None, self._committing(starting, run, agent, now_ms)
         if context.tree is not None:
             try:

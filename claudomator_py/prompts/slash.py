@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from claudomator_py.domain.handoff import MAX_WORD_LENGTH, SlashText, SlashUse
 from claudomator_py.domain.kind import CommandFiles, KindInfo
-from claudomator_py.domain.slash import MAX_WORD_LENGTH, SlashText, SlashUse
 from claudomator_py.values import dataclass, regex
 
 _NAME = regex(r"[\w-][\w.-]*(?:[:/][\w-][\w.-]*)*")

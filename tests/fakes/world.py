@@ -125,9 +125,8 @@ class World(Steps):
         self.budgets, self.observer, self.worktrees = engine.budgets, engine.observer, engine.worktrees
         self.applier, self.collector, self.starter = engine.applier, engine.collector, engine.starter
         self.access, self.keyring, self.repeats = desk.access, desk.keyring, desk.repeats
-        self.write_report = desk.daily_report
         self.intake, self.refusals, self.schedule_runner = arrivals.intake, arrivals.refusals, arrivals.schedule_runner
-        self.reconciler = engine.reconciler
+        self.reconciler, self.write_report = engine.reconciler, desk.daily_report
         self.schedule_faults, self.answers = arrivals.schedule_faults, components.background.answers
         granted = desk.access.as_(OPERATOR)
         self.service, self.overview, self.schedules = granted[Tasks], granted[Overview], granted[Schedules]

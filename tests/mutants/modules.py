@@ -143,10 +143,10 @@ EQUIVALENT = {
     "Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None": (
         "no condition looks at it"
     ),
-    "policy/verdict.py: the condition is True: if rule.risk is not None and self._conditions:": (
+    "policy/verdict.py: the condition is True: if rule.risk is not None and context is not None:": (
         "of the same facts follows the same context"
     ),
-    "policy/verdict.py: And -> Or: if rule.risk is not None and self._conditions:": (
+    "policy/verdict.py: And -> Or: if rule.risk is not None and context is not None:": (
         "of the same facts follows the same context"
     ),
     "dispatch/deciding.py: the condition is True: "

@@ -10,12 +10,12 @@ from pydantic import Field
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.decision import Classification, ShownFallback, ShownStandIn, Versions
+from claudomator_py.domain.handoff import SlashUse
 from claudomator_py.domain.lifecycle import KnownState
 from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, Page, View, all_items
-from claudomator_py.domain.slash import SlashUse
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
 from claudomator_py.resources.routing import RouteCandidateView

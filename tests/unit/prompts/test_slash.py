@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.kinds import info_of
-from claudomator_py.domain.slash import SlashUse
+from claudomator_py.domain.handoff import SlashUse
 from claudomator_py.prompts.slash import SlashPlace, slash_text
 
 TEXT = "Look at the pull request $ARGUMENTS.\n"
