@@ -18,6 +18,8 @@ from claudomator_py.domain.task import PLAIN_TOOL, OnLimit, PermissionMode, Task
 from claudomator_py.scheduler.snapshot import AgentState, HeldBy
 from claudomator_py.values import dataclass
 
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+
 
 def demands(spec: TaskSpec) -> dict[str, object]:
     """Return the shape of what the agent has to enforce; empty for a task without demands."""
@@ -70,12 +72,13 @@ def eligibility(spec: TaskSpec, resumption: ResumedConversation | None = None) -
     held = held_by(resumption, spec)
     if held is not None:
         parts.append({"conversation": [held.agent, held.kind, held.optional, held.yields]})
-    return json.dumps(parts, separators=(",", ":"))
+    return _compact(parts)
 
 
+@lru_cache(maxsize=1024)
 def hint_of(agent_type: str | None, *, strict: bool) -> str:
     """Return the hint of a task's content as one text; see ``hint``."""
-    return json.dumps([agent_type, strict], separators=(",", ":"))
+    return _compact([agent_type, strict])
 
 
 def hint(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:

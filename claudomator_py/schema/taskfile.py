@@ -84,13 +84,15 @@ def shown_document(spec: TaskSpec) -> dict[str, Any]:
     return {**document, "env": {**document["env"], **hidden}} if hidden else document
 
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
 def canonical_json(spec: TaskSpec) -> str:
     """Return the task's content in canonical form, the same however it is written.
 
     Defaults are omitted, so that adding a field to the schema does not change the content of existing tasks.
     """
-    document = to_document(spec, defaults=False)
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _canonical(to_document(spec, defaults=False))
 
 
 def content_hash(spec: TaskSpec) -> str:
