@@ -1,6 +1,6 @@
 """The input of a run: its task, the conversation that it continues, and what earlier runs left."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 
@@ -102,9 +102,11 @@ class RunContext:
         whole_ms = self.spec.timeout
         return max(whole_ms - used_ms, min(whole_ms, MINUTE_MS))
 
-    def slash(self, handoff: str | None, place: SlashPlace) -> SlashText | None:
+    def slash(self, handoff: str | None, place: Callable[[], SlashPlace]) -> SlashText | None:
         """Return how the prompt gives a text that begins with a slash; None if the text does not, or is not in the
-        prompt. handoff: see ``prompt``."""
+        prompt. handoff: see ``prompt``. place: returns where the agent looks for commands."""
+        if not self.spec.instructions.lstrip().startswith("/"):
+            return None
         resumption = resumption_of(self.task)
         if self.earlier is not None and (resumption is None or not resumption.is_next_turn):
             return None
@@ -112,7 +114,7 @@ class RunContext:
         more = [handoff, self.spec.expected_output if self.spec.expected_output != by_card else None]
         if resumption is not None:
             more += [resumption.words, *(exchange.asked for exchange in resumption.heard if self.earlier is None)]
-        return slash_text(self.spec.instructions, place, alone=not any(more))
+        return slash_text(self.spec.instructions, place(), alone=not any(more))
 
     def prompt(self, handoff: str | None, *, converses: bool, slash: SlashText | None = None) -> str:
         """Return the prompt. handoff: the note on the run that it takes over from, if any. converses: whether the

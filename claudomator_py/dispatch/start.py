@@ -214,7 +214,7 @@ class Starter:
             self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None
         reach = allowed.reach or _default_reach(start.decision)
-        slash = context.slash(note, self._slash_place(run, allowed, agent, reach))
+        slash = context.slash(note, partial(self._slash_place, run, allowed, agent, reach))
         prompt = context.prompt(note, converses=kind.conversations is not Conversations.NONE, slash=slash)
         try:
             launch = kind.launch(self._request(start, context, run, allowed, agent, prompt, reach))
@@ -245,7 +245,7 @@ class Starter:
         return _Ready(run, prepared, self._committing(starting, run, agent, now_ms, tree))
 
     def _slash_place(self, run: Run, spec: TaskSpec, agent: AgentSpec, reach: Reach | None) -> SlashPlace:
-        """Return where the agent looks for the command with which a text may begin."""
+        """Return where the agent looks for the command with which a text begins."""
         variables = environment(self._rules().environ, agent, spec, {}, {})
         return SlashPlace(agent.info, folder_of(run, spec), variables, fenced=reach not in (None, Reach.ANY))
 
