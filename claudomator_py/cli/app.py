@@ -169,17 +169,31 @@ def _made(name: str, command: LazyCommand) -> Any:
     else:
         app.command(name)(loaded)
     made: Any = typer.main.get_group(app).commands[name]
-    _expect_plain_numbers(made)
+    _speak_plainly(made)
     return made
 
 
-def _expect_plain_numbers(command: Any) -> None:
-    """Have all numeric options and arguments of the command refuse other input in plain words."""
+_VALUES = {"str": "TEXT", "int": "N", "int range": "N", "float": "N", "float range": "N", "Path": "FILE"}
+"""What the help calls a value, by the name of its type in Python."""
+
+
+def _speak_plainly(command: Any) -> None:
+    """Have the help of the command name values as people do, and its numbers refuse other input in plain words."""
     for below in getattr(command, "commands", {}).values():
-        _expect_plain_numbers(below)
+        _speak_plainly(below)
     for parameter in command.params:
+        if hasattr(parameter, "display_type"):  # Typer versions based on click have such names
+            parameter.display_type = partial(_value_name, parameter, parameter.display_type)
         if (whole := _takes_whole_number(parameter)) is not None:
             parameter.process_value = partial(_number, parameter, parameter.process_value, whole)
+
+
+def _value_name(parameter: Any, display: Callable[[Any], str], ctx: Any) -> str:
+    """Return what the help calls the value. An argument has a name of its own, and only choices add to it."""
+    kind = display(ctx).strip("<>").removeprefix("list[").removesuffix("]")
+    if "|" not in kind and parameter.param_type_name == "argument":
+        return ""
+    return _VALUES.get(kind, f"<{kind}>")
 
 
 def _takes_whole_number(parameter: Any) -> bool | None:

@@ -71,3 +71,22 @@ def test_plain_numbers_are_taken(offline: Command) -> None:
     assert offline("restart", "it", "--budget-usd", "0.50").returncode == 3
     assert offline("restart", "it", "--budget-usd", "2").returncode == 3
     assert "at least 1" in offline("routing", "stats", "--days", "-5").stderr
+
+
+def _parameters(command: Any) -> Iterator[tuple[str, str]]:
+    """Each option and argument of the command and those below it, as the help names it."""
+    for below in getattr(command, "commands", {}).values():
+        yield from _parameters(below)
+    context = typer.Context(command)
+    for parameter in command.params:
+        if (record := parameter.get_help_record(context)) is not None:
+            yield command.name, record[0]
+
+
+def test_the_help_names_no_type_of_python() -> None:
+    names = list(_parameters(typer.main.get_command(application())))
+    assert ("add", "--name TEXT") in names
+    assert ("cancel", "TASK") in names
+    assert [
+        name for name in names if any(kind in name[1] for kind in ("<str", "<int", "<float", "<list", "<Path"))
+    ] == []
