@@ -25,6 +25,11 @@ _OF_RUNS = (
     *("argparse", "dataclasses", "shlex"),  # of the simulated agent
 )
 
+_OF_DAEMONS = (
+    *("claudomator_py.store.migrate", "sqlalchemy.dialects.postgresql.psycopg"),
+    *("claudomator_py.hosts.git.merging", "claudomator_py.hosts.local.launcher"),
+)
+
 
 class Zygote:
     """The process that they are forked from; it ends with the one that has made this, if not before."""
@@ -148,9 +153,9 @@ def of_runs() -> Zygote:
 
 
 @cache
-def of_the_store() -> Zygote:
-    """That of this process, for whatever opens databases; it has site packages."""
-    return _until_exit(Zygote("claudomator_py.store.migrate", "sqlalchemy.dialects.postgresql.psycopg", flags=()))
+def of_daemons() -> Zygote:
+    """That of this process, for parts of a daemon; it has site packages."""
+    return _until_exit(Zygote(*_OF_DAEMONS, flags=()))
 
 
 def _until_exit(zygote: Zygote) -> Zygote:

@@ -22,11 +22,11 @@ INSTALLATION = Path(__file__).parents[3]
 BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.main import main; main()"
 PATH = os.environ["PATH"]
 COMPUTES = """import time
-for _ in range(12):
+for _ in range(16):
     end = time.process_time() + 0.04
     while time.process_time() < end: pass
-    time.sleep(0.1)"""
-"""A program that is silent for more than a second, and computes now and then."""
+    time.sleep(0.04)"""
+"""A program that is silent for more than a second, and computes half of it."""
 LIMITS = RunLimits(timeout_ms=20_000, stall_ms=None, grace_ms=300, output_bytes=1 << 20)
 
 _numbers = itertools.count(1)

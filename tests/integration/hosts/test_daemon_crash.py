@@ -1,6 +1,7 @@
 """The daemon killed between any two steps at a run directory: the next one finds either all of it or none."""
 
-import subprocess
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.sweep import sweep
 from tests.integration.hosts.rig import INSTALLATION, Rig, ended
 from tests.patience import wait_until
+from tests.warm import bare
 
 PRELUDE = f"""
 import os, signal, sys, time
@@ -31,10 +33,12 @@ order = RunSpec(path.name, (("true",),), None, (), ("PATH",), "", RunLimits(5000
 """
 
 
-def daemon(point: str, path: Path, act: str) -> None:
-    """Do this in a daemon that is killed at the crash point."""
-    process = subprocess.run([sys.executable, "-c", PRELUDE + act, point, str(path)], check=False)
-    assert process.returncode == -9, "the crash point was not passed"
+def daemon(point: str, path: Path, act: str, *, ends: int = -signal.SIGKILL) -> None:
+    """Do this in a daemon that is killed at the crash point, if it passes it. ends: the exit status."""
+    command = [sys.executable, "-c", PRELUDE + act, point, str(path)]
+    with Path(os.devnull).open() as nothing:
+        process = bare.of_daemons().start(command, environ=os.environ, files=(nothing.fileno(), 1, 2))
+    assert process.wait() == ends
 
 
 @pytest.mark.parametrize(("point", "there"), [("run-files-written", False), ("run-dir-made", True)])
@@ -43,9 +47,7 @@ def test_a_directory_is_complete_or_not_there(rig: Rig, point: str, there: bool)
     daemon(point, path, "RunDirectory(path).create(order)")
     assert path.exists() is there
     # The next daemon comes to the same plan, and makes it.
-    assert subprocess.run(
-        [sys.executable, "-c", PRELUDE + "RunDirectory(path).create(order)", "run-spawned", str(path)], check=True
-    )
+    daemon("run-spawned", path, "RunDirectory(path).create(order)", ends=0)
     assert [entry.name for entry in rig.root.iterdir()] == ["run"]
     assert rig.shim(path).wait() == 0
     assert ended(path).exit.exit_code == 0

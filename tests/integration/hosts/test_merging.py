@@ -12,6 +12,7 @@ from claudomator_py.domain.worktree import Tree
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from tests.integration.hosts.repository import Repository, order
+from tests.warm import bare
 
 
 def nobody(place: str) -> None:
@@ -327,8 +328,9 @@ else:
 
 def killed(repository: Repository, trees: LocalTrees, tree: Tree, point: str) -> None:
     command = [sys.executable, "-c", _KILLED, str(trees.path("")), tree.name, point]
-    done = subprocess.run(command, env=repository.environ, capture_output=True, text=True, check=False)
-    assert done.returncode == -9, done.stderr
+    process = bare.of_daemons().read(command, given=b"", environ=repository.environ)
+    _, errors = process.communicate()
+    assert process.returncode == -9, errors.decode()
 
 
 @pytest.mark.parametrize("point", ["noted", "locked", "checked", "moved", "files", "indexed"])

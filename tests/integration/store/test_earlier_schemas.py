@@ -135,7 +135,7 @@ def test_an_upgrade_that_is_killed_leaves_the_database_as_it_was(
     state = tmp_path / "state"
     command = [sys.executable, str(CHILD), database_url, str(state), "schema-changed", str(next_version)]
 
-    killed = bare.of_the_store().read(command, given=b"", environ={"PATH": os.environ["PATH"]})
+    killed = bare.of_daemons().read(command, given=b"", environ={"PATH": os.environ["PATH"]})
     _, errors = killed.communicate()
 
     assert killed.returncode == -9, errors.decode()

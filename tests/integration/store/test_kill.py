@@ -19,7 +19,7 @@ SOME = [1, pytest.param(2, marks=pytest.mark.chaos), 5]
 def killed(url: str, state_dir: Path, *, point: str = "-", nth: int = 0, after: int | None = None) -> list[int]:
     """What a child acknowledged before it died at a crash point, or was killed after that many acknowledgements."""
     command = [sys.executable, str(CHILD), url, str(state_dir), point, str(nth)]
-    child = bare.of_the_store().read(command, given=b"", environ={"PATH": os.environ["PATH"]})
+    child = bare.of_daemons().read(command, given=b"", environ={"PATH": os.environ["PATH"]})
     lines: list[bytes] = []
     for line in child.stdout:
         lines.append(line)
