@@ -144,6 +144,8 @@ def unreachable(document: Mapping[str, Any]) -> list[Problem]:
         message = f"offers A2A {offered}, and 1.0 and 0.3 are spoken here"
         return [Problem(field=field, message=message, remedy="have the agent serve one of these as well")]
     interface = spoken_interface(document)
+    if interface is not None and not interface.url:
+        return [Problem(field=field, message="is empty", remedy="write the whole address")]
     if interface is not None and not urlsplit(interface.url).scheme:
         message = f"`{shown(interface.url)}` is relative, and the card comes from a file"
         return [Problem(field=field, message=message, remedy="import it from its address, or write the whole address")]

@@ -163,7 +163,9 @@ class RemoteServer:
             _keep_alive(connection.sock)
         except ssl.SSLCertVerificationError as error:
             connection.close()
-            raise End("setup", f"the certificate of {self.origin} is not trusted: {error.verify_message}") from error
+            remedy = "if its authority is missing, name that in SSL_CERT_FILE of the daemon"
+            problem = f"the certificate of {self.origin} is not trusted: {error.verify_message}; {remedy}"
+            raise End("setup", problem) from error
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unsent(f"{self.origin} cannot be reached: {_words(error)}") from error

@@ -296,6 +296,7 @@ def test_a_certificate_is_checked(tmp_path: Path, protocol: Protocol) -> None:
         refused = run(remote, "hi", env={"DOCS_TOKEN": SECRET})
         assert (refused.reason, requests) == (Reason.SETUP_FAILED, [])
         assert "is not trusted" in (refused.detail or "")
+        assert "SSL_CERT_FILE of the daemon" in (refused.detail or "")
         trusted = run(remote, "hi", env={"DOCS_TOKEN": SECRET, "SSL_CERT_FILE": str(certificate)})
         assert (trusted.reason, len(requests)) == (Reason.AUTH, 1)
         elsewhere = remote_at(url.replace("127.0.0.1", "localhost"), protocol=protocol)

@@ -268,6 +268,8 @@ OLD_REST = OLD | {"preferredTransport": "HTTP+JSON", "additionalInterfaces": []}
         (offering((URL, "JSONRPC", "2.0")), "offers A2A 2.0, and 1.0 and 0.3 are spoken"),
         (offering(("/rpc", "JSONRPC", "1.0")), "`/rpc` is relative, and the card comes from a file"),
         (OLD | {"url": "rpc"}, "`rpc` is relative"),
+        (OLD | {"url": ""}, "is empty"),
+        (offering(("", "JSONRPC", "1.0")), "is empty"),
     ],
 )
 def test_whom_nobody_here_can_speak_with_is_refused_by_the_reason(document: dict[str, Any], words: str) -> None:
