@@ -94,7 +94,9 @@ def _all(
     named = config is not None or bool(os.environ.get(CONFIG_VARIABLE))
     yield configuration(path, state, named=named)
     yield from state_findings(state, settings)
-    yield from inbox_findings(settings.inbox, base_dir, state)
+    if path is not None or running is None:
+        # Without a configuration it is `tasks` below wherever this is typed, and a running daemon reports its own.
+        yield from inbox_findings(settings.inbox, base_dir, state)
     daemon, asked = daemon_findings(config, state_dir)
     yield from daemon
     yield from agent_findings(settings, asked, os.environ)

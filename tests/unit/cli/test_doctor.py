@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.cli.doctor import Finding, Severity, agents, daemon, folders, machine
+from claudomator_py.cli.doctor.command import _all
 from claudomator_py.cli.doctor.daemon import same_time
 from claudomator_py.cli.units import Manager, unit
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.host import SLURM_COMMANDS
 from claudomator_py.schema.agent_settings import default_agent
+from claudomator_py.schema.settings import Settings
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
 from tests.fakes.prepared import PreparedService
@@ -191,6 +193,18 @@ def test_an_inbox_that_others_can_write_to(offline: Command) -> None:
     (offline.home / "claudomator.yaml").write_text("inbox: {trusted_users: [no-such-user]}\n")
     done = offline("doctor")
     assert "unknown users or groups: no-such-user" in done.stderr
+
+
+def test_the_folder_where_it_is_typed_is_no_inbox_of_a_running_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("claudomator_py.client.discovery.state_in_use", lambda *_: tmp_path)
+    monkeypatch.setattr("claudomator_py.cli.doctor.daemon.daemon_findings", lambda *_: ([], []))
+    file = tmp_path / "claudomator.yaml"
+    file.write_text("{}")
+    for path, is_inbox in ((None, False), (file, True)):
+        findings = _all(Settings(), path, tmp_path, None, None)
+        assert ("inbox" in {finding.name for finding in findings}) is is_inbox
 
 
 def test_a_configuration_that_others_could_have_written(offline: Command) -> None:
