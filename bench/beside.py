@@ -4,8 +4,9 @@ Files are dropped for an agent of the kind ``command`` that runs ``true``, with 
 configured, so that the shipped specialists are loaded and routing is on. Only the ratios say something of the builds.
 
 The earlier build is taken out of the history: the commit ``BENCH_COMMIT``, or 1c4eaac9 of 26 November. It runs with
-the libraries that are installed here. Memory is what is resident once all those tasks have been done; idle counts from
-the fifth second after them. CPU is that of the daemon's own process.
+the libraries that are installed here. Memory is what is resident once all those tasks have been done, by a daemon that
+is asked for its status; starts are those of other daemons, which nobody asks. Idle counts from the fifth second after
+the tasks. CPU is that of the daemon's own process.
 """
 
 import os
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.start import cpu_of_child, idle
+from bench.start import Home, cpu_of_child, idle
 from bench.subjects import Claudomator, Subject, open_claudomator, open_spooler
 from tests.e2e.site import REPOSITORY
 
@@ -36,6 +37,8 @@ LINES = {
     "cpu": ("CPU of the daemon by task, ms", 2, "at most .5"),
     "rate": ("tasks a second, two slots", 1, "at least 2"),
     "latency": ("file renamed until its program runs, ms", 1, "at most .5"),
+    "start": ("CPU until it is ready, s", 2, ""),
+    "unasked": ("resident when ready, asked nothing, MiB", 1, ""),
     "memory": ("resident after the work, MiB", 1, "at most .65"),
     "idle": ("idle after the work, % of CPU", 2, ""),
     "status": ("`claudomator status`, s of CPU", 3, ""),
@@ -83,6 +86,9 @@ def _samples() -> Samples:
                 samples["latency", name].append(statistics.median(each.latency_ms() for _ in range(LATENCIES)))
             for name, daemon in daemons.items():
                 samples["status", name].append(_status_s(daemon))
+                cpu_s, mebibytes = Home(Path(folder, f"{name}-{number}"), {}, daemon.command).started()
+                samples["start", name].append(cpu_s)
+                samples["unasked", name].append(mebibytes)
         time.sleep(IDLE_AFTER_S)
         results = idle({name: daemon.running.pid for name, daemon in daemons.items()}, settled_s=0)
         for name, (share, mebibytes) in results.items():

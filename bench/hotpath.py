@@ -118,7 +118,7 @@ def _commands(samples: Samples) -> None:
         }
         for turn in range(STARTS + 1):
             for name, home in homes.items():
-                taken_s = home.started_s()
+                taken_s, _ = home.started()
                 if turn > 0:  # the first makes the database
                     samples["start", name].append(taken_s)
         daemons = {name: stack.enter_context(home.daemon()) for name, home in homes.items()}

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,10 @@ CLAUDOMATOR = Path(sys.executable).with_name("claudomator")
 class Home:
     """A folder in which a daemon keeps its state, and commands find it."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, config: Mapping[str, Any], program: Sequence[str] = (str(CLAUDOMATOR),)) -> None:
+        """program: runs another build than this one."""
         self.folder = folder
+        self._program = program
         folder.mkdir()
         # JSON is YAML.
         (folder / "claudomator.yaml").write_text(json.dumps({"http": {"listen": "127.0.0.1:0"}, **config}))
@@ -34,19 +36,19 @@ class Home:
 
     def command(self, *arguments: str) -> float:
         """Seconds of CPU of a command."""
-        return cpu_of_child([str(CLAUDOMATOR), *arguments], self.environ, self.folder)
+        return cpu_of_child([*self._program, *arguments], self.environ, self.folder)
 
-    def started_s(self) -> float:
-        """Seconds of CPU of a daemon until it was ready."""
+    def started(self) -> tuple[float, float]:
+        """Seconds of CPU of a daemon until it was ready, and MiB of memory while nobody had asked it anything."""
         with self.daemon() as daemon:
-            return _cpu_s(daemon)
+            return _cpu_s(daemon), _resident_mib(daemon)
 
     @contextmanager
     def daemon(self) -> Iterator[int]:
         """The process id of a daemon that is ready."""
         with _socket_of_manager(self.folder) as (address, ready):
             daemon = subprocess.Popen(
-                [CLAUDOMATOR, "serve"],
+                [*self._program, "serve"],
                 env={**self.environ, "NOTIFY_SOCKET": address},
                 cwd=self.folder,
                 stdout=subprocess.DEVNULL,
