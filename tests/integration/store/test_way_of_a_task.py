@@ -20,14 +20,14 @@ from tests.fakes.steps import spec
 from tests.fakes.world import World
 
 STEPS: dict[str, tuple[int, int, str]] = {
-    "accept": (10, 1, "what is known of path and name, who waits for it; task, content, events, document, file"),
+    "accept": (6, 1, "what is known of path and name, who waits for it; task, content, events, document, file"),
     "start": (
-        23,
+        21,
         1,
         "the present, whether anything is queued, lanes and heads, what was decided; run, snapshot, decision, state",
     ),
     "run": (10, 1, "the present again; that the run is alive, and its event"),
-    "end": (18, 1, "the present; what the run had announced, outcome, state and its event"),
+    "end": (17, 1, "the present; what the run had announced, outcome, state and its event"),
     "rest": (6, 0, "the present, and when something is due"),
 }
 """Of each step: statements and commits at most, and what they are for. A number may only go down, unless its reason

@@ -23,10 +23,11 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.policy.rule import Rule
-from claudomator_py.scheduler.plan import Action, StartRun, plan
+from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.queue import position
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
 from tests.fakes.agents import CLAUDE, CODEX, LINT
@@ -422,3 +423,30 @@ def test_a_limit_that_is_tried_is_tried_by_one(database: Database) -> None:
     world.now_ms += HOUR_MS // 2
     queue(world, spec("tries"), spec("waits"))
     assert [start.head.name for start in database.read(world.observer.observe).starts] == ["tries"]
+
+
+def test_a_lane_ends_only_where_it_was_read_to_the_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "LOOK", 2)
+    for name in ("first", "second", "third"):
+        world.submit(name, agent={"type": "codex"})
+    rows = sorted((world.row(name) for name in ("first", "second", "third")), key=position)
+    lane = str(rows[0].lane)
+
+    def front(connection: Connection) -> lanes._Front:
+        return lanes._Front(connection, Planner(world.observer.present(connection)), set())
+
+    def behind(reading: lanes._Front) -> list[bool]:
+        return [reading.goes_on(lane, position(row)) for row in rows]
+
+    def read(connection: Connection) -> None:
+        in_order, by_lane = front(connection), front(connection)
+        assert behind(in_order) == [True, True, True], "nothing was read"
+        in_order.next_tasks()
+        assert behind(in_order) == [True, True, True], "there may be more behind the two that were read"
+        in_order.next_tasks()
+        assert behind(in_order) == [True, True, False]
+        by_lane.next_tasks()
+        by_lane.other_lanes()
+        assert behind(by_lane) == [True, True, True], "the rest was left unread"
+
+    world.database.read(read)
