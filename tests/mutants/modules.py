@@ -90,7 +90,11 @@ MODULES = {
     "routing/mentions.py": [f"{_ROUTING}/test_mentions.py", f"{_ROUTING}/test_triage.py"],
     "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
     "routing/role.py": [f"{_ROUTING}/test_role.py"],
-    "routing/profile.py": [f"{_ROUTING}/test_steering.py", f"{_ROUTING}/test_courtesy.py", f"{_ROUTING}/test_space.py"],
+    "routing/profile.py": [
+        f"{_ROUTING}/test_steering.py",
+        f"{_ROUTING}/test_courtesy.py",
+        f"{_ROUTING}/test_ranking.py",
+    ],
     "risk/__init__.py": ["tests/unit/risk", "tests/unit/domain/test_transcript.py"],
     "risk/lexicon.py": ["tests/unit/risk"],
     "risk/reading.py": ["tests/unit/risk"],
