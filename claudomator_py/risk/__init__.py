@@ -6,49 +6,37 @@ harmless, approved or urgent, or tells who is to judge it, is content like the r
 """
 
 import hashlib
-import re
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import spoken_in
-from claudomator_py.risk.lexicon import ENGLISH, lexicon
-from claudomator_py.values import dataclass, regex
+from claudomator_py.risk.vagueness import says_nothing
+from claudomator_py.values import dataclass
+
+__all__ = ["MAX_SIGNS", "Assessment", "Sign", "assess", "assess_anew", "says_nothing"]
 
 MAX_EXCERPT: Final = 200
-_MAX_KNOWN: Final = 1_000
 MAX_SIGNS: Final = 10
 """Signs reported of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
-_READ, _READ_ELSEWHERE = 0.26, 0.4
-"""The share of a sentence's words that have to be known for it to be read: in English, and in other languages, which
-share more words with those that are not known."""
+_MAX_KNOWN: Final = 1_000
+_MIN_KNOWN, _MIN_KNOWN_ELSEWHERE = 0.26, 0.4
+"""The share of a text's words that have to be known for it to be read: in English, and in other languages, which share
+more words with those that are not known."""
 _FEW: Final = 3
 """Words that are too few to say that a text cannot be read."""
-MAX_WORDS: Final = 30
-"""Words of a text that says nothing; with more, it is given the benefit of the doubt."""
-_CONCRETE: Final = regex(
-    r"[`\"\u201c\u201d/\\_#@=<>{}\[\]]|\d|\b[a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|\w\.\w|(?<=[a-z,] )[A-Z][a-z]+"
-)
-_DAYS: Final = regex(r"\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Hi|Hello|Thanks|Please|I|TODO|ASAP)\b")
-_WORD: Final = regex(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 
 
 class Sign(StrEnum):
-    """What was seen in a text."""
+    """What was seen in a text: an order of a class of the lexicon, or what is described here."""
 
-    LIVE = "live"
-    """It acts on a system that people use."""
-    PUBLISHED = "published"
-    """It publishes something, or rewrites what is published."""
-    MONEY = "money"
-    """It moves money, or sets what is paid."""
-    ACCESS = "access"
-    """It gives or takes access, lifts a protection, or replaces credentials."""
     IRREVERSIBLE = "irreversible"
-    """It deletes what nobody can bring back."""
+    LIVE = "live"
+    PUBLISHED = "published"
+    MONEY = "money"
     MASS_MAIL = "mass_mail"
-    """It writes to many people."""
+    ACCESS = "access"
     COMMAND = "command"
     """It has a command run that acts on others."""
     DOUBTFUL = "doubtful"
@@ -121,21 +109,21 @@ def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is 
 def assess_anew(text: str) -> Assessment:
     """Judge a text that is one message, whatever is remembered."""
     # With a reader of commands that takes a while to import: for a daemon that judges a text.
+    from claudomator_py.risk.orders import orders
     from claudomator_py.risk.reading import sentences
-    from claudomator_py.risk.weighing import is_risky
 
     signs: dict[tuple[Sign, str], None] = {}
     known, words, needed = 0, 0, 0.0
     for sentence in sentences(text):
-        if len(signs) < MAX_SIGNS and not sentence.pasted:
-            signs |= {(Sign(order.kind), _excerpt(order.text)): None for order in sentence.orders() if is_risky(order)}
         if harm := sentence.harm:
             if harm.refuse and not sentence.pasted:
                 return Assessment(Risk.HIGH, ((Sign.HARMFUL, _excerpt(sentence.text)), *signs)[:MAX_SIGNS])
             signs[Sign.DOUBTFUL, _excerpt(sentence.text)] = None
-        if not sentence.pasted and not signs:
-            known, words = known + sentence.known, words + len(sentence.tokens)
-            needed += len(sentence.tokens) * (_READ if sentence.language.name == ENGLISH else _READ_ELSEWHERE)
+        if sentence.pasted or len(signs) >= MAX_SIGNS:
+            continue
+        signs |= {(Sign(order.kind), _excerpt(order.text)): None for order in orders(sentence) if order.is_risky}
+        known, words = known + sum([bool(word.tags) for word in sentence.words]), words + len(sentence.words)
+        needed += len(sentence.words) * (_MIN_KNOWN if sentence.language.is_english else _MIN_KNOWN_ELSEWHERE)
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
     if (vague := says_nothing(text)) is not None:
@@ -143,17 +131,6 @@ def assess_anew(text: str) -> Assessment:
     if words >= _FEW and known < needed:
         return Assessment(Risk.MEDIUM, ((Sign.UNREAD, "hardly a word of it is known"),))
     return Assessment(Risk.LOW)
-
-
-def says_nothing(text: str) -> str | None:
-    """Return the text, if every word of it could be about anything; None: it says something."""
-    if text.count(" ") > 2 * MAX_WORDS:
-        return None
-    words = _WORD.findall(text[: MAX_EXCERPT * MAX_WORDS])
-    if len(words) > MAX_WORDS or _CONCRETE.search(_DAYS.sub(" ", text.strip().removesuffix("."))):
-        return None
-    bare = {re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) for word in words}
-    return " ".join(words)[:MAX_EXCERPT] if bare <= lexicon().sets["vague"] else None
 
 
 def _excerpt(text: str) -> str:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from claudomator_py.domain.claims import MAX_CHARS, claims_changes, examples
-from claudomator_py.risk.lexicon import lexicon
+from claudomator_py.risk.lexicon import languages
 
 
 @pytest.mark.parametrize("language", examples())
@@ -18,7 +18,7 @@ def test_the_examples_of_each_language(language: str) -> None:
 
 
 def test_there_are_the_languages_of_the_lexicon() -> None:
-    assert set(examples()) == set(lexicon().languages)
+    assert set(examples()) == set(languages())
 
 
 @pytest.mark.parametrize(

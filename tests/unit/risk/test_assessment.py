@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.risk import MAX_SIGNS, Sign, assess, assess_anew
-from claudomator_py.risk.lexicon import BIT, KINDS, SPACELESS, data, listed
+from claudomator_py.risk.folding import data, listed
+from claudomator_py.risk.lexicon import KINDS, SPACELESS
+from claudomator_py.risk.orders import orders
 from claudomator_py.risk.reading import sentences
 from tests.growth import grows_linearly
 
@@ -58,9 +60,7 @@ def test_each_language_has_each_class_with_examples_that_are_and_that_are_not() 
 
 def lists(name: str) -> Iterator[tuple[str, list[str]]]:
     for part in (LANGUAGES[name], *(LANGUAGES[name][kind] for kind in KINDS)):
-        yield from (
-            (role, listed(text)) for role, text in part.items() if isinstance(text, str) and role != "irregular"
-        )
+        yield from ((role, listed(text)) for role, text in part.items() if isinstance(text, str))
 
 
 def stands_for(name: str, role: str, entry: str, other: str) -> bool:
@@ -94,7 +94,7 @@ def test_most_examples_that_are_are_held_and_none_that_are_not(language: str) ->
 
 @pytest.mark.parametrize(("language", "kind", "text"), list(examples("is")))
 def test_the_verbs_of_each_class_are_found_in_its_examples(language: str, kind: str, text: str) -> None:
-    assert any(order.verb & BIT[f"v:{kind}"] for sentence in sentences(text) for order in sentence.orders())
+    assert any(kind in order.verbs for sentence in sentences(text) for order in orders(sentence))
 
 
 @pytest.mark.parametrize("text", LEXICON["commands"]["is"])
@@ -381,7 +381,6 @@ def test_a_text_is_judged_as_if_its_lines_were_not_wrapped(width: int, most: flo
         ("Revoke the admin rights of these people: deploy, mail, ruth.", True),
         ("Offboarding: keep the date when the form is saved.", False),
         ("cargo publish, then tell me the version", True),
-        ("Publica el paquete en npm cuando pasen las pruebas.", True),
         ("Cuando publico un paquete en npm, el botón no funciona.", False),
         ("Betaal de factuur van de leverancier en zet de bon in de map.", True),
     ],

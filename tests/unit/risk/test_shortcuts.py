@@ -7,15 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.risk import MAX_SIGNS, Sign, assess_anew
-from claudomator_py.risk.lexicon import BIT, KINDS, data, listed
-from claudomator_py.risk.reading import Order, sentences, zoned
-from claudomator_py.risk.weighing import features, is_risky, weights
+from claudomator_py.risk.folding import data, listed
+from claudomator_py.risk.lexicon import KINDS
+from claudomator_py.risk.orders import orders
+from claudomator_py.risk.reading import sentences
 
 LEXICON: Final = data()
 LANGUAGES: Final = sorted(name for name, text in LEXICON.items() if "reads" in text)
-ORDERED: Final = zoned(verb=BIT["command"] | BIT["sole"])
-"""What needs no weights."""
-ROUNDED: Final = 1e-9
 MARKS: Final = [
     *(
         "{}. ",
@@ -52,26 +50,22 @@ composed = st.lists(st.tuples(st.sampled_from(MARKS), st.sampled_from(PARTS)), m
 )
 
 
-def _adds(order: Order) -> float:
-    return sum(weights().get(name, 0.0) for name in features(order)) + weights()["bias"]
-
-
 @settings(max_examples=150)
 @given(composed)
 @example("Delete the production database db-3 now. Pay $300 to prod-db-2 on shop.example v2.1.0.")
 @example("send out orders_old rather than shop.example prod-db-2 Gib dem Praktikanten Admin-Rechte auf dem Server. ")
-def test_whether_a_clause_is_risky_is_what_all_its_weights_say(text: str) -> None:
+def test_a_sentence_without_words_that_act_orders_nothing(text: str) -> None:
     for sentence in sentences(text):
-        for order in sentence.orders():
-            if not order.flags & ORDERED:
-                assert is_risky(order) == (_adds(order) >= -ROUNDED), order
+        acting = [word._replace(acts=True) for word in sentence.words]
+        slow = orders(sentence._replace(words=acting))
+        assert [order.features for order in orders(sentence)] == [order.features for order in slow]
 
 
 @settings(max_examples=150)
 @given(composed)
 def test_what_is_told_of_a_text_is_the_first_of_all_that_is_seen_in_it(text: str) -> None:
     read = list(sentences(text))
-    risky = [order for sentence in read if not sentence.pasted for order in sentence.orders() if is_risky(order)]
+    risky = [order for sentence in read if not sentence.pasted for order in orders(sentence) if order.is_risky]
     seen = [(entry.kind, " ".join(entry.text.split())[:200]) for entry in risky]
     messages = [sign for sign in assess_anew(text).signs if sign[0] not in (Sign.HARMFUL, Sign.DOUBTFUL)]
     harm = sum(sentence.harm is not None for sentence in read)

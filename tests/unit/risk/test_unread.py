@@ -4,7 +4,7 @@ import pytest
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.risk import Assessment, Sign, assess
-from claudomator_py.risk.lexicon import data
+from claudomator_py.risk.folding import data
 
 LEXICON = data()
 
