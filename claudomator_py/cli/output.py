@@ -139,9 +139,11 @@ STATE_STYLES = {
     "RUNNING": "cyan",
     "COMPLETED": "green",
     "CANCELLED": "dim",
-    "LIMITED": "yellow",
-    "PROBLEM": "bold red",
-    "ok": "green",
+    "limited": "yellow",
+    "held": "yellow",
+    "spent": "yellow",
+    "cannot run": "bold red",
+    "ready": "green",
 }
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 """The terminal's code for each word of a style (ECMA-48)."""

@@ -1,5 +1,6 @@
 """The shapes and operations of agents. Field order is the order of the JSON."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -166,6 +167,20 @@ class WindowView(View):
         return window_text(self.name)
 
 
+class Condition(StrEnum):
+    """The condition of an agent, in the word that people see."""
+
+    READY = "ready"
+    FULL = "full"
+    TRYING = "trying"
+    """One run finds out whether its limit is over."""
+    SPENT = "spent"
+    LIMITED = "limited"
+    HELD = "held"
+    """Until somebody releases it."""
+    BROKEN = "cannot run"
+
+
 class AgentView(View):
     """A configured agent in its current state."""
 
@@ -203,6 +218,19 @@ class AgentView(View):
     """Used by the runs that began today."""
     budget: BudgetView | None = None
     """What it may spend in a day; null: not limited."""
+
+    @property
+    def condition(self) -> Condition:
+        """Whether it can take a task now, and if not, why, in a word."""
+        if self.problem is not None or not self.installed:
+            return Condition.BROKEN
+        if self.limited:
+            return Condition.HELD if self.limited_until is None else Condition.LIMITED
+        if self.budget is not None and self.budget.reached is not None:
+            return Condition.SPENT
+        if any(hold.probing and hold.family is None for hold in self.holds):
+            return Condition.TRYING
+        return Condition.FULL if self.active >= self.max_concurrent else Condition.READY
 
     @property
     def hold(self) -> HoldView | None:

@@ -239,7 +239,7 @@ def agents_table(agents: Sequence[AgentView], *, wide: bool = False, indent: int
         Column("KIND", lambda agent: agent.kind, wide=True),
         Column("ACCOUNT", lambda agent: agent.account, wide=True),
         Column("SLOTS", lambda agent: f"{agent.active}/{agent.max_concurrent}", right=True),
-        Column("STATE", _state),
+        Column("STATE", lambda agent: agent.condition),
         Column("WHY", _why, flexible=True),
         Column("UNTIL", lambda agent: table.until(agent.limited_until or _spent_until(agent))),
         Column("TODAY", lambda agent: _spent(agent, wide=wide)),
@@ -266,14 +266,6 @@ def _instant(text: str) -> datetime:
     except ValueError:
         pass
     raise typer.BadParameter(f"{text!r} is not a time; write 14:20, or 2026-12-01T08:00:00+01:00", param_hint="--until")
-
-
-def _state(agent: AgentView) -> str:
-    if agent.problem is not None or not agent.installed:
-        return "PROBLEM"
-    if agent.limited:
-        return "LIMITED"
-    return "SPENT" if agent.budget is not None and agent.budget.reached is not None else "ok"
 
 
 def _spent_until(agent: AgentView) -> str | None:

@@ -14,11 +14,21 @@ from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.wording import Piece, Sentence
-from claudomator_py.resources.agents import AgentView, BudgetView, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.agents import AgentView, BudgetView, Condition, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.daemon.service import Hosts
 from claudomator_py.resources.session import Access
 from claudomator_py.values import dataclass
+
+_TONES = {
+    Condition.READY: "good",
+    Condition.FULL: "busy",
+    Condition.TRYING: "busy",
+    Condition.SPENT: "ask",
+    Condition.LIMITED: "ask",
+    Condition.HELD: "ask",
+    Condition.BROKEN: "bad",
+}
 
 
 def router(access: Access) -> APIRouter:
@@ -60,7 +70,6 @@ class AgentCard:
 
     view: AgentView
     tone: str
-    health: str
     near: Sentence | None
     """A limit that is nearly reached."""
     spent: Sentence | None
@@ -87,20 +96,9 @@ def cards_of(agents: Sequence[AgentView]) -> tuple[AgentCard, ...]:
 
 
 def _card(agent: AgentView) -> AgentCard:
-    tone, health = "good", "ready"
-    if agent.active >= agent.max_concurrent:
-        tone, health = "busy", "full"
-    if any(hold.probing and hold.family is None for hold in agent.holds):
-        tone, health = "busy", "trying"
-    if agent.budget is not None and agent.budget.reached is not None:
-        tone, health = "ask", "spent"
-    if agent.limited:
-        tone, health = "ask", "limited" if agent.limited_until is not None else "held"
-    if agent.problem is not None or not agent.installed:
-        tone, health = "bad", "cannot run"
     near = _near(agent.near_limit) if agent.near_limit is not None else None
     windows = tuple(_meter(window, agent.holds) for window in agent.windows)
-    return AgentCard(agent, tone, health, near, spent_of(agent.budget), windows)
+    return AgentCard(agent, _TONES[agent.condition], near, spent_of(agent.budget), windows)
 
 
 def spent_of(budget: BudgetView | None) -> Sentence | None:

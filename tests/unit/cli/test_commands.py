@@ -326,9 +326,9 @@ def test_agents_and_release(command: Command, prepared: PreparedService) -> None
         prepared.add_run(prepared.add(name, Running()))
     prepared.add_agent("codex", problem="codex is not on PATH; install it")
     lines = command("agents").stdout.splitlines()
-    assert lines[1].split()[:4] == ["claude", "2/2", "LIMITED", "429,"]
+    assert lines[1].split()[:4] == ["claude", "2/2", "held", "429,"]
     assert "codex is not on PATH; install it" in lines[2]
-    assert "ok" in command("release", "claude").stdout
+    assert "ready" in command("release", "claude").stdout
     assert json.loads(command("agents", "-o", "json").stdout)[0]["limited"] is False
     unknown = command("release", "gemini")
     assert unknown.returncode == 1
@@ -347,7 +347,7 @@ def test_an_agent_is_held_for_a_while_until_a_time_or_until_it_is_released(
     clock = json.loads(command("hold", "claude", "--until", "14:20", "-o", "json").stdout)
     assert clock["limited_until"] is not None
     table = command("hold", "claude").stdout
-    assert "LIMITED" in table
+    assert "held" in table
     assert prepared.agents()[0].limited_until is None
     for wrong in (["--until", "soon"], ["--until", "2099-01-01T00:00:00"], ["--for", "2h", "--until", "14:20"]):
         assert command("hold", "claude", *wrong).returncode == 2

@@ -102,7 +102,7 @@ def test_an_agent_tells_when_its_limit_ends() -> None:
     reset = format_instant(now_ms() + 47 * MINUTE_MS)
     limited = an_agent("claude", limited=True, limited_until=reset, holds=(a_hold(until=reset),))
     line = agents_table([limited]).splitlines()[1]
-    assert line.split() == ["claude", "0/2", "LIMITED", "5h", "window,", "reported", "in", "47m", "1.0.0"]
+    assert line.split() == ["claude", "0/2", "limited", "5h", "window,", "reported", "in", "47m", "1.0.0"]
 
 
 def test_an_agent_tells_who_holds_it_and_what_holds_a_family_of_its_models(monkeypatch: pytest.MonkeyPatch) -> None:
