@@ -16,7 +16,6 @@ from functools import lru_cache, partial
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json
 from sqlalchemy import JSON, ColumnElement, Dialect, String, TypeDecorator
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -179,15 +178,7 @@ def _mended(value: Any) -> Any:
     return [_mended(item) for item in value] if isinstance(value, list) else value
 
 
-_encode_any = json.JSONEncoder().encode
-
-
-def _encode(value: Any) -> str:
-    """Return the value as JSON."""
-    try:
-        return to_json(value).decode()  # seven times as fast
-    except ValueError:
-        return _encode_any(value)  # keeps lone surrogates, and refuses what is not JSON
+_encode = json.JSONEncoder().encode
 
 
 def _as_text_of(value: Any) -> str | None:

@@ -1,5 +1,6 @@
 """Directories that no row knows are removed, and what runs in them is ended first."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,8 @@ def test_a_directory_that_cannot_be_removed_is_named_and_the_others_are_removed(
             raise PermissionError(1, "Operation not permitted", str(path / "work"))
         remove_tree(path)
 
-    for module in ("sweep", "directory"):
-        monkeypatch.setattr(f"claudomator_py.hosts.local.{module}.remove_tree", forbidden)
+    for name in ("sweep", "directory"):
+        monkeypatch.setattr(import_module(f"claudomator_py.hosts.local.{name}"), "remove_tree", forbidden)
     swept = {each.name: each for each in sweep(rig.root, set(), grace_ms=100)}
     assert {name: each.action for name, each in swept.items()} == {
         ".half.trash": "stuck",

@@ -328,7 +328,7 @@ def test_agents_and_release(command: Command, prepared: PreparedService) -> None
     lines = command("agents").stdout.splitlines()
     assert lines[1].split()[:4] == ["claude", "2/2", "held", "429,"]
     assert "codex is not on PATH; install it" in lines[2]
-    assert "ready" in command("release", "claude").stdout
+    assert "full" in command("release", "claude").stdout
     assert json.loads(command("agents", "-o", "json").stdout)[0]["limited"] is False
     unknown = command("release", "gemini")
     assert unknown.returncode == 1
