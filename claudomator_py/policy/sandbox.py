@@ -46,6 +46,10 @@ class _Lost(Exception):
     """The process had to be killed, or has ended. The message gives the reason."""
 
 
+class _Ended(_Lost):
+    """The process has ended at no limit of its own, such as by a signal from outside."""
+
+
 class _Process:
     """An evaluator process. Raises _Lost."""
 
@@ -98,7 +102,7 @@ class _Process:
             if self._out in ready:
                 piece = os.read(self._out, _PIECE)
                 if not piece:
-                    raise _Lost(self._why_it_ended())
+                    raise self._loss()
                 heard += piece
             elif self._in in ready:
                 try:
@@ -106,18 +110,20 @@ class _Process:
                 except BlockingIOError:
                     continue
                 except BrokenPipeError:
-                    raise _Lost(self._why_it_ended()) from None
+                    raise self._loss() from None
                 if not unsent:
                     poll.unregister(self._in)
         return json.loads(heard[_HEAD.size :])
 
-    def _why_it_ended(self) -> str:
+    def _loss(self) -> _Lost:
         status = self._popen.wait()
         if status == -signal.SIGPROF:
-            return f"it takes more than {self._cpu_ms / 1000:.3g} s of the processor's time, the budget of a rule"
+            return _Lost(
+                f"it takes more than {self._cpu_ms / 1000:.3g} s of the processor's time, the budget of a rule"
+            )
         if status == -signal.SIGABRT:  # also raised by the library when it gets no memory
-            return f"it takes more than {MAX_MEMORY_MIB} MiB of memory, the budget of a rule"
-        return f"the process that evaluated it has ended ({status})"
+            return _Lost(f"it takes more than {MAX_MEMORY_MIB} MiB of memory, the budget of a rule")
+        return _Ended(f"the process that evaluated it has ended ({status})")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -137,25 +143,31 @@ class _Sandbox:
         """Raises _Lost."""
         with self._lock:
             try:
-                process = self._process
-                if process is None or not process.is_alive:
-                    process = self._exchanged()
-                if context is not None and process.context is not context:
-                    question = {**question, "values": context.values}
-                answer = process.ask(question, wall_s)
-                process.context = context or process.context
-            except OSError as error:
-                self._end()
-                raise _Lost(f"the process for it cannot be started: {error}") from None
-            except _Lost:
-                self._renew()
-                raise
-            except BaseException:
-                self._end()
-                raise
-            if answer["ends"]:
-                self._renew()
-            return answer
+                return self._ask(question, context, wall_s)
+            except _Ended:  # through no fault of the question
+                return self._ask(question, context, wall_s)
+
+    def _ask(self, question: Mapping[str, Any], context: Context | None, wall_s: float) -> Any:
+        try:
+            process = self._process
+            if process is None or not process.is_alive:
+                process = self._exchanged()
+            if context is not None and process.context is not context:
+                question = {**question, "values": context.values}
+            answer = process.ask(question, wall_s)
+            process.context = context or process.context
+        except OSError as error:
+            self._end()
+            raise _Lost(f"the process for it cannot be started: {error}") from None
+        except _Lost:
+            self._renew()
+            raise
+        except BaseException:
+            self._end()
+            raise
+        if answer["ends"]:
+            self._renew()
+        return answer
 
     def _exchanged(self) -> _Process:
         """Replace the process. Raises OSError."""

@@ -1,10 +1,13 @@
 """Conditions that take too much: nothing but the rule notices."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from claudomator_py.policy.expression import Allowance, Expression, Unevaluated,
 from claudomator_py.policy.facts import MAX_TEXT, Facts
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
+from tests.patience import wait_until
 from tests.unit.policy.hostile import CONDITIONS, MEGABYTE, MEMORY, NEAR, READ, TIME, facts, large
 
 COSTLY = "task.paths.all(p, task.tags.all(t, p != t))"
@@ -107,6 +111,19 @@ def test_a_process_that_was_ended_is_followed_by_another_one(number: signal.Sign
     os.kill(before, number)
     os.waitid(os.P_PID, before, os.WEXITED | os.WNOWAIT)
     assert process() != before
+
+
+def test_a_condition_is_evaluated_again_whose_process_was_ended_from_outside() -> None:
+    before, tried = process(), Condition(COSTLY)
+    evaluator = sandbox._SANDBOX._process
+    assert evaluator is not None
+    os.kill(before, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(tried.applies, context_of(facts()))
+        waiting = bytearray(4)
+        wait_until(lambda: fcntl.ioctl(evaluator._in, termios.FIONREAD, waiting) == 0 and any(waiting), "a question")
+        os.kill(before, signal.SIGKILL)
+        assert asked.result()
 
 
 def test_the_next_process_is_there_before_it_is_needed() -> None:
