@@ -64,7 +64,8 @@ def clause(text: str, most: int = 120) -> str:
     if line.startswith(("{", "[{", "<!", "<html", "Traceback")):
         return ""
     end = _CLAUSE_END.search(line)
-    return _cut((line if end is None else line[: end.start()]).rstrip(" .:;,-([{"), most)
+    first = (line if end is None else line[: end.start()]).rstrip(" .:;,-([{")
+    return _cut(first if "]" in first else first.lstrip("["), most)
 
 
 def subject_line(text: str, most: int = 120) -> str:

@@ -14,6 +14,7 @@ from claudomator_py.domain.text import clause, escaped, one_line
         ("\n\n  it failed\nTraceback (most recent call last):", "it failed"),
         ("You've hit your limit · resets 3pm (Europe/Berlin)", "You've hit your limit"),
         ('API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}', "API Error: 529"),
+        ('[API Error: {"error":{"code":429}}]', "API Error"),
         ("Quota exceeded for tokens, limit: 0. Please retry in 45s.", "Quota exceeded for tokens, limit: 0"),
         ("No access; see https://example.com/help", "No access"),
         ("see the docs at https://example.com", "see the docs at"),
