@@ -167,7 +167,7 @@ class WindowView(View):
         return window_text(self.name)
 
 
-class Condition(StrEnum):
+class AgentCondition(StrEnum):
     """The condition of an agent, in the word that people see."""
 
     READY = "ready"
@@ -220,17 +220,17 @@ class AgentView(View):
     """What it may spend in a day; null: not limited."""
 
     @property
-    def condition(self) -> Condition:
+    def condition(self) -> AgentCondition:
         """Whether it can take a task now, and if not, why, in a word."""
         if self.problem is not None or not self.installed:
-            return Condition.BROKEN
+            return AgentCondition.BROKEN
         if self.limited:
-            return Condition.HELD if self.limited_until is None else Condition.LIMITED
+            return AgentCondition.HELD if self.limited_until is None else AgentCondition.LIMITED
         if self.budget is not None and self.budget.reached is not None:
-            return Condition.SPENT
+            return AgentCondition.SPENT
         if any(hold.probing and hold.family is None for hold in self.holds):
-            return Condition.TRYING
-        return Condition.FULL if self.active >= self.max_concurrent else Condition.READY
+            return AgentCondition.TRYING
+        return AgentCondition.FULL if self.active >= self.max_concurrent else AgentCondition.READY
 
     @property
     def hold(self) -> HoldView | None:

@@ -14,20 +14,20 @@ from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.wording import Piece, Sentence
-from claudomator_py.resources.agents import AgentView, BudgetView, Condition, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.agents import AgentCondition, AgentView, BudgetView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.daemon.service import Hosts
 from claudomator_py.resources.session import Access
 from claudomator_py.values import dataclass
 
 _TONES = {
-    Condition.READY: "good",
-    Condition.FULL: "busy",
-    Condition.TRYING: "busy",
-    Condition.SPENT: "ask",
-    Condition.LIMITED: "ask",
-    Condition.HELD: "ask",
-    Condition.BROKEN: "bad",
+    AgentCondition.READY: "good",
+    AgentCondition.FULL: "busy",
+    AgentCondition.TRYING: "busy",
+    AgentCondition.SPENT: "ask",
+    AgentCondition.LIMITED: "ask",
+    AgentCondition.HELD: "ask",
+    AgentCondition.BROKEN: "bad",
 }
 
 
