@@ -177,7 +177,7 @@ class AgentCondition(StrEnum):
     SPENT = "spent"
     LIMITED = "limited"
     HELD = "held"
-    """Until somebody releases it."""
+    """By the operator, or until somebody releases it."""
     BROKEN = "cannot run"
 
 
@@ -225,7 +225,8 @@ class AgentView(View):
         if self.problem is not None or not self.installed:
             return AgentCondition.BROKEN
         if self.limited:
-            return AgentCondition.HELD if self.limited_until is None else AgentCondition.LIMITED
+            is_held = self.limited_until is None or self.provenance is Provenance.OPERATOR
+            return AgentCondition.HELD if is_held else AgentCondition.LIMITED
         if self.budget is not None and self.budget.reached is not None:
             return AgentCondition.SPENT
         if any(hold.probing and hold.family is None for hold in self.holds):
