@@ -29,16 +29,11 @@ _ROUNDED: Final = 1e-6
 class Order(NamedTuple):
     """A clause that orders something, or a command."""
 
-    words: Sequence[Word]
+    text: str
     features: Names
     verbs: Names = NONE
     things: Names = NONE
     """The classes of its verb, and of what it names."""
-
-    @property
-    def text(self) -> str:
-        """Its words as they are written."""
-        return " ".join([word.text for word in self.words])
 
     @property
     def kind(self) -> str:
@@ -66,7 +61,7 @@ def orders(sentence: Sentence) -> Iterator[Order]:
     words, begin = sentence.language.joined(sentence.words), 0
     tags = NONE.union(*[word.tags for word in words])
     if "program" in tags and tags.isdisjoint(_SHOWN) and has_command(sentence.text):
-        yield Order([Word(sentence.text, "")], frozenset({"command"}))
+        yield Order(sentence.text, frozenset({"command"}))
     # "Deploy." and "Ship it!" name no thing, and yet are orders if nothing else is said.
     sole = sentence.sole and "strong" in tags and all(word.verbs or word.tags & _SMALL for word in words)
     is_english = sentence.language.is_english
@@ -75,7 +70,9 @@ def orders(sentence: Sentence) -> Iterator[Order]:
             continue
         clause, begin = words[begin:end], end + 1
         if order := _english(clause) if is_english else _foreign(clause):
-            yield order._replace(features=order.features | {"sole"}) if sole else order
+            # As it is written: without blanks around its marks, and between words of languages that have none.
+            text = order.text if order.text in sentence.text else sentence.text
+            yield order._replace(text=text, features=order.features | {"sole"} if sole else order.features)
 
 
 def _begins_clause(word: Word, is_english: bool) -> bool:
@@ -115,4 +112,5 @@ def _order(clause: Sequence[Word], at: int | None, verbs: Names, features: Names
     features = features | NONE.union(*[word.tags for word in others]) & CONTEXT
     if things:
         features |= {"thing", *[f"noun {word.folded.removesuffix('s')}" for word in others if word.things]}
-    return Order(clause, features if verbs.isdisjoint(things) else features | {"match"}, verbs, things)
+    text = " ".join([word.text for word in clause])
+    return Order(text, features if verbs.isdisjoint(things) else features | {"match"}, verbs, things)

@@ -454,3 +454,16 @@ def test_a_text_is_judged_in_time_that_grows_with_its_length(piece: str) -> None
 def test_what_is_said_of_a_long_text_is_known_when_it_is_asked_for_again() -> None:
     text = log_of(300)
     assert assess(text) is assess(str(text.encode(), "utf-8"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u672c\u756a\u30c7\u30fc\u30bf\u30d9\u30fc\u30b9\u3092\u524a\u9664\u3057\u3066\u304f\u3060\u3055\u3044",
+        "Drop the production database (orders_eu), the big one",
+        "Delete the production database --> today",
+    ],
+)
+def test_a_person_is_shown_the_words_of_an_order_as_they_are_written(text: str) -> None:
+    assert assess(text).signs
+    assert all(words in text for _, words in assess(text).signs)
