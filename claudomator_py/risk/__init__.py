@@ -122,7 +122,7 @@ def assess_anew(text: str) -> Assessment:
         if sentence.pasted or len(signs) >= MAX_SIGNS:
             continue
         signs |= {(Sign(order.kind), _excerpt(order.text)): None for order in orders(sentence) if order.is_risky}
-        known, words = known + sum([bool(word.tags) for word in sentence.words]), words + len(sentence.words)
+        known, words = known + len([word for word in sentence.words if word.tags]), words + len(sentence.words)
         needed += len(sentence.words) * (_MIN_KNOWN if sentence.language.is_english else _MIN_KNOWN_ELSEWHERE)
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from claudomator_py.risk.folding import cleaned, data, entries, fold, pattern
 from claudomator_py.risk.harm import Harm, harm_in
-from claudomator_py.risk.lexicon import ACTS, ENGLISH, Language, Word, languages
+from claudomator_py.risk.lexicon import ACTS, ENGLISH, NONE, Language, Word, languages
 from claudomator_py.values import regex
 
 _MARK: Final = regex('["\u201c\u201d\u201e\u00ab\u00bb]')
@@ -39,7 +39,7 @@ class Sentence(NamedTuple):
     @property
     def harm(self) -> Harm | None:
         """What it asks for that is criminal, or may be."""
-        return harm_in(self.text, {key for word in self.words for key in word.keys})
+        return harm_in(self.text, NONE.union(*[word.keys for word in self.words if word.keys]))
 
 
 def sentences(text: str) -> Iterator[Sentence]:
