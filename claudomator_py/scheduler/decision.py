@@ -271,7 +271,7 @@ class DecisionRecord(Record):
     constraints: Constraints = Constraints()
     """What routing and policy still allowed."""
     candidates: tuple[Candidate, ...]
-    """All agents, as they were seen."""
+    """All agents, as observed."""
     overridden: OverriddenHint | None = None
     """The agent that the task prefers, and why it was not chosen."""
     overridden_model: str | None = None

@@ -1,4 +1,4 @@
-"""The page of which agents there are: what each can be held to, reports and resumes, and how it was tried."""
+"""The page of the known agents: what can be enforced on each, what it reports and resumes, how it was tested."""
 
 from claudomator_py.agents.acp.profiles import AcpProfile, profiles
 from claudomator_py.agents.catalogue import AGENT_KINDS
@@ -9,30 +9,28 @@ from claudomator_py.domain.run import Conversations
 from claudomator_py.schema.agent_settings import FOUND_KINDS
 from docs.reference.markdown import code, page, table
 
-_INTRODUCTION = """Any program can be an agent. What differs is how much Claudomator can hold it to, and how much it
-says. Agents with a kind of their own are used as soon as their program is on PATH; the others are added to
-the configuration. `claudomator agents --found` lists which of all these are installed, and what to
-write."""
-_OWN = """These are read by their own output: limits with their reset times, exit codes, tools that were denied.
-How they were seen with the real programs is in [the agents, as they were seen](../agents.md)."""
-_ACP = """These speak the Agent Client Protocol and are run by kind `acp`, which proves a turn before it believes
-it ([ADR 51](../adr/0051-a-turn-is-proved.md)). "asks" means that the agent asks before it acts, so that
-a task's permissions decide; "plan" that it has a mode in which it only reads; "reach" that it asks before
-every command that does more than look, so that a run is kept within its
-[reach](../how-to/reach.md): what goes further is denied, and a person is asked. What the
-agent's own settings let it do without asking is not seen. What an agent does not report cannot be
-budgeted."""
-_ADD = """Whatever speaks the protocol, version 1, over standard input and output takes one line, whether or not
-it is listed:
+_INTRODUCTION = """Any program can be an agent. Agents differ in what Claudomator can enforce on them and in what
+they report. An agent with its own kind is used as soon as its program is on PATH; add the others to the
+configuration. `claudomator agents --found` lists the installed ones, and what to write."""
+_OWN = """Claudomator reads the output of these programs: limits with their reset times, exit codes, denied tools.
+For results with the real programs, see [the agents, as observed](../agents.md)."""
+_ACP = """These speak the Agent Client Protocol and are run by kind `acp`, which counts a turn as a success only on
+evidence ([ADR 51](../adr/0051-a-turn-is-proved.md)). "asks" means that the agent asks before it acts, so that
+a task's permissions decide; "plan" that it has a read-only mode; "reach" that it asks before every command
+that does more than look, so that a run can be kept within its [reach](../how-to/reach.md): a call that goes
+further is denied, and a person is asked. Claudomator does not see what the agent's own settings let it do
+without asking. What an agent does not report cannot be budgeted."""
+_ADD = """Any program that speaks version 1 of the protocol over standard input and output needs one line,
+whether or not it is listed:
 
 ```yaml
 agents:
   mine: {kind: acp, command: [my-agent, --acp]}
 ```
 
-Of an agent that is not known nothing is believed that does not show, its permission requests are answered as those of
-the others, and of several modes the one in which it asks is chosen by its name. A program that speaks nothing at all
-is an agent of [kind `command`](../how-to/agents.md#any-program)."""
+For an unlisted agent, only what its output proves counts. Its permission requests are answered like those of
+the others; if it has several modes, the one in which it asks is chosen by its name. A program that does not
+speak the protocol is an agent of [kind `command`](../how-to/agents.md#any-program)."""
 _REPORTS = {
     UsageReporting.NOTHING: "nothing",
     UsageReporting.TOKENS: "tokens",
@@ -42,18 +40,18 @@ _REPORTS = {
 
 
 def which_agents() -> str:
-    """All agents that are known."""
-    own = ("kind", "starts", "within a reach", "reports", "continues", "tools over MCP", "logs in by")
-    acp = ("agent", "starts", "held to", "reports", "continues", "MCP", "logs in by", "tried with")
+    """Return the page of all known agents."""
+    own = ("kind", "starts", "reach", "reports", "continues", "tools over MCP", "logs in by")
+    acp = ("agent", "starts", "enforced", "reports", "continues", "MCP", "logs in by", "tested with")
     known = [profile for profile in profiles().values() if profile.command]
     notes = [f"- {profile.title}: {profile.note}" for profile in known if profile.note]
     return page(
         "Which agents",
         _INTRODUCTION,
-        "## With a kind of their own",
+        "## Agents with their own kind",
         _OWN,
         table(own, (_own(KINDS[kind]) for kind in FOUND_KINDS)),
-        "## By the Agent Client Protocol",
+        "## Over the Agent Client Protocol",
         _ACP,
         table(acp, map(_acp, sorted(known, key=lambda one: not one.is_tried))),
         "\n".join(notes),
@@ -79,8 +77,8 @@ def _acp(profile: AcpProfile) -> list[str]:
         code(" ".join(profile.command)),
         ", ".join(held),
         _REPORTS[info.reports] if profile.is_tried else "not known",
-        _yes(profile.resumes) if profile.is_tried else "where it says so",
-        _yes(profile.mcp != "none") if profile.is_tried else "if it takes it",
+        _yes(profile.resumes) if profile.is_tried else "if it says so",
+        _yes(profile.mcp != "none") if profile.is_tried else "if it supports it",
         code(profile.login) if profile.login else "",
         profile.tried or "its documentation",
     ]
