@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Final
 
 from claudomator_py.acts import Reach
@@ -21,6 +22,9 @@ MAX_COMMANDS_NAMED: Final = 10
 """Needed commands reported for one text."""
 MAX_LENGTH: Final = 2_000
 """Characters of a command in running text."""
+MAX_PROGRAMS: Final = 10
+"""Names of programs in a command of running text, which ends with the last of them. Each of them is read as the start
+of a command too, so what stands further behind is not lost, and a crowd of names takes no more than linear time."""
 _FENCE = regex(r"^[ \t]*(```+|~~~+)[^\n]*\n(?P<code>.*?)(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SPAN = regex(r"(`+)(?!`)(?P<code>[^`\n]+?)\1(?!`)")
 _PROMPT = regex(r"^[ \t]*(?:[\w.-]+@[\w.-]+:\S*)?[$#%][ \t]+(?P<code>\S[^\n]*)$", re.MULTILINE)
@@ -59,7 +63,6 @@ def commands_in(text: str) -> tuple[CommandText, ...]:
 
     In code, a line counts if its program is known; in running text, only if it does something that is known.
     """
-    plain_words = catalogue().plain_words
     commands: list[CommandText] = []
     covered = bytearray(len(text))
     for code in _in_code(text):
@@ -67,12 +70,14 @@ def commands_in(text: str) -> tuple[CommandText, ...]:
             continue
         covered[slice(*code.span())] = b"\x01" * (code.end() - code.start())
         commands += _lines(text, *code.span("code"))
-    for word in _WORD.finditer(text):
+    plain_words = catalogue().plain_words
+    words = [word for word in _WORD.finditer(text) if word[1] not in plain_words and _is_program(word[1])]
+    for word, last in zip_longest(words, words[MAX_PROGRAMS - 1 :]):
         if len(commands) >= MAX_COMMANDS:
             break
-        if covered[word.start()] or not _is_program(word[1]) or word[1] in plain_words:
+        if covered[word.start()]:
             continue
-        end = _end_of_clause(text, word.start())
+        end = min(_end_of_clause(text, word.start()), len(text) if last is None else last.end())
         does = _acts(text[word.start() : end])
         if does:
             commands.append(CommandText(word.start(), end, text[word.start() : end], False, does))

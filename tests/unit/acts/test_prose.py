@@ -2,7 +2,11 @@
 
 import pytest
 
-from claudomator_py.acts.prose import commands_in
+from claudomator_py.acts import prose
+from claudomator_py.acts.pattern import Place
+from claudomator_py.acts.prose import MAX_PROGRAMS, commands_in
+from claudomator_py.acts.reading import acts
+from claudomator_py.acts.walk import Act
 
 
 @pytest.mark.parametrize(
@@ -41,3 +45,17 @@ def test_what_it_does_is_told() -> None:
     (command_text,) = commands_in("When done, docker push example.org/shop:1")
     assert not command_text.in_code
     assert [act.kind for act in command_text.acts] == ["package"]
+
+
+def test_a_crowd_of_programs_is_read_in_parts_and_hides_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"{'run git ' * 200}npm publish{' run git' * 200}"
+    read: list[str] = []
+
+    def acts_of(command: str) -> tuple[Act, ...]:
+        read.append(command)
+        return acts(command, Place())
+
+    monkeypatch.setattr(prose, "_acts", acts_of)
+    (command_text,) = commands_in(text)
+    assert command_text.text.startswith("npm publish")
+    assert sum(map(len, read)) <= MAX_PROGRAMS * len(text)
