@@ -13,8 +13,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from structlog.stdlib import BoundLogger
-
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.health import CheckView
@@ -22,7 +20,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.domain.worktree import TreeBusy
-from claudomator_py.log import get_logger
+from claudomator_py.log import FieldLogger, get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.store.errors import explain
 from claudomator_py.store.tables import Task
@@ -348,6 +346,6 @@ def _place(error: BaseException) -> str:
     return f" ({Path(frames[-1].filename).relative_to(_PACKAGE)}:{frames[-1].lineno})" if frames else ""
 
 
-def _log_of(item: Item) -> BoundLogger:
+def _log_of(item: Item) -> FieldLogger:
     fields = {"task_id": item.task_id, "task" if item.task_id else "item": item.name or item.id}
     return log.bind(**{name: value for name, value in fields.items() if value})

@@ -8,11 +8,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import TextIO, cast
-
-import structlog
-from structlog.stdlib import BoundLogger
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, TextIO
 
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import plain
@@ -36,11 +33,24 @@ _PLAIN = regex(r"[!#-<>-\[\]-~]+")
 """Characters that need no quotes and look the same in every terminal."""
 
 
-def get_logger(name: str) -> BoundLogger:
-    """Return a logger whose keyword arguments become fields; ``bind`` returns one with fixed fields."""
-    processors = [structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs]
-    logger = structlog.wrap_logger(logging.getLogger(name), processors=processors, wrapper_class=BoundLogger)
-    return cast(BoundLogger, logger)
+class FieldLogger(logging.LoggerAdapter[logging.Logger]):
+    """A logger whose keyword arguments become fields. extra: fields of every event."""
+
+    extra: Mapping[str, object]
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Return the message and the arguments for the logger proper."""
+        problem = kwargs.pop("exc_info", None)
+        return msg, {"exc_info": problem, "extra": {**self.extra, **kwargs}}
+
+    def bind(self, **fields: object) -> "FieldLogger":
+        """Return a logger with these fields in addition."""
+        return FieldLogger(self.logger, {**self.extra, **fields})
+
+
+def get_logger(name: str) -> FieldLogger:
+    """Return the logger of that name."""
+    return FieldLogger(logging.getLogger(name), {})
 
 
 class _DaemonHandler(logging.StreamHandler[TextIO]):

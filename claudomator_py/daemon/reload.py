@@ -89,7 +89,8 @@ class Reloader:
             self._refuse(f"it could not be taken into use: {error}")
         else:
             self._refusal, self._waiting = None, waiting
-            log.info("configuration_reloaded", **({"needs_restart": ", ".join(waiting)} if waiting else {}))
+            reloaded = log.bind(needs_restart=", ".join(waiting)) if waiting else log
+            reloaded.info("configuration_reloaded")
             await asyncio.to_thread(self._record, settings, waiting)
         finally:
             self._notifier.ready()

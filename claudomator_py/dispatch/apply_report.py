@@ -289,8 +289,8 @@ class ReportApplier:
 def _log_end(subject: ReportedRun, finished: Finished) -> None:
     run, outcome, hold = subject.run, finished.outcome, finished.hold
     reason = {} if outcome.reason is None else {"reason": outcome.reason.value}
-    bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
-    bound.info("run_ended", attempt=run.attempt, status=outcome.status.value, **reason)
+    bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
+    bound.bind(status=outcome.status.value, **reason).info("run_ended")
     if hold is not None:
         until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
         held = log.bind(agent=run.agent, reason=str(hold.reason), run_id=run.id, bucket=hold.bucket.label)

@@ -5,7 +5,6 @@ from concurrent.futures import Future
 from functools import partial
 
 from sqlalchemy import Connection
-from structlog.stdlib import BoundLogger
 
 from claudomator_py.dispatch.agent_states import begun_since, begun_under, note_answer
 from claudomator_py.dispatch.apply_report import Applied, CheckWanted, PendingEnd, ReportApplier, ReportedRun
@@ -21,7 +20,7 @@ from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, Ru
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.log import get_logger
+from claudomator_py.log import FieldLogger, get_logger
 from claudomator_py.ports import RunHost
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
@@ -293,7 +292,7 @@ def _probes(connection: Connection, silent: Sequence[Run], now_ms: int) -> set[s
     }
 
 
-def _log_of(subject: ReportedRun) -> BoundLogger:
+def _log_of(subject: ReportedRun) -> FieldLogger:
     run = subject.run
     return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
 

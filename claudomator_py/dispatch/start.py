@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection
-from structlog.stdlib import BoundLogger
 
 from claudomator_py.acts import Reach
 from claudomator_py.dispatch.heads import QueuedTask
@@ -29,7 +28,7 @@ from claudomator_py.environment.secrets import Secrets, environment
 from claudomator_py.environment.workdirs import further_folders
 from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree, record_tree
 from claudomator_py.faults import Activity, Faults, HostFault, Item, item_of
-from claudomator_py.log import get_logger
+from claudomator_py.log import FieldLogger, get_logger
 from claudomator_py.ports import RunHost
 from claudomator_py.prompts.slash import SlashPlace
 from claudomator_py.scheduler.decision import DecisionRecord
@@ -377,5 +376,5 @@ def _commit_in_tree(connection: Connection, commit: Callable[[Connection], None]
     record_tree(connection, run, tree)
 
 
-def _log_of(name: str, run: Run) -> BoundLogger:
+def _log_of(name: str, run: Run) -> FieldLogger:
     return log.bind(task=name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)

@@ -69,7 +69,7 @@ class Retainer(Worker):
             if number:
                 removed[name] = number
         if removed:
-            log.info("pruned", **removed)
+            log.bind(**removed).info("pruned")
         return removed
 
     def _steps(self, policy: Retention, now_ms: int) -> dict[str, Callable[[], int]]:

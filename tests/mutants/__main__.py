@@ -79,7 +79,7 @@ def main() -> int:
     os.chdir(ROOT)
     sys.dont_write_bytecode = True
     # Loaded once for all; the package itself only in the process of each module.
-    for library in ("pydantic", "sqlalchemy.orm", "sqlmodel", "structlog", "alembic.command"):
+    for library in ("pydantic", "sqlalchemy.orm", "sqlmodel", "alembic.command"):
         __import__(library)
     print(HEADINGS, flush=True)
     only = chosen.only or ()

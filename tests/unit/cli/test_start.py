@@ -23,7 +23,7 @@ from tests.fakes.prepared import PreparedService
 from tests.patience import PATIENCE_S
 
 HEAVY = (
-    *("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "structlog", "prometheus_client"),
+    *("sqlmodel", "sqlalchemy", "fastapi", "starlette", "uvicorn", "alembic", "prometheus_client"),
     "claudomator_py.app",
 )
 

@@ -73,6 +73,12 @@ def test_times_of_lines_take_no_place_in_a_cache(stream: io.StringIO) -> None:
     assert format_instant.cache_info().currsize == kept
 
 
+def test_a_message_has_its_arguments_and_its_fields(stream: io.StringIO) -> None:
+    set_up(TEXT, stream=stream, environ={})
+    get_logger("claudomator.reload").bind(task="a").warning("no record: %s", "the disk is full", task_id="1")
+    assert stream.getvalue().endswith("no record: the disk is full task=a task_id=1\n")
+
+
 @pytest.mark.parametrize("form", list(LogFormat))
 def test_a_traceback_is_told(stream: io.StringIO, form: LogFormat) -> None:
     set_up(Log(format=form), stream=stream, environ={})
