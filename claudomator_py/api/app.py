@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -161,13 +161,10 @@ def _a2a() -> Iterable[BaseRoute]:
     return a2a.routes
 
 
-def _pages(
-    access: Access, sessions: Sessions, codes: LoginCodes, throttle: Throttle, settings: WebSettings
-) -> Iterable[BaseRoute]:
-    from claudomator_py.api.page import application  # late, with its templates: for those who open a page
-    from claudomator_py.resources.access.page import Entrance
+def _pages() -> Iterable[BaseRoute]:
+    from claudomator_py.api.page.application import ROUTES  # late, with its templates: for those who open a page
 
-    return application.routes(access, Entrance(sessions, codes, throttle, settings))
+    return ROUTES
 
 
 def _now_ms() -> int:
@@ -195,7 +192,7 @@ def create_app(
     Raises StoreUnavailable, and ValueError if a route has no role.
     """
     sessions = Sessions(database, settings.token, clock)
-    codes, throttle, paces = LoginCodes(clock), Throttle(settings.limits), Paces()
+    throttle, paces = Throttle(settings.limits), Paces()
     streams = streams or Streams()
     access.as_(OPERATOR)[Events].on_change(streams.wake)
     keyring.on_change(streams.wake)
@@ -209,12 +206,13 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.access, app.state.streams, app.state.meter = access, streams, meter
-    app.state.sessions, app.state.login_codes, app.state.settings = sessions, codes, settings
+    app.state.sessions, app.state.login_codes, app.state.settings = sessions, LoginCodes(clock), settings
+    app.state.throttle, app.state.is_prepared = throttle, False
     routes = app.router.routes
     routes += [resource.section for resource in RESOURCES]
     routes.append(Section(["/v1/channels/"], lambda: incoming.routes))
     routes.append(Section(["/a2a", "/.well-known/"], _a2a))
-    routes.append(Section(["/"], partial(_pages, access, sessions, codes, throttle, settings)))
+    routes.append(Section(["/"], _pages))
     problem.install(app)
     errors.install(app)
     app.add_middleware(WithoutSecrets, redactor=redactor)

@@ -7,7 +7,6 @@ A handler's parameters say the rest: a ``body`` is read and validated before the
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from functools import cached_property, partial
 from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
@@ -44,9 +43,31 @@ GUARDS: Final = (Depends(permitted), Depends(strict_query))
 """The dependencies of every route."""
 
 
-def guarded(prefix: str = "") -> APIRouter:
-    """Return a router for routes outside the API's document."""
-    return APIRouter(prefix=prefix, include_in_schema=False, dependencies=[*GUARDS, Depends(_accessible)])
+class UnlistedRoutes:
+    """Routes outside of the API's document: pages, A2A and webhooks. prefix: of their paths.
+
+    Each is declared with what it requires: a role, or the id of the operation whose role applies.
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self._router = APIRouter(prefix=prefix, include_in_schema=False, dependencies=[*GUARDS])
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """All of them, in order of declaration."""
+        return self._router.routes
+
+    def get(self, path: str, needs: Needed | str) -> Callable[[F], F]:
+        """Declare the decorated function to be the handler of a GET."""
+        return self._declare("GET", path, needs)
+
+    def post(self, path: str, needs: Needed | str) -> Callable[[F], F]:
+        """Declare the decorated function to be the handler of a POST."""
+        return self._declare("POST", path, needs)
+
+    def _declare(self, method: str, path: str, needs: Needed | str) -> Callable[[F], F]:
+        roles.PAGES[f"{method} {self._router.prefix}{path}"] = needs
+        return self._router.api_route(path, methods=[method])
 
 
 class Section(BaseRoute):
@@ -142,14 +163,6 @@ def card_document(**examples: object) -> Any:
 def task_document(**examples: object) -> Any:
     """Return the annotation of a parameter that is the request's body in the form of a task file. examples: by name."""
     return Depends(Body("TaskDocument", parse_task, examples))
-
-
-ACCESS: Final[ContextVar[Access | None]] = ContextVar("access", default=None)
-"""For what every page shows, such as whether the daemon is drained; set for its request."""
-
-
-async def _accessible(request: Request) -> None:
-    ACCESS.set(access_of(request))
 
 
 def access_of(request: Request) -> Access:

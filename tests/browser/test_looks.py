@@ -5,9 +5,10 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
+from fastapi.routing import APIRoute
 from playwright.sync_api import Page, expect
 
-from claudomator_py.api.guard.roles import PAGES
+from claudomator_py.api.page.application import ROUTES
 from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChannel, NewMessage, TriageSettings
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.task import TaskSpec
@@ -30,7 +31,7 @@ PLUMBER = card(
     permissions={"allowed_tools": ["Read"]},
 )
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
-NO_PAGES = {"/.well-known/agent-card.json", "/static/{name}", "/next", "/decisions/{decision_id}/json"}
+NO_PAGES = {"/static/{name}", "/next", "/decisions/{decision_id}/json"}
 """What is got and is no page: files, and what leads to a page."""
 
 
@@ -165,7 +166,7 @@ def _settle(page: Page) -> None:
 
 def test_no_page_is_left_out(desktop: Desktop) -> None:
     paths = [urlsplit(path).path for path in _paths(desktop).values()]
-    pages = [path for method, _, path in (name.partition(" ") for name in PAGES) if method == "GET"]
+    pages = [route.path for route in ROUTES if isinstance(route, APIRoute) and "GET" in (route.methods or ())]
     assert set(pages) >= NO_PAGES
     patterns = [(page, re.sub(r"\{\w+\}", "[^/]+", page)) for page in pages if page not in NO_PAGES]
     assert [page for page, pattern in patterns if not any(re.fullmatch(pattern, path) for path in paths)] == []

@@ -1,5 +1,5 @@
-"""The role that each operation requires, as declared with it (``api/operation.py``), or in the table here for pages. A
-route without a role is refused.
+"""The role that each operation and each page requires, as declared with it (``api/operation.py``). A route without a
+role is refused.
 
 read looks; operate also changes tasks and schedules; admin is for what concerns the whole daemon: its agents' holds,
 draining, backups, cleanup, notifications, tokens. A principal of an organisation may not do what affects or reveals
@@ -15,98 +15,13 @@ from starlette.routing import BaseRoute
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.surface import OPEN, OPERATE, READ, Needed
+from claudomator_py.surface import Needed
 
 OPERATIONS: Final[dict[str, Needed]] = {}
 """The required role by operation id, as declared with the operation."""
 
-PAGES: Final[dict[str, Needed | str]] = {
-    "GET /.well-known/agent-card.json": OPEN,
-    "POST /a2a": READ,
-    "POST /v1/channels/{channel_id}/incoming": OPEN,
-    "GET /login": OPEN,
-    "POST /login": OPEN,
-    "POST /logout": READ,
-    "GET /static/{name}": OPEN,
-    "GET /": READ,
-    "GET /next": READ,
-    "GET /agents": "listAgents",
-    "GET /schedules": "listSchedules",
-    "GET /notices": "listNotifications",
-    "POST /notices/{delivery}/retry": "retryNotification",
-    "GET /new": "submitTask",
-    "POST /new": "submitTask",
-    "POST /new/check": "submitTask",
-    "GET /tasks/{ref}/edit": "restartTask",
-    "POST /tasks/{ref}/edit": "restartTask",
-    "GET /sessions": "listSessions",
-    "POST /sessions/end": "endSessions",
-    "POST /sessions/{session_id}/end": "endSession",
-    "GET /select": OPERATE,
-    "POST /select/{change}": OPERATE,
-    "GET /tasks/{ref}": READ,
-    "GET /tasks/{ref}/cancel": "cancelTask",
-    "POST /tasks/{ref}/cancel": "cancelTask",
-    "GET /tasks/{ref}/merge": "mergeTask",
-    "POST /tasks/{ref}/merge": "mergeTask",
-    "GET /tasks/{ref}/discard": "discardTask",
-    "POST /tasks/{ref}/discard": "discardTask",
-    "GET /tasks/{ref}/restart": "restartTask",
-    "POST /tasks/{ref}/restart": "restartTask",
-    "GET /tasks/{ref}/answer": "answerTask",
-    "POST /tasks/{ref}/answer": "answerTask",
-    "GET /tasks/{ref}/approve": "approveTask",
-    "POST /tasks/{ref}/approve": "approveTask",
-    "GET /tasks/{ref}/reject": "rejectTask",
-    "POST /tasks/{ref}/reject": "rejectTask",
-    "POST /agents/{name}/release": "releaseAgent",
-    "POST /agents/{name}/hold": "holdAgent",
-    "POST /drain": "drain",
-    "POST /undrain": "undrain",
-    "POST /hosts/{name}/drain": "drainHost",
-    "POST /hosts/{name}/undrain": "undrainHost",
-    "POST /schedules/{name}/pause": "pauseSchedule",
-    "POST /schedules/{name}/resume": "resumeSchedule",
-    "POST /schedules/{name}/run": "runSchedule",
-    "GET /specialists": "listSpecialists",
-    "POST /specialists": "registerSpecialist",
-    "GET /specialists/{specialist_id}": "getSpecialist",
-    "GET /specialists/{specialist_id}/edit": "changeSpecialist",
-    "POST /specialists/{specialist_id}/edit": "changeSpecialist",
-    "GET /specialists/{specialist_id}/remove": "removeSpecialist",
-    "POST /specialists/{specialist_id}/remove": "removeSpecialist",
-    "GET /specialists/{specialist_id}/forget": "resetLearned",
-    "POST /specialists/{specialist_id}/forget": "resetLearned",
-    "POST /specialists/{specialist_id}/grant": "grantSpecialist",
-    "POST /specialists/{specialist_id}/revoke": "revokeSpecialist",
-    "POST /specialists/{specialist_id}/admit": "admitSpecialist",
-    "POST /specialists/{specialist_id}/dismiss": "dismissSpecialist",
-    "GET /channels": "listChannels",
-    "POST /channels": "createChannel",
-    "GET /channels/{channel}": "getChannel",
-    "POST /channels/{channel}/messages": "postMessage",
-    "POST /channels/{channel}/messages/{message}/verdict": "markMessage",
-    "POST /channels/{channel}/join": "joinChannel",
-    "POST /channels/{channel}/participants/{member}/leave": "leaveChannel",
-    "POST /channels/{channel}/participants/{member}/mute": "muteParticipant",
-    "GET /decisions": "listDecisions",
-    "GET /decisions/{decision_id}": "getDecision",
-    "GET /decisions/{decision_id}/json": "getDecision",
-    "GET /policy": "getPolicy",
-    "POST /policy": "getPolicy",
-    "GET /report": "getReport",
-    "GET /night": READ,
-    "GET /repositories": "getReport",
-    "GET /routing": "getRoutingStats",
-    "POST /routing": "route",
-    "GET /routing/forget": "resetLearned",
-    "POST /routing/forget": "resetLearned",
-    "POST /routing/freeze": "freezeLearning",
-    "POST /routing/unfreeze": "unfreezeLearning",
-}
-"""Pages, A2A and webhooks, by method and path: a role, or the operation whose role applies. Webhooks are open, as their
-requests are signed.
-"""
+PAGES: Final[dict[str, Needed | str]] = {}
+"""What the routes outside of the document require, by method and path: a role, or the operation whose role applies."""
 
 
 def declare(operation: str, needed: Needed) -> None:

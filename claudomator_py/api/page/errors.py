@@ -14,8 +14,8 @@ from starlette.types import Scope
 from claudomator_py.api.guard.security import STALE, is_page
 from claudomator_py.api.problem import MEDIA_TYPE, Refused
 from claudomator_py.domain.errors import ServiceError
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.shape import ProblemDetails
+from claudomator_py.resources.session import Session
 
 _Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 _REFUSALS: tuple[type[Exception], ...] = (ServiceError, Refused, RequestValidationError, HTTPException)
@@ -35,15 +35,17 @@ def dress(scope: Scope, response: Response) -> Response:
     if not wants_page or response.media_type != MEDIA_TYPE:
         return response
     problem = ProblemDetails.model_validate_json(bytes(response.body))
-    return _login_needed(scope) if problem.status == 401 else problem_page(problem, scope["state"].get("principal"))
+    by = scope["state"].get("principal")
+    granted = None if by is None else scope["app"].state.access.as_(by)
+    return _login_needed(scope) if problem.status == 401 else problem_page(problem, granted)
 
 
-def problem_page(problem: ProblemDetails, by: Principal | None = None) -> Response:
-    """Return a page that shows the problem. by: the viewer, if it is known."""
+def problem_page(problem: ProblemDetails, granted: Session | None = None) -> Response:
+    """Return a page that shows the problem. granted: the viewer's session, if the viewer is known."""
     from claudomator_py.api.page.rendering import render  # late, see ``api.app``
 
     remedy = _PAGE_REMEDIES.get(problem.code, problem.remedy)
-    return render("problem.html", {"problem": problem, "remedy": remedy}, problem.status, by=by)
+    return render("problem.html", {"problem": problem, "remedy": remedy}, granted, problem.status)
 
 
 def _login_needed(scope: Scope) -> Response:
@@ -55,7 +57,7 @@ def _login_needed(scope: Scope) -> Response:
     if scope["method"] == "GET" and is_page(scope["path"]):
         path, query = quote(scope["path"]), scope["query_string"]
     onward = f"{path}?{query.decode('latin-1')}" if query else path
-    response = render("login_needed.html", {"onward": onward}, 401)
+    response = render("login_needed.html", {"onward": onward}, status=401)
     if (stale := scope.get(STALE)) is not None:
         # The page may learn that its session has ended before the answer to logging out has removed the cookie.
         response.delete_cookie(stale, path="/", httponly=True, samesite="strict")

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor, filter_url, meaning_of, read_filter
 from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
@@ -27,9 +26,9 @@ from claudomator_py.resources.overview import FileProblemView, ListName, StatusV
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.schedules.page import ScheduleCard
 from claudomator_py.resources.schedules.page import cards_of as schedule_cards
-from claudomator_py.resources.session import Access
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.surface import READ
 from claudomator_py.values import dataclass, regex
 
 Text = Annotated[str, Query(max_length=200)]
@@ -43,55 +42,56 @@ _INSTANT = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 STATES: tuple[StateName, ...] = ("NEEDS_INPUT", "RUNNING", "FAILED", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded()
+routes = UnlistedRoutes()
 
-    @routes.get("/")
-    def front(
-        by: Asking, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", cursor: Cursor = None
-    ) -> Response:
-        granted = access.as_(by)
-        wanted = read_filter(state, q, tag, specialist)
-        filters = filters_of(wanted)
-        if filters.any:
-            page = granted[Tasks].page(wanted, cursor or None, PART)
-            whole = not cursor and page.next_cursor is None
-            number = len(page.items) if whole else granted[Tasks].count(wanted)
-            model = filtered_front(wanted, page, number, granted[Agents].all())
-        else:
-            model = front_of(granted[Overview].status(SHOWN))
-        return render("front.html", {"front": model, "filters": filters}, by=by)
 
-    @routes.get("/next")
-    def next_task_page(by: Asking, after: Text = "") -> Response:
-        """Redirect to the next task that needs a person."""
-        ids = [task.id for task in access.as_(by)[Overview].status().needs_you]
-        at = ids.index(after) + 1 if after in ids else 0
-        task_id = (*ids[at:], *ids[:at], None)[0]
-        return RedirectResponse("/" if task_id in (None, after) else f"/tasks/{task_id}", 303)
+@routes.get("/", READ)
+def front(
+    granted: Allowed, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", cursor: Cursor = None
+) -> Response:
+    wanted = read_filter(state, q, tag, specialist)
+    filters = filters_of(wanted)
+    if filters.any:
+        page = granted[Tasks].page(wanted, cursor or None, PART)
+        whole = not cursor and page.next_cursor is None
+        number = len(page.items) if whole else granted[Tasks].count(wanted)
+        model = filtered_front(wanted, page, number, granted[Agents].all())
+    else:
+        model = front_of(granted[Overview].status(SHOWN))
+    return render("front.html", {"front": model, "filters": filters}, granted)
 
-    @routes.post("/drain")
-    def drain(by: Asking, request: Request) -> Response:
-        access.as_(by)[DaemonService].drain(DrainRequest())
-        return page_before(request)
 
-    @routes.post("/undrain")
-    def undrain(by: Asking, request: Request) -> Response:
-        access.as_(by)[DaemonService].undrain()
-        return page_before(request)
+@routes.get("/next", READ)
+def next_task_page(granted: Allowed, after: Text = "") -> Response:
+    """Return a redirect to the next task that needs a person."""
+    ids = [task.id for task in granted[Overview].status().needs_you]
+    at = ids.index(after) + 1 if after in ids else 0
+    task_id = (*ids[at:], *ids[:at], None)[0]
+    return RedirectResponse("/" if task_id in (None, after) else f"/tasks/{task_id}", 303)
 
-    @routes.post("/hosts/{name}/drain")
-    def drain_host(by: Asking, request: Request, name: str) -> Response:
-        access.as_(by)[Hosts].drain(name, DrainRequest())
-        return page_before(request, "/#hosts")
 
-    @routes.post("/hosts/{name}/undrain")
-    def undrain_host(by: Asking, request: Request, name: str) -> Response:
-        access.as_(by)[Hosts].undrain(name)
-        return page_before(request, "/#hosts")
+@routes.post("/drain", "drain")
+def drain(granted: Allowed, request: Request) -> Response:
+    granted[DaemonService].drain(DrainRequest())
+    return page_before(request)
 
-    return routes
+
+@routes.post("/undrain", "undrain")
+def undrain(granted: Allowed, request: Request) -> Response:
+    granted[DaemonService].undrain()
+    return page_before(request)
+
+
+@routes.post("/hosts/{name}/drain", "drainHost")
+def drain_host(granted: Allowed, request: Request, name: str) -> Response:
+    granted[Hosts].drain(name, DrainRequest())
+    return page_before(request, "/#hosts")
+
+
+@routes.post("/hosts/{name}/undrain", "undrainHost")
+def undrain_host(granted: Allowed, request: Request, name: str) -> Response:
+    granted[Hosts].undrain(name)
+    return page_before(request, "/#hosts")
 
 
 @dataclass(frozen=True, slots=True)

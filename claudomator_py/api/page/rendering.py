@@ -3,42 +3,39 @@
 The style sheet and scripts under /static are small, so they are read once and served from memory.
 """
 
+import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from fastapi.responses import HTMLResponse
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
+from claudomator_py.api.operation import UnlistedRoutes
 from claudomator_py.api.page.formatting import cost_text, model_text, remedy_text, tokens_text, took
 from claudomator_py.domain.errors import ServiceError
 from claudomator_py.domain.health import StopsView
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import one_line, plain
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.events import TITLES
 from claudomator_py.resources.policy import CHECKS
+from claudomator_py.resources.session import Session
+from claudomator_py.surface import OPEN
 from claudomator_py.surface.table import Cell, Table, Time
 from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
-
-import hashlib
-from pathlib import Path
-from urllib.parse import urlsplit
-
-from fastapi import APIRouter, Request
-from fastapi.responses import RedirectResponse, Response
-from starlette.background import BackgroundTask
-from starlette.exceptions import HTTPException
-
-from claudomator_py.api.operation import ACCESS, guarded
 
 _FOLDER = Path(__file__).parent.parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -57,20 +54,18 @@ def _asset_url(name: str) -> str:
     return f"/static/{name}?v={_ASSETS[name].digest}"
 
 
-def static_files() -> APIRouter:
-    """Return the route of static files. It is open, as the login page needs them too."""
-    routes = guarded("/static")
+static_files = UnlistedRoutes("/static")
 
-    @routes.get("/{name}")
-    def file(request: Request, name: str) -> Response:
-        asset = _ASSETS.get(name)
-        if asset is None:
-            raise HTTPException(404)
-        current = request.query_params.get("v") == asset.digest
-        headers = {"Cache-Control": _FOR_EVER if current else "no-cache"}
-        return Response(asset.content, headers=headers, media_type=asset.media_type)
 
-    return routes
+@static_files.get("/{name}", OPEN)
+def file(request: Request, name: str) -> Response:
+    """Return a static file. It is open, as the login page needs them too."""
+    asset = _ASSETS.get(name)
+    if asset is None:
+        raise HTTPException(404)
+    current = request.query_params.get("v") == asset.digest
+    headers = {"Cache-Control": _FOR_EVER if current else "no-cache"}
+    return Response(asset.content, headers=headers, media_type=asset.media_type)
 
 
 def _read(path: Path) -> _Asset:
@@ -92,15 +87,16 @@ _CODE = regex(r"`([^`\n]+)`")
 
 
 def render(
-    template: str, values: Mapping[str, object], status: int = 200, *, by: Principal | None = None
+    template: str, values: Mapping[str, object], granted: Session | None = None, status: int = 200
 ) -> HTMLResponse:
-    """Return the page. values: the template's, computed already. by: the viewer, who is not shown what it may not
-    do."""
+    """Return the page. values: the template's, computed already. granted: the viewer's session, to show nothing that it
+    may not do; None: the viewer is unknown."""
+    by = None if granted is None else granted.by
 
     def permitted(operation: str) -> bool:
         return by is not None and may(by, operation)
 
-    shown = {**values, "may": permitted, "by": by, "standing": _standing(by)}
+    shown = {**values, "may": permitted, "by": by, "standing": _standing(granted)}
     text = _environment().get_template(template).render(shown)
     response = HTMLResponse(text, status, headers=_HEADERS)
     if by is not None and not compile_templates.cache_info().currsize:
@@ -117,13 +113,10 @@ def page_before(request: Request, otherwise: str = "/") -> Response:
     return RedirectResponse(place or otherwise, 303)
 
 
-def _standing(by: Principal | None) -> StopsView | None:
+def _standing(granted: Session | None) -> StopsView | None:
     """Return whether the daemon starts tasks; None: unknown at present, and the page is shown without it."""
-    access = ACCESS.get()
-    if by is None or access is None:
-        return None
     with suppress(ServiceError, KeyError):  # KeyError: an application with only some of the pages
-        return access.as_(by)[DaemonService].standing()
+        return None if granted is None else granted[DaemonService].standing()
     return None
 
 

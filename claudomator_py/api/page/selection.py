@@ -4,21 +4,20 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Path, Query
+from fastapi import Form, Path, Query
 from fastapi.responses import Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import filter_url, read_fields, read_filter, remedy_text
 from claudomator_py.api.page.front import filters_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
-from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.surface import OPERATE
 from claudomator_py.values import dataclass
 
 _MAX_TASKS = 250
@@ -49,44 +48,41 @@ class SelectionResult:
     refusal: str | None
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/select")
-
-    @routes.get("")
-    def select(
-        by: Asking, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", marked: Text = ""
-    ) -> Response:
-        return _choice(access.as_(by), read_filter(state, q, tag, specialist), by, marked=bool(marked))
-
-    @routes.post("/{change}")
-    def act(
-        by: Asking, change: Annotated[Change, Path()], task: Chosen, sure: Field = "", words: Words = ""
-    ) -> Response:
-        granted = access.as_(by)
-        chosen = [_parsed(reference) for reference in task]
-        if not chosen:
-            raise Invalid("No task was chosen.", remedy="Go back, and choose at least one.")
-        if not sure:
-            tasks = [granted[Tasks].get(task_id) for task_id, _ in chosen]
-            able = [change in task.available_actions for task in tasks]
-            shown = {
-                "change": change.value,
-                "rows": [row_of(task) for task, can in zip(tasks, able, strict=True) if can],
-                "others": [row_of(task) for task, can in zip(tasks, able, strict=True) if not can],
-                "chosen": [reference for reference, can in zip(task, able, strict=True) if can],
-            }
-            return render("select_sure.html", shown, by=by)
-        act = _act(granted[Tasks], change, words.strip())
-        verdicts = [_done(granted[Tasks], act, task_id, version) for task_id, version in chosen]
-        refused = sum(1 for verdict in verdicts if verdict.refusal is not None)
-        values = {"change": change.value, "verdicts": verdicts, "done": len(verdicts) - refused, "refused": refused}
-        return render("select_done.html", values, by=by)
-
-    return routes
+routes = UnlistedRoutes("/select")
 
 
-def _choice(granted: Session, wanted: TaskFilter, by: Principal, *, marked: bool) -> Response:
+@routes.get("", OPERATE)
+def select(
+    granted: Allowed, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", marked: Text = ""
+) -> Response:
+    return _choice(granted, read_filter(state, q, tag, specialist), marked=bool(marked))
+
+
+@routes.post("/{change}", OPERATE)
+def act(
+    granted: Allowed, change: Annotated[Change, Path()], task: Chosen, sure: Field = "", words: Words = ""
+) -> Response:
+    chosen = [_parsed(reference) for reference in task]
+    if not chosen:
+        raise Invalid("No task was chosen.", remedy="Go back, and choose at least one.")
+    if not sure:
+        tasks = [granted[Tasks].get(task_id) for task_id, _ in chosen]
+        able = [change in task.available_actions for task in tasks]
+        shown = {
+            "change": change.value,
+            "rows": [row_of(task) for task, can in zip(tasks, able, strict=True) if can],
+            "others": [row_of(task) for task, can in zip(tasks, able, strict=True) if not can],
+            "chosen": [reference for reference, can in zip(task, able, strict=True) if can],
+        }
+        return render("select_sure.html", shown, granted)
+    act = _act(granted[Tasks], change, words.strip())
+    verdicts = [_done(granted[Tasks], act, task_id, version) for task_id, version in chosen]
+    refused = sum(1 for verdict in verdicts if verdict.refusal is not None)
+    values = {"change": change.value, "verdicts": verdicts, "done": len(verdicts) - refused, "refused": refused}
+    return render("select_done.html", values, granted)
+
+
+def _choice(granted: Session, wanted: TaskFilter, *, marked: bool) -> Response:
     page = granted[Tasks].page(wanted, None, _MAX_TASKS)
     values = {
         "filters": filters_of(wanted),
@@ -97,7 +93,7 @@ def _choice(granted: Session, wanted: TaskFilter, by: Principal, *, marked: bool
         "more": page.next_cursor is not None,
         "most": _MAX_TASKS,
     }
-    return render("select.html", values, by=by)
+    return render("select.html", values, granted)
 
 
 def _changeable(tasks: Sequence[TaskView]) -> list[TaskView]:

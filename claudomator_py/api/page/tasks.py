@@ -7,11 +7,10 @@ and the form is shown again in its current state.
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query
+from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Ref, Version, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
@@ -20,18 +19,18 @@ from claudomator_py.api.problem import status_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED, InputKind
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.routing import Risk
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.branches.page_model import ChangesShown, changes_of
 from claudomator_py.resources.branches.service import Changes
 from claudomator_py.resources.policy.service import PolicyService
-from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.risk import assess
+from claudomator_py.surface import READ
 
 RunId = Annotated[str | None, Query(max_length=128)]
 Name = Annotated[str, Query(max_length=128)]
@@ -44,82 +43,77 @@ Specialist = Annotated[str, Form(max_length=128)]
 _NOTHING: Mapping[str, str] = {"text": "", "tools": "", "reason": "", "specialist": ""}
 """The empty fields of a form."""
 
+routes = UnlistedRoutes("/tasks")
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/tasks")
 
-    @routes.get("/{ref}")
-    def show(by: Asking, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
-        granted = access.as_(by)
-        why = granted[Tasks].why(ref)
-        page = task_page_of(why, granted[Tasks].runs(why.task.id), run, check=check)
-        shown = _changes(granted[Changes], why.task)
-        ended = why.task.state in ENDED
-        tree = granted[Tasks].get(why.task.id).worktree if ended and why.task.branch else None
-        return render("task.html", {"page": page, "changes": shown, "tree": tree}, by=by)
+@routes.get("/{ref}", READ)
+def show(granted: Allowed, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
+    why = granted[Tasks].why(ref)
+    page = task_page_of(why, granted[Tasks].runs(why.task.id), run, check=check)
+    shown = _changes(granted[Changes], why.task)
+    ended = why.task.state in ENDED
+    tree = granted[Tasks].get(why.task.id).worktree if ended and why.task.branch else None
+    return render("task.html", {"page": page, "changes": shown, "tree": tree}, granted)
 
-    @routes.get("/{ref}/cancel")
-    def ask_to_cancel(by: Asking, ref: Ref) -> Response:
-        return _cancel_form(access.as_(by)[Tasks].get(ref), by, None)
 
-    @routes.post("/{ref}/cancel")
-    def cancel(by: Asking, ref: Ref, version: Version) -> Response:
-        tasks = access.as_(by)[Tasks]
-        try:
-            return _back(tasks.cancel(ref, versions=version))
-        except (StaleVersion, Conflict) as refusal:
-            return _cancel_form(tasks.get(ref), by, refusal)
+@routes.get("/{ref}/cancel", "cancelTask")
+def ask_to_cancel(granted: Allowed, ref: Ref) -> Response:
+    return _cancel_form(granted, ref)
 
-    @routes.get("/{ref}/restart")
-    def ask_to_restart(by: Asking, ref: Ref, specialist: Name = "") -> Response:
-        return _restart_form(access.as_(by), ref, by, {"specialist": specialist}, None)
 
-    @routes.post("/{ref}/restart")
-    def restart(
-        by: Asking,
-        ref: Ref,
-        version: Version,
-        specialist: Field = "",
-        agent: Field = "",
-        tier: Field = "",
-        model: Field = "",
-        reason: Field = "",
-        force: Field = "",
-        resume: Field = "",
-    ) -> Response:
-        granted = access.as_(by)
-        given = {
-            "specialist": specialist.strip(),
-            "agent": agent,
-            "tier": tier,
-            "model": model.strip(),
-            "reason": reason.strip(),
-            "force": bool(force),
-            "resume": bool(resume),
-        }
-        try:
-            return _back(granted[Tasks].restart(ref, read_fields(RestartRequest, given), versions=version))
-        except (StaleVersion, Conflict, Invalid) as refusal:
-            return _restart_form(granted, ref, by, given, refusal)
+@routes.post("/{ref}/cancel", "cancelTask")
+def cancel(granted: Allowed, ref: Ref, version: Version) -> Response:
+    try:
+        return _back(granted[Tasks].cancel(ref, versions=version))
+    except (StaleVersion, Conflict) as refusal:
+        return _cancel_form(granted, ref, refusal)
 
-    _add_input_forms(routes, access)
-    return routes
+
+@routes.get("/{ref}/restart", "restartTask")
+def ask_to_restart(granted: Allowed, ref: Ref, specialist: Name = "") -> Response:
+    return _restart_form(granted, ref, {"specialist": specialist}, None)
+
+
+@routes.post("/{ref}/restart", "restartTask")
+def restart(
+    granted: Allowed,
+    ref: Ref,
+    version: Version,
+    specialist: Field = "",
+    agent: Field = "",
+    tier: Field = "",
+    model: Field = "",
+    reason: Field = "",
+    force: Field = "",
+    resume: Field = "",
+) -> Response:
+    given = {
+        "specialist": specialist.strip(),
+        "agent": agent,
+        "tier": tier,
+        "model": model.strip(),
+        "reason": reason.strip(),
+        "force": bool(force),
+        "resume": bool(resume),
+    }
+    try:
+        return _back(granted[Tasks].restart(ref, read_fields(RestartRequest, given), versions=version))
+    except (StaleVersion, Conflict, Invalid) as refusal:
+        return _restart_form(granted, ref, given, refusal)
 
 
 def _back(task: TaskView) -> Response:
     return RedirectResponse(f"/tasks/{task.id}", 303)
 
 
-def _cancel_form(task: TaskView, by: Principal, refusal: ServiceError | None) -> Response:
+def _cancel_form(granted: Session, ref: str, refusal: ServiceError | None = None) -> Response:
+    task = granted[Tasks].get(ref)
     offered = "cancel" in task.available_actions
     values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered}
-    return render("cancel.html", values, status_of(refusal), by=by)
+    return render("cancel.html", values, granted, status_of(refusal))
 
 
-def _restart_form(
-    granted: Session, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None
-) -> Response:
+def _restart_form(granted: Session, ref: str, given: Mapping[str, object], refusal: ServiceError | None) -> Response:
     task = granted[Tasks].get(ref)
     force = "restart_force" in task.available_actions
     conversations = [run.outcome.conversation_id for run in granted[Tasks].runs(task.id) if run.outcome is not None]
@@ -136,63 +130,63 @@ def _restart_form(
         "specialists": choices_of(granted[PolicyService].candidates(ref, OFFERED)),
         "given": nothing | dict(given),
     }
-    return render("restart.html", values, status_of(refusal), by=by)
+    return render("restart.html", values, granted, status_of(refusal))
 
 
-def _add_input_forms(routes: APIRouter, access: Access) -> None:
-    @routes.get("/{ref}/answer")
-    def ask_for_answer(by: Asking, ref: Ref) -> Response:
-        return _form("answer", access.as_(by), ref, by)
+@routes.get("/{ref}/answer", "answerTask")
+def ask_for_answer(granted: Allowed, ref: Ref) -> Response:
+    return _form("answer", granted, ref)
 
-    @routes.post("/{ref}/answer")
-    def answer(by: Asking, ref: Ref, version: Version, text: Answer = "", back: Back = "") -> Response:
-        granted = access.as_(by)
 
-        def send() -> TaskView:
-            return granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
+@routes.post("/{ref}/answer", "answerTask")
+def answer(granted: Allowed, ref: Ref, version: Version, text: Answer = "", back: Back = "") -> Response:
 
-        return _sent(granted, by, "answer", ref, send, {"text": text}, back=back)
+    def send() -> TaskView:
+        return granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
 
-    @routes.get("/{ref}/approve")
-    def ask_for_approval(by: Asking, ref: Ref) -> Response:
-        return _form("approve", access.as_(by), ref, by)
+    return _sent(granted, "answer", ref, send, {"text": text}, back=back)
 
-    @routes.post("/{ref}/approve")
-    def approve(
-        by: Asking, ref: Ref, version: Version, tools: Tools = "", reason: Field = "", specialist: Specialist = ""
-    ) -> Response:
-        granted = access.as_(by)
 
-        def send() -> TaskView:
-            offered = _rules(granted[Tasks].get(ref))
-            # Rules that were offered and not edited are allowed as they are, whatever characters they have.
-            untouched = bool(offered) and tools.split() == " ".join(offered).split()
-            rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
-            if offered and not (untouched or rules):
-                raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
-            given = {"tools": rules, "reason": reason.strip(), "specialist": specialist.strip()}
-            return granted[Tasks].approve(ref, read_fields(ApproveRequest, given), versions=version)
+@routes.get("/{ref}/approve", "approveTask")
+def ask_for_approval(granted: Allowed, ref: Ref) -> Response:
+    return _form("approve", granted, ref)
 
-        return _sent(granted, by, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
 
-    @routes.get("/{ref}/reject")
-    def ask_for_rejection(by: Asking, ref: Ref) -> Response:
-        return _form("reject", access.as_(by), ref, by)
+@routes.post("/{ref}/approve", "approveTask")
+def approve(
+    granted: Allowed, ref: Ref, version: Version, tools: Tools = "", reason: Field = "", specialist: Specialist = ""
+) -> Response:
 
-    @routes.post("/{ref}/reject")
-    def reject(by: Asking, ref: Ref, version: Version, reason: Field = "") -> Response:
-        granted = access.as_(by)
+    def send() -> TaskView:
+        offered = _rules(granted[Tasks].get(ref))
+        # Rules that were offered and not edited are allowed as they are, whatever characters they have.
+        untouched = bool(offered) and tools.split() == " ".join(offered).split()
+        rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
+        if offered and not (untouched or rules):
+            raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
+        given = {"tools": rules, "reason": reason.strip(), "specialist": specialist.strip()}
+        return granted[Tasks].approve(ref, read_fields(ApproveRequest, given), versions=version)
 
-        def send() -> TaskView:
-            request = read_fields(RejectRequest, {"reason": reason.strip()})
-            return granted[Tasks].reject(ref, request, versions=version)
+    return _sent(granted, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
 
-        return _sent(granted, by, "reject", ref, send, {"reason": reason})
+
+@routes.get("/{ref}/reject", "rejectTask")
+def ask_for_rejection(granted: Allowed, ref: Ref) -> Response:
+    return _form("reject", granted, ref)
+
+
+@routes.post("/{ref}/reject", "rejectTask")
+def reject(granted: Allowed, ref: Ref, version: Version, reason: Field = "") -> Response:
+
+    def send() -> TaskView:
+        request = read_fields(RejectRequest, {"reason": reason.strip()})
+        return granted[Tasks].reject(ref, request, versions=version)
+
+    return _sent(granted, "reject", ref, send, {"reason": reason})
 
 
 def _sent(
     granted: Session,
-    by: Principal,
     what: str,
     ref: str,
     send: Callable[[], TaskView],
@@ -205,14 +199,13 @@ def _sent(
         done = send()
         return RedirectResponse("/" if back == OVERVIEW else f"/tasks/{done.id}", 303)
     except (StaleVersion, Conflict, Invalid) as refusal:
-        return _form(what, granted, ref, by, refusal, typed)
+        return _form(what, granted, ref, refusal, typed)
 
 
 def _form(
     what: str,
     granted: Session,
     ref: str,
-    by: Principal,
     refusal: ServiceError | None = None,
     typed: Mapping[str, str] = _NOTHING,
 ) -> Response:
@@ -236,7 +229,7 @@ def _form(
         "changes": None if page is None else _changes(granted[Changes], task),
         "tree": None,
     }
-    return render("input.html", values, status_of(refusal), by=by)
+    return render("input.html", values, granted, status_of(refusal))
 
 
 def _risk_words(page: TaskPage | None) -> str | None:

@@ -6,22 +6,20 @@ Common settings have fields; all others are written below them, as in a task fil
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Ref, Version
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.fields import name_of_text
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
@@ -102,58 +100,55 @@ def _own(content: Mapping[str, object], usual: Mapping[str, object]) -> dict[str
     return changed
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded()
+routes = UnlistedRoutes()
 
-    @routes.get("/new")
-    def begin(by: Asking, again: Of = "", after: Of = "") -> Response:
-        granted = access.as_(by)
-        written = Written({})
-        if again:
-            written = written_as(granted[Tasks].get(again))
-        elif after:
-            before = granted[Tasks].get(after)
-            written = Written({"continues": before.name, "working_dir": before.working_dir or ""})
-        return _form(granted, by, written)
 
-    @routes.post("/new/check")
-    def check(by: Asking, written: Sent) -> Response:
-        problems: list[Problem] = []
-        warnings: list[Problem] = []
-        name = ""
-        try:
-            spec = written.spec()
-            name = spec.name
-            problems, warnings = access.as_(by)[Tasks].check(spec)
-        except Invalid as refusal:
-            problems = list(refusal.problems)
-        shown = {"problems": problems, "warnings": warnings, "name": name, "begun": any(written.given.values())}
-        return render("write_check.html", shown, by=by)
+@routes.get("/new", "submitTask")
+def begin(granted: Allowed, again: Of = "", after: Of = "") -> Response:
+    written = Written({})
+    if again:
+        written = written_as(granted[Tasks].get(again))
+    elif after:
+        before = granted[Tasks].get(after)
+        written = Written({"continues": before.name, "working_dir": before.working_dir or ""})
+    return _form(granted, written)
 
-    @routes.post("/new")
-    def send(by: Asking, written: Sent) -> Response:
-        granted = access.as_(by)
-        try:
-            return _to(granted[Tasks].submit(written.spec()))
-        except (Conflict, Invalid, Forbidden) as refusal:
-            return _form(granted, by, written, refusal=refusal)
 
-    @routes.get("/tasks/{ref}/edit")
-    def edit(by: Asking, ref: Ref) -> Response:
-        granted = access.as_(by)
-        task = granted[Tasks].get(ref)
-        return _form(granted, by, written_as(task), task)
+@routes.post("/new/check", "submitTask")
+def check(granted: Allowed, written: Sent) -> Response:
+    problems: list[Problem] = []
+    warnings: list[Problem] = []
+    name = ""
+    try:
+        spec = written.spec()
+        name = spec.name
+        problems, warnings = granted[Tasks].check(spec)
+    except Invalid as refusal:
+        problems = list(refusal.problems)
+    shown = {"problems": problems, "warnings": warnings, "name": name, "begun": any(written.given.values())}
+    return render("write_check.html", shown, granted)
 
-    @routes.post("/tasks/{ref}/edit")
-    def change(by: Asking, written: Sent, ref: Ref, version: Version) -> Response:
-        granted = access.as_(by)
-        try:
-            return _to(granted[Tasks].edit(ref, written.spec(), versions=version))
-        except (StaleVersion, Conflict, Invalid, Forbidden) as refusal:
-            return _form(granted, by, written, granted[Tasks].get(ref), refusal)
 
-    return routes
+@routes.post("/new", "submitTask")
+def send(granted: Allowed, written: Sent) -> Response:
+    try:
+        return _to(granted[Tasks].submit(written.spec()))
+    except (Conflict, Invalid, Forbidden) as refusal:
+        return _form(granted, written, refusal=refusal)
+
+
+@routes.get("/tasks/{ref}/edit", "restartTask")
+def edit(granted: Allowed, ref: Ref) -> Response:
+    task = granted[Tasks].get(ref)
+    return _form(granted, written_as(task), task)
+
+
+@routes.post("/tasks/{ref}/edit", "restartTask")
+def change(granted: Allowed, written: Sent, ref: Ref, version: Version) -> Response:
+    try:
+        return _to(granted[Tasks].edit(ref, written.spec(), versions=version))
+    except (StaleVersion, Conflict, Invalid, Forbidden) as refusal:
+        return _form(granted, written, granted[Tasks].get(ref), refusal)
 
 
 def _mapping_of(text: str) -> Mapping[str, object]:
@@ -174,7 +169,7 @@ def _to(task: TaskView) -> Response:
 
 
 def _form(
-    granted: Session, by: Principal, written: Written, task: TaskView | None = None, refusal: ServiceError | None = None
+    granted: Session, written: Written, task: TaskView | None = None, refusal: ServiceError | None = None
 ) -> Response:
     """task: the one that gets new content; None: a new task."""
     values = {
@@ -188,4 +183,4 @@ def _form(
         "isolations": [isolation.value for isolation in Isolation],
         "specialists": [(specialist.id, specialist.name) for specialist in granted[Specialists].page(limit=200).items],
     }
-    return render("write.html", values, status_of(refusal), by=by)
+    return render("write.html", values, granted, status_of(refusal))

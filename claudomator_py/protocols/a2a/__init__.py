@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, Response
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import OPERATIONS, Asking, Standing, may, not_permitted
-from claudomator_py.api.operation import Allowed, access_of, guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes, access_of
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.request import read_json
 from claudomator_py.api.streams import HEARTBEAT, HEARTBEAT_S, MEDIA_TYPE, EventStream, Following, Streams, wants_stream
@@ -60,9 +60,10 @@ from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
+from claudomator_py.surface import OPEN, READ
 from claudomator_py.values import dataclass, regex
 
-a2a = guarded()
+a2a = UnlistedRoutes()
 """Not part of the OpenAPI document: the agent card and the A2A specification describe it."""
 
 log = logging.getLogger(__name__)
@@ -96,14 +97,14 @@ section 3.6). Empty means 0.3."""
 _STREAMED: Final = ("stream", "subscribe")
 
 
-@a2a.get("/.well-known/agent-card.json")
+@a2a.get("/.well-known/agent-card.json", OPEN)
 def read_card(request: Request) -> dict[str, Any]:
     """Return the agent card, which needs no token and contains public specialists only."""
     specialists = access_of(request).as_(OPERATOR)[Specialists]
     return agent_card(str(request.base_url).rstrip("/"), specialists.public_cards())
 
 
-@a2a.post("/a2a")
+@a2a.post("/a2a", READ)
 async def call(request: Request, granted: Allowed, by: Asking, streams: Following, standing: Standing) -> Response:
     """Answer one JSON-RPC request, by a document or a stream of events."""
     rpc_id: object = None

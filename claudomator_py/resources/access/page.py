@@ -2,24 +2,32 @@
 Opening /login with a code does not use the code up, as link previews and browsers prefetch; only its form does.
 """
 
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi import Depends, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.background import BackgroundTask
+from starlette.datastructures import State
 
-from claudomator_py.api.guard.limits import Throttle
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.guard.sessions import MAX_MS, LoginCodes, Sessions
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.guard.sessions import MAX_MS
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Ref
-from claudomator_py.api.page.rendering import render
-from claudomator_py.api.settings import WebSettings
+from claudomator_py.api.page.front import SHOWN
+from claudomator_py.api.page.rendering import compile_templates, render
+from claudomator_py.domain.errors import ServiceError
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.access.http import Browsers, browsers
-from claudomator_py.values import dataclass, regex
+from claudomator_py.resources.overview.service import Overview
+from claudomator_py.resources.report.night import Nights
+from claudomator_py.resources.report.night_page import DEFAULT_HOURS
+from claudomator_py.resources.report.service import Reports
+from claudomator_py.resources.session import Session
+from claudomator_py.surface import OPEN, READ
+from claudomator_py.values import regex
 
 _MAX_CODE_LENGTH = 200
 Code = Annotated[str, Query(max_length=_MAX_CODE_LENGTH)]
@@ -27,68 +35,80 @@ Seen = Annotated[Browsers, Depends(browsers)]
 SentCode = Annotated[str, Form(max_length=_MAX_CODE_LENGTH)]
 
 
-@dataclass(frozen=True, slots=True)
-class Entrance:
-    """The services that a login needs."""
-
-    sessions: Sessions
-    codes: LoginCodes
-    throttle: Throttle
-    settings: WebSettings
+def _state(request: Request) -> State:
+    state: State = request.app.state
+    return state
 
 
-def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
-    """Return the routes. prepare: makes the first page that is asked for as fast as those that follow; called once the
-    form has been sent, which somebody fills in meanwhile."""
-    sessions, codes, settings = entrance.sessions, entrance.codes, entrance.settings
-    page_host, page_hosts = settings.page_host, settings.page_hosts()
-    routes = guarded()
+App = Annotated[State, Depends(_state)]
+"""What the application has for logins; see ``api.app.create_app``."""
+routes = UnlistedRoutes()
 
-    @routes.get("/login")
-    def ask(request: Request, code: Code = "") -> Response:
-        if request.headers["host"].lower() in page_hosts:
-            form = render("login.html", {"code": code, "refused": False})
-            form.background = BackgroundTask(prepare) if codes.is_good(code) else None
-            return form
-        if codes.is_good(code):  # only then, as the name of the host is secret
-            return RedirectResponse(f"http://{page_host}/login?code={quote(code)}", 303)
-        return render("login.html", {"code": "", "refused": bool(code)})
 
-    @routes.post("/login")
-    def log_in(request: Request, code: SentCode = "") -> Response:
-        host = request.headers["host"].lower()
-        if host not in page_hosts:
-            return render("login.html", {"code": "", "refused": False}, 403)
-        whose = codes.redeem(code)
-        if whose is None:
-            entrance.throttle.failure(request.client)
-            return render("login.html", {"code": "", "refused": True}, 403)
-        session = sessions.begin(whose, host, browser_name(request.headers.get("user-agent", "")))
-        return _logged_in(settings.cookie, session, request)
+@routes.get("/login", OPEN)
+def ask(app: App, request: Request, code: Code = "") -> Response:
+    is_good = app.login_codes.is_good(code)
+    if request.headers["host"].lower() in app.settings.page_hosts():
+        form = render("login.html", {"code": code, "refused": False})
+        form.background = BackgroundTask(_prepare, app) if is_good else None
+        return form
+    if is_good:  # only then, as the name of the host is secret
+        return RedirectResponse(f"http://{app.settings.page_host}/login?code={quote(code)}", 303)
+    return render("login.html", {"code": "", "refused": bool(code)})
 
-    @routes.post("/logout")
-    def log_out(by: Asking, request: Request) -> Response:
-        session: str | None = request.state.session
-        if session is not None:
-            sessions.end([session], by.id)
-        return _logged_out(entrance)
 
-    @routes.get("/sessions")
-    def show(by: Asking, seen: Seen) -> Response:
-        sessions = seen.all()
-        strangers = any(session.principal != by.id for session in sessions)
-        return render("sessions.html", {"sessions": sessions, "strangers": strangers}, by=by)
+def _prepare(app: State) -> None:
+    """Compile all templates, and the statements of the pages that a person opens first, once: somebody fills in the
+    form meanwhile."""
+    if app.is_prepared:
+        return
+    app.is_prepared = True
+    compile_templates()
+    granted: Session = app.access.as_(OPERATOR)
+    with suppress(ServiceError, KeyError):  # whoever asks for the page is told; KeyError: an application of a few pages
+        granted[Overview].status(SHOWN)
+        now_ms = granted[Nights].now_ms()
+        granted[Nights].night(now_ms - DEFAULT_HOURS * HOUR_MS, now_ms)
+        granted[Reports].report()
 
-    @routes.post("/sessions/end")
-    def end_all(seen: Seen) -> Response:
-        seen.end_all()
-        return _logged_out(entrance)
 
-    @routes.post("/sessions/{session_id}/end")
-    def end(seen: Seen, session_id: Ref) -> Response:
-        return _logged_out(entrance) if seen.end(session_id).current else RedirectResponse("/sessions", 303)
+@routes.post("/login", OPEN)
+def log_in(app: App, request: Request, code: SentCode = "") -> Response:
+    host = request.headers["host"].lower()
+    if host not in app.settings.page_hosts():
+        return render("login.html", {"code": "", "refused": False}, status=403)
+    whose = app.login_codes.redeem(code)
+    if whose is None:
+        app.throttle.failure(request.client)
+        return render("login.html", {"code": "", "refused": True}, status=403)
+    session = app.sessions.begin(whose, host, browser_name(request.headers.get("user-agent", "")))
+    return _logged_in(app.settings.cookie, session, request)
 
-    return routes
+
+@routes.post("/logout", READ)
+def log_out(app: App, granted: Allowed, request: Request) -> Response:
+    session: str | None = request.state.session
+    if session is not None:
+        app.sessions.end([session], granted.by.id)
+    return _logged_out(app)
+
+
+@routes.get("/sessions", "listSessions")
+def show(granted: Allowed, seen: Seen) -> Response:
+    sessions = seen.all()
+    strangers = any(session.principal != granted.by.id for session in sessions)
+    return render("sessions.html", {"sessions": sessions, "strangers": strangers}, granted)
+
+
+@routes.post("/sessions/end", "endSessions")
+def end_all(app: App, seen: Seen) -> Response:
+    seen.end_all()
+    return _logged_out(app)
+
+
+@routes.post("/sessions/{session_id}/end", "endSession")
+def end(app: App, seen: Seen, session_id: Ref) -> Response:
+    return _logged_out(app) if seen.end(session_id).current else RedirectResponse("/sessions", 303)
 
 
 def _logged_in(cookie: str, session: str, request: Request) -> Response:
@@ -102,10 +122,10 @@ def _logged_in(cookie: str, session: str, request: Request) -> Response:
     return response
 
 
-def _logged_out(entrance: Entrance) -> Response:
+def _logged_out(app: State) -> Response:
     """Return the response to a browser whose session has ended."""
     response = RedirectResponse("/login", 303)
-    response.delete_cookie(entrance.settings.cookie, path="/", httponly=True, samesite="strict")
+    response.delete_cookie(app.settings.cookie, path="/", httponly=True, samesite="strict")
     return response
 
 

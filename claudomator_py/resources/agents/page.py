@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from fastapi.responses import Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import read_fields
 from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.domain.limits import window_text
@@ -17,7 +16,6 @@ from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents import AgentCondition, AgentView, BudgetView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.daemon.service import Hosts
-from claudomator_py.resources.session import Access
 from claudomator_py.values import dataclass
 
 _TONES = {
@@ -31,27 +29,27 @@ _TONES = {
 }
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/agents")
+routes = UnlistedRoutes("/agents")
 
-    @routes.get("")
-    def show(by: Asking) -> Response:
-        granted = access.as_(by)
-        shown = {"agents": cards_of(granted[Agents].all()), "hosts": granted[Hosts].last_known()}
-        return render("agents.html", {**shown, "place": "/agents"}, by=by)
 
-    @routes.post("/{name}/release")
-    def release(by: Asking, request: Request, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
-        access.as_(by)[Agents].release(name, read_fields(ReleaseRequest, {"family": family}))
-        return page_before(request, "/#agents")
+@routes.get("", "listAgents")
+def show(granted: Allowed) -> Response:
+    shown = {"agents": cards_of(granted[Agents].all()), "hosts": granted[Hosts].last_known()}
+    return render("agents.html", {**shown, "place": "/agents"}, granted)
 
-    @routes.post("/{name}/hold")
-    def hold(by: Asking, request: Request, name: str) -> Response:
-        access.as_(by)[Agents].hold(name, HoldRequest())
-        return page_before(request, "/#agents")
 
-    return routes
+@routes.post("/{name}/release", "releaseAgent")
+def release(
+    granted: Allowed, request: Request, name: str, family: Annotated[str, Form(max_length=64)] = ""
+) -> Response:
+    granted[Agents].release(name, read_fields(ReleaseRequest, {"family": family}))
+    return page_before(request, "/#agents")
+
+
+@routes.post("/{name}/hold", "holdAgent")
+def hold(granted: Allowed, request: Request, name: str) -> Response:
+    granted[Agents].hold(name, HoldRequest())
+    return page_before(request, "/#agents")
 
 
 @dataclass(frozen=True, slots=True)

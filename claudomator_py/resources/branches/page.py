@@ -4,24 +4,22 @@ discard: merge such a branch, or remove it, after a preview."""
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, Query
+from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import DAYS, Days, Ref, Version, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.changes import MergeMethod
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.branches import BRANCHES, BranchView, DiscardRequest, MergeRequest
 from claudomator_py.resources.branches.service import BranchService
 from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.report.page import REPOSITORIES, REPOSITORY_DAYS
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks, require_version
 
@@ -38,63 +36,62 @@ SentBranch = Annotated[str, Form(max_length=250)]
 SentWord = Annotated[str, Form(max_length=20)]
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded()
+routes = UnlistedRoutes()
 
-    @routes.get("/repositories")
-    def show(by: Asking, days: Days = 7) -> Response:
-        granted = access.as_(by)
-        # How the branch of one that runs stands is not known before its run has ended.
-        ended = [branch for branch in granted[BranchService].all() if branch.state != "RUNNING"]
-        repositories, daily = granted[Reports].repositories(days, granted[Nights].zone())
-        values = {
-            "place": "/repositories",
-            "days": days,
-            "spans": DAYS,
-            "table": REPOSITORIES,
-            "repositories": repositories,
-            "day_table": REPOSITORY_DAYS,
-            "daily": daily,
-            "branch_table": BRANCHES,
-            "shown": _SHOWN,
-            "ended": ENDED,
-            "branches": [branch for branch in ended if not branch.standing.is_spent],
-        }
-        return render("repositories.html", values, by=by)
 
-    @routes.get("/tasks/{ref}/merge")
-    def preview_merge(
-        by: Asking, ref: Ref, into: AskedBranch = "", method: AskedWord = "", commit: AskedWord = ""
-    ) -> Response:
-        return _merge_form(access.as_(by), ref, by, {"into": into.strip(), "method": method, "commit": bool(commit)})
+@routes.get("/repositories", "getReport")
+def show(granted: Allowed, days: Days = 7) -> Response:
+    # How the branch of one that runs stands is not known before its run has ended.
+    ended = [branch for branch in granted[BranchService].all() if branch.state != "RUNNING"]
+    repositories, daily = granted[Reports].repositories(days, granted[Nights].zone())
+    values = {
+        "place": "/repositories",
+        "days": days,
+        "spans": DAYS,
+        "table": REPOSITORIES,
+        "repositories": repositories,
+        "day_table": REPOSITORY_DAYS,
+        "daily": daily,
+        "branch_table": BRANCHES,
+        "shown": _SHOWN,
+        "ended": ENDED,
+        "branches": [branch for branch in ended if not branch.standing.is_spent],
+    }
+    return render("repositories.html", values, granted)
 
-    @routes.post("/tasks/{ref}/merge")
-    def merge(
-        by: Asking, ref: Ref, version: Version, into: SentBranch = "", method: SentWord = "", commit: SentWord = ""
-    ) -> Response:
-        granted, given = access.as_(by), {"into": into.strip(), "method": method, "commit": bool(commit)}
-        try:
-            _require_seen(granted, ref, version)
-            done = granted[BranchService].merge(ref, read_fields(MergeRequest, given))
-        except (StaleVersion, Conflict, Invalid) as refusal:
-            return _merge_form(granted, ref, by, given, refusal)
-        return _to_changes(done.task_id) if done.commits else _merge_form(granted, ref, by, given)
 
-    @routes.get("/tasks/{ref}/discard")
-    def preview_discard(by: Asking, ref: Ref) -> Response:
-        return _discard_form(access.as_(by), ref, by)
+@routes.get("/tasks/{ref}/merge", "mergeTask")
+def preview_merge(
+    granted: Allowed, ref: Ref, into: AskedBranch = "", method: AskedWord = "", commit: AskedWord = ""
+) -> Response:
+    return _merge_form(granted, ref, {"into": into.strip(), "method": method, "commit": bool(commit)})
 
-    @routes.post("/tasks/{ref}/discard")
-    def discard(by: Asking, ref: Ref, version: Version) -> Response:
-        granted = access.as_(by)
-        try:
-            _require_seen(granted, ref, version)
-            return _to_changes(granted[BranchService].discard(ref, DiscardRequest()).task_id)
-        except (StaleVersion, Conflict) as refusal:
-            return _discard_form(granted, ref, by, refusal)
 
-    return routes
+@routes.post("/tasks/{ref}/merge", "mergeTask")
+def merge(
+    granted: Allowed, ref: Ref, version: Version, into: SentBranch = "", method: SentWord = "", commit: SentWord = ""
+) -> Response:
+    granted, given = granted, {"into": into.strip(), "method": method, "commit": bool(commit)}
+    try:
+        _require_seen(granted, ref, version)
+        done = granted[BranchService].merge(ref, read_fields(MergeRequest, given))
+    except (StaleVersion, Conflict, Invalid) as refusal:
+        return _merge_form(granted, ref, given, refusal)
+    return _to_changes(done.task_id) if done.commits else _merge_form(granted, ref, given)
+
+
+@routes.get("/tasks/{ref}/discard", "discardTask")
+def preview_discard(granted: Allowed, ref: Ref) -> Response:
+    return _discard_form(granted, ref)
+
+
+@routes.post("/tasks/{ref}/discard", "discardTask")
+def discard(granted: Allowed, ref: Ref, version: Version) -> Response:
+    try:
+        _require_seen(granted, ref, version)
+        return _to_changes(granted[BranchService].discard(ref, DiscardRequest()).task_id)
+    except (StaleVersion, Conflict) as refusal:
+        return _discard_form(granted, ref, refusal)
 
 
 def _require_seen(granted: Session, ref: str, version: int) -> None:
@@ -109,7 +106,7 @@ def _to_changes(task_id: str) -> Response:
 
 
 def _merge_form(
-    granted: Session, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None = None
+    granted: Session, ref: str, given: Mapping[str, object], refusal: ServiceError | None = None
 ) -> Response:
     """Return the form with a preview. refusal: of what was sent, in place of a preview."""
     preview, impossible = None, refusal
@@ -130,7 +127,7 @@ def _merge_form(
         "preview": preview,
         "refusal": impossible,
     }
-    return render("merge.html", values, status_of(refusal), by=by)
+    return render("merge.html", values, granted, status_of(refusal))
 
 
 def _branches_of(granted: Session, task: TaskView) -> tuple[BranchView | None, list[str]]:
@@ -144,7 +141,7 @@ def _branches_of(granted: Session, task: TaskView) -> tuple[BranchView | None, l
     return own, [*dict.fromkeys(names)]
 
 
-def _discard_form(granted: Session, ref: str, by: Principal, refusal: ServiceError | None = None) -> Response:
+def _discard_form(granted: Session, ref: str, refusal: ServiceError | None = None) -> Response:
     preview, impossible = None, refusal
     if refusal is None:
         try:
@@ -153,4 +150,4 @@ def _discard_form(granted: Session, ref: str, by: Principal, refusal: ServiceErr
             impossible = refused
     task = granted[Tasks].get(ref)
     values = {"task": task, "ended": task.state in ENDED, "preview": preview, "refusal": impossible}
-    return render("discard.html", values, status_of(refusal), by=by)
+    return render("discard.html", values, granted, status_of(refusal))

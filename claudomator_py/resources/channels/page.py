@@ -2,11 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Path, Query
+from fastapi import Form, Path, Query
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor, Ref, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
@@ -21,7 +20,6 @@ from claudomator_py.domain.channel import (
     TriageReason,
 )
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
-from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.channels import (
     AnswerView,
     ChannelView,
@@ -31,7 +29,7 @@ from claudomator_py.resources.channels import (
     MuteRequest,
 )
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.session import Session
 from claudomator_py.values import dataclass
 
 MessageId = Annotated[int, Path(ge=1, le=2**53), DIGITS]
@@ -57,80 +55,73 @@ VERDICTS = {
 }
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/channels")
-    _add_message_routes(routes, access)
-    _add_participant_routes(routes, access)
-    return routes
+routes = UnlistedRoutes("/channels")
 
 
-def _add_message_routes(routes: APIRouter, access: Access) -> None:
-    @routes.get("")
-    def show_all(by: Asking, cursor: Cursor = None) -> Response:
-        return _list(access.as_(by), by, cursor)
-
-    @routes.post("")
-    def create(by: Asking, name: Short = "", specialists: Short = "", primary: Short = "") -> Response:
-        granted = access.as_(by)
-        try:
-            fields = {"name": name.strip(), "participants": specialists.replace(",", " ").split()}
-            if primary.strip():
-                fields["primary"] = primary.strip()
-            made = granted[Channels].create(read_fields(NewChannel, fields))
-        except (Conflict, Invalid) as refusal:
-            return _list(granted, by, None, refusal, {"name": name, "specialists": specialists, "primary": primary})
-        return RedirectResponse(url_of(made.id), 303)
-
-    @routes.get("/{channel}")
-    def show(by: Asking, channel: Ref, cursor: Cursor = None, reply_to: ReplyTo = None) -> Response:
-        return _page(access.as_(by), channel, by, cursor=cursor, reply_to=reply_to)
-
-    @routes.post("/{channel}/messages")
-    def post(by: Asking, channel: Ref, text: MessageText = "", reply_to: Short = "") -> Response:
-        granted = access.as_(by)
-        try:
-            # A form sends CRLF line ends.
-            fields: dict[str, object] = {"content": text.replace("\r\n", "\n")}
-            if reply_to.isascii() and reply_to.isdecimal():
-                fields["reply_to"] = int(reply_to[:16])
-            posted = granted[Channels].post(channel, read_fields(NewMessage, fields))
-        except (Conflict, Invalid) as refusal:
-            return _page(granted, channel, by, refusal=refusal, text=text)
-        return RedirectResponse(f"{url_of(granted[Channels].get(channel).id)}#message-{posted.id}", 303)
-
-    @routes.post("/{channel}/messages/{message}/verdict")
-    def mark(by: Asking, channel: Ref, message: MessageId, verdict: Short = "") -> Response:
-        granted = access.as_(by)
-        granted[Channels].mark(channel, message, read_fields(MarkRequest, {"verdict": verdict}))
-        return RedirectResponse(f"{url_of(channel)}#message-{message}", 303)
+@routes.get("", "listChannels")
+def show_all(granted: Allowed, cursor: Cursor = None) -> Response:
+    return _list(granted, cursor)
 
 
-def _add_participant_routes(routes: APIRouter, access: Access) -> None:
-    @routes.post("/{channel}/join")
-    def join(by: Asking, channel: Ref, specialist: Short = "") -> Response:
-        granted = access.as_(by)
-        try:
-            granted[Channels].join(channel, read_fields(JoinRequest, {"specialist": specialist.strip()}))
-        except (Conflict, Invalid) as refusal:
-            return _page(granted, channel, by, refusal=refusal)
-        return RedirectResponse(f"{url_of(channel)}#participants", 303)
+@routes.post("", "createChannel")
+def create(granted: Allowed, name: Short = "", specialists: Short = "", primary: Short = "") -> Response:
+    try:
+        fields = {"name": name.strip(), "participants": specialists.replace(",", " ").split()}
+        if primary.strip():
+            fields["primary"] = primary.strip()
+        made = granted[Channels].create(read_fields(NewChannel, fields))
+    except (Conflict, Invalid) as refusal:
+        return _list(granted, None, refusal, {"name": name, "specialists": specialists, "primary": primary})
+    return RedirectResponse(url_of(made.id), 303)
 
-    @routes.post("/{channel}/participants/{member}/leave")
-    def leave(by: Asking, channel: Ref, member: Ref) -> Response:
-        access.as_(by)[Channels].leave(channel, member)
-        return RedirectResponse(f"{url_of(channel)}#participants", 303)
 
-    @routes.post("/{channel}/participants/{member}/mute")
-    def mute(by: Asking, channel: Ref, member: Ref, duration: Short = "") -> Response:
-        granted = access.as_(by)
-        granted[Channels].mute(channel, member, read_fields(MuteRequest, {"duration": duration}))
-        return RedirectResponse(f"{url_of(channel)}#participants", 303)
+@routes.get("/{channel}", "getChannel")
+def show(granted: Allowed, channel: Ref, cursor: Cursor = None, reply_to: ReplyTo = None) -> Response:
+    return _page(granted, channel, cursor=cursor, reply_to=reply_to)
+
+
+@routes.post("/{channel}/messages", "postMessage")
+def post(granted: Allowed, channel: Ref, text: MessageText = "", reply_to: Short = "") -> Response:
+    try:
+        # A form sends CRLF line ends.
+        fields: dict[str, object] = {"content": text.replace("\r\n", "\n")}
+        if reply_to.isascii() and reply_to.isdecimal():
+            fields["reply_to"] = int(reply_to[:16])
+        posted = granted[Channels].post(channel, read_fields(NewMessage, fields))
+    except (Conflict, Invalid) as refusal:
+        return _page(granted, channel, refusal=refusal, text=text)
+    return RedirectResponse(f"{url_of(granted[Channels].get(channel).id)}#message-{posted.id}", 303)
+
+
+@routes.post("/{channel}/messages/{message}/verdict", "markMessage")
+def mark(granted: Allowed, channel: Ref, message: MessageId, verdict: Short = "") -> Response:
+    granted[Channels].mark(channel, message, read_fields(MarkRequest, {"verdict": verdict}))
+    return RedirectResponse(f"{url_of(channel)}#message-{message}", 303)
+
+
+@routes.post("/{channel}/join", "joinChannel")
+def join(granted: Allowed, channel: Ref, specialist: Short = "") -> Response:
+    try:
+        granted[Channels].join(channel, read_fields(JoinRequest, {"specialist": specialist.strip()}))
+    except (Conflict, Invalid) as refusal:
+        return _page(granted, channel, refusal=refusal)
+    return RedirectResponse(f"{url_of(channel)}#participants", 303)
+
+
+@routes.post("/{channel}/participants/{member}/leave", "leaveChannel")
+def leave(granted: Allowed, channel: Ref, member: Ref) -> Response:
+    granted[Channels].leave(channel, member)
+    return RedirectResponse(f"{url_of(channel)}#participants", 303)
+
+
+@routes.post("/{channel}/participants/{member}/mute", "muteParticipant")
+def mute(granted: Allowed, channel: Ref, member: Ref, duration: Short = "") -> Response:
+    granted[Channels].mute(channel, member, read_fields(MuteRequest, {"duration": duration}))
+    return RedirectResponse(f"{url_of(channel)}#participants", 303)
 
 
 def _list(
     granted: Session,
-    by: Principal,
     cursor: str | None,
     refusal: ServiceError | None = None,
     given: dict[str, str] | None = None,
@@ -142,13 +133,12 @@ def _list(
         "refusal": refusal,
         "given": given or {"name": "", "specialists": "", "primary": ""},
     }
-    return render("channels.html", values, status_of(refusal), by=by)
+    return render("channels.html", values, granted, status_of(refusal))
 
 
 def _page(
     granted: Session,
     channel: str,
-    by: Principal,
     *,
     cursor: str | None = None,
     reply_to: int | None = None,
@@ -172,7 +162,7 @@ def _page(
         "refusal": refusal,
         "text": text,
     }
-    return render("channel.html", values, status_of(refusal), by=by)
+    return render("channel.html", values, granted, status_of(refusal))
 
 
 @dataclass(frozen=True, slots=True)

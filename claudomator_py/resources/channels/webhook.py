@@ -25,7 +25,7 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from claudomator_py.api.operation import access_of, guarded
+from claudomator_py.api.operation import UnlistedRoutes, access_of
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.channel import (
     BY_SLACK,
@@ -45,6 +45,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.resources.channels import ChannelView
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.schema.validation import has_too_many_parts, odd_values, validate
+from claudomator_py.surface import OPEN
 from claudomator_py.tasks.messages import PostedMessage
 from claudomator_py.values import regex
 
@@ -247,11 +248,12 @@ def _slack_files(files: object) -> list[dict[str, str]]:
     ]
 
 
-incoming = guarded()
-"""Documented with channels rather than in the API's document: the sender determines what it takes."""
+incoming = UnlistedRoutes()
+"""Documented with channels rather than in the API's document, as the sender determines what it takes. Requests are
+signed."""
 
 
-@incoming.post("/v1/channels/{channel_id}/incoming")
+@incoming.post("/v1/channels/{channel_id}/incoming", OPEN)
 async def take(request: Request, channel_id: str) -> JSONResponse:
     """Take a message, or anything else the service sends. 401 does not say why."""
 

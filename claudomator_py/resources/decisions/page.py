@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from fastapi.responses import Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import (
     PART,
     Cursor,
@@ -32,7 +31,6 @@ from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.service import Decisions, Explained
 from claudomator_py.resources.report.night import Nights
-from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
 from claudomator_py.values import dataclass
 
@@ -64,53 +62,51 @@ def _filter(filters: Mapping[str, str], times: Mapping[str, int]) -> DecisionFil
     return query
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/decisions")
+routes = UnlistedRoutes("/decisions")
 
-    @routes.get("")
-    def show_all(by: Asking, filters: Filters, cursor: Cursor = None) -> Response:
-        values: dict[str, Any] = {"given": filters}
-        values |= {"filtered": any(filters.values()), "rows": (), "more_url": None, "refusal": None}
-        values |= _CHOICES
-        granted = access.as_(by)
-        now_ms, zone = granted[Nights].now_ms(), granted[Nights].zone()
-        given = {name: filters[name].strip() for name in ("since", "until")}
-        values |= {"fields": dict.fromkeys(given), "zone": str(zone)}
-        try:
-            times = read_times(given, now_ms, zone)
-            values["fields"] = {name: time_field(times.get(name), zone) for name in given}
-            part = granted[Decisions].page(_filter(filters, times), cursor, PART)
-        except Invalid as refusal:
-            return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
-        values["rows"] = [
-            (decision, decision.subject, one_line(decision.reason), _links(decision)) for decision in part.items
-        ]
-        values["more_url"] = None if part.next_cursor is None else list_url(filters, part.next_cursor)
-        return render("decisions.html", values, by=by)
 
-    @routes.get("/{decision_id}")
-    def show(by: Asking, decision_id: Ref) -> Response:
-        explained = access.as_(by)[Decisions].explained(decision_id)
-        decision = explained.decision
-        values = {
-            "explained": explained,
-            "decision": decision,
-            "title": f"{decision.kind} of {decision.subject}",
-            "facts": _facts(decision),
-            "outcome": _outcome(explained),
-            "tone": "busy" if decision.run is None else _ENDINGS.get(decision.run.ended_as or "", "busy"),
-        }
-        return render("decision.html", values, by=by)
+@routes.get("", "listDecisions")
+def show_all(granted: Allowed, filters: Filters, cursor: Cursor = None) -> Response:
+    values: dict[str, Any] = {"given": filters}
+    values |= {"filtered": any(filters.values()), "rows": (), "more_url": None, "refusal": None}
+    values |= _CHOICES
+    now_ms, zone = granted[Nights].now_ms(), granted[Nights].zone()
+    given = {name: filters[name].strip() for name in ("since", "until")}
+    values |= {"fields": dict.fromkeys(given), "zone": str(zone)}
+    try:
+        times = read_times(given, now_ms, zone)
+        values["fields"] = {name: time_field(times.get(name), zone) for name in given}
+        part = granted[Decisions].page(_filter(filters, times), cursor, PART)
+    except Invalid as refusal:
+        return render("decisions.html", values | {"refusal": refusal}, granted, 422)
+    values["rows"] = [
+        (decision, decision.subject, one_line(decision.reason), _links(decision)) for decision in part.items
+    ]
+    values["more_url"] = None if part.next_cursor is None else list_url(filters, part.next_cursor)
+    return render("decisions.html", values, granted)
 
-    # A session is only for pages, so a page has to offer the document.
-    @routes.get("/{decision_id}/json")
-    def download(by: Asking, decision_id: Ref) -> Response:
-        decision = access.as_(by)[Decisions].get(decision_id)
-        headers = {"Content-Disposition": f'attachment; filename="decision-{decision.id}.json"'}
-        return Response(decision.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
 
-    return routes
+@routes.get("/{decision_id}", "getDecision")
+def show(granted: Allowed, decision_id: Ref) -> Response:
+    explained = granted[Decisions].explained(decision_id)
+    decision = explained.decision
+    values = {
+        "explained": explained,
+        "decision": decision,
+        "title": f"{decision.kind} of {decision.subject}",
+        "facts": _facts(decision),
+        "outcome": _outcome(explained),
+        "tone": "busy" if decision.run is None else _ENDINGS.get(decision.run.ended_as or "", "busy"),
+    }
+    return render("decision.html", values, granted)
+
+
+# A session is only for pages, so a page has to offer the document.
+@routes.get("/{decision_id}/json", "getDecision")
+def download(granted: Allowed, decision_id: Ref) -> Response:
+    decision = granted[Decisions].get(decision_id)
+    headers = {"Content-Disposition": f'attachment; filename="decision-{decision.id}.json"'}
+    return Response(decision.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,51 +3,45 @@
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.resources.notifications import DeliveryView
 from claudomator_py.resources.notifications.service import Notices
-from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import folded
 
 _TONES = {DeliveryState.DELIVERED: "good", DeliveryState.DEAD: "bad"}
 Delivery = Annotated[int, Path(ge=1, le=2**63 - 1), DIGITS]
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/notices")
+routes = UnlistedRoutes("/notices")
 
-    @routes.get("")
-    def show(by: Asking, state: DeliveryState | None = None, cursor: Cursor = None) -> Response:
-        service = access.as_(by)[Notices]
-        page, counts = service.deliveries(state, cursor, PART), service.counts()
-        states = [
-            (state, state.value, counts.get(state.value, 0), f"/notices?state={state}") for state in DeliveryState
-        ]
-        values = {
-            "folds": folded(page.items, _same, lambda delivery: str(delivery.id), {}),
-            "tones": _TONES,
-            "states": [(None, "all", sum(counts.values()), "/notices"), *states],
-            "state": state,
-            "more": _more(state, page.next_cursor),
-            "place": "/notices",
-        }
-        return render("notices.html", values, by=by)
 
-    @routes.post("/{delivery}/retry")
-    def retry(by: Asking, delivery: Delivery) -> Response:
-        access.as_(by)[Notices].again(delivery)
-        return RedirectResponse("/notices", 303)
+@routes.get("", "listNotifications")
+def show(granted: Allowed, state: DeliveryState | None = None, cursor: Cursor = None) -> Response:
+    service = granted[Notices]
+    page, counts = service.deliveries(state, cursor, PART), service.counts()
+    states = [(state, state.value, counts.get(state.value, 0), f"/notices?state={state}") for state in DeliveryState]
+    values = {
+        "folds": folded(page.items, _same, lambda delivery: str(delivery.id), {}),
+        "tones": _TONES,
+        "states": [(None, "all", sum(counts.values()), "/notices"), *states],
+        "state": state,
+        "more": _more(state, page.next_cursor),
+        "place": "/notices",
+    }
+    return render("notices.html", values, granted)
 
-    return routes
+
+@routes.post("/{delivery}/retry", "retryNotification")
+def retry(granted: Allowed, delivery: Delivery) -> Response:
+    granted[Notices].again(delivery)
+    return RedirectResponse("/notices", 303)
 
 
 def _same(delivery: DeliveryView) -> tuple[str, str, str | None] | None:

@@ -3,67 +3,61 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import Form
 from fastapi.responses import Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Days, day_spans, days_text
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, consequences, verdict_sentence
 from claudomator_py.resources.policy import PolicyView
 from claudomator_py.resources.policy.service import PolicyService
-from claudomator_py.resources.session import Access
+from claudomator_py.resources.session import Session
 from claudomator_py.values import dataclass
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/policy")
+routes = UnlistedRoutes("/policy")
 
-    @routes.get("")
-    def show(by: Asking, days: Days = 30) -> Response:
-        return _page(access.as_(by)[PolicyService], by, days)
 
-    # A task's text may be long and private, so it is not put in the address.
-    @routes.post("")
-    def test(by: Asking, text: Text = "") -> Response:
-        service = access.as_(by)[PolicyService]
-        try:
-            return _page(service, by, text=text, verdicts=service.test(text))
-        except Invalid as refusal:
-            return _page(service, by, text=text, refusal=refusal)
+@routes.get("", "getPolicy")
+def show(granted: Allowed, days: Days = 30) -> Response:
+    return _page(granted, days)
 
-    return routes
+
+# A task's text may be long and private, so it is not put in the address.
+@routes.post("", "getPolicy")
+def check(granted: Allowed, text: Text = "") -> Response:
+    try:
+        return _page(granted, text=text, verdicts=granted[PolicyService].test(text))
+    except Invalid as refusal:
+        return _page(granted, text=text, refusal=refusal)
 
 
 def _page(
-    service: PolicyService,
-    by: Principal,
+    granted: Session,
     days: int = 30,
     *,
     text: str = "",
     verdicts: Sequence[VerdictView] = (),
     refusal: Invalid | None = None,
 ) -> Response:
-    policy = service.view(days=days)
+    policy = granted[PolicyService].view(days=days)
     values = {
         "policy": policy,
-        "approvals": service.approvals(),
+        "approvals": granted[PolicyService].approvals(),
         "spans": day_spans("/policy", days, "rules"),
         "summary": _summary(policy),
         "text": text,
         "verdicts": tuple(map(verdict_of, verdicts)),
         "refusal": refusal,
     }
-    return render("policy.html", values, status_of(refusal), by=by)
+    return render("policy.html", values, granted, status_of(refusal))
 
 
 @dataclass(frozen=True, slots=True)

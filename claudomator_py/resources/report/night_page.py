@@ -4,18 +4,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
 from claudomator_py.resources.report.drawing import HOURS, bars_svg, drawn, night_url
 from claudomator_py.resources.report.night import BINS, Bin, DayTotal, Lane, Nights
-from claudomator_py.resources.session import Access
+from claudomator_py.surface import READ
 from claudomator_py.surface.table import Column, Table, Time
 
 DEFAULT_HOURS = 12
@@ -49,41 +48,37 @@ DAYS = Table[DayTotal](
     Column("COST", lambda row: _cost(row.cost_usd), right=True),
 )
 
+routes = UnlistedRoutes("/night")
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/night")
 
-    @routes.get("")
-    def show(by: Asking, hours: Hours = DEFAULT_HOURS, until: Ends = None) -> Response:
-        service = access.as_(by)[Nights]
-        now_ms = service.now_ms()
-        until_ms = now_ms if until is None else min(until * SECOND_MS, now_ms)
-        since_ms = max(0, until_ms - hours * HOUR_MS)
-        half_ms = hours * HOUR_MS // 2
-        night = service.night(since_ms, max(until_ms, since_ms + 1))
-        values: dict[str, Any] = {
-            "picture": (picture := drawn(night, now_ms, service.names)),
-            "bars": bars_svg(picture.bars),
-            "drawing": drawing,
-            "lanes": with_all([lane for lane in night.lanes if lane.runs or lane.holds]),
-            "lane_table": LANES,
-            "parts": night.bins,
-            "part_table": PARTS,
-            "days": night.days,
-            "day_table": DAYS,
-            "zone": str(night.zone),
-            "each": format_duration(hours * HOUR_MS // BINS // SECOND_MS * SECOND_MS),
-            "since": format_instant(since_ms),
-            "until": format_instant(until_ms),
-            "spans": [(span_words(span), night_url(span, until), span == hours) for span in HOURS],
-            "earlier": night_url(hours, (until_ms - half_ms) // SECOND_MS) if night.has_earlier else None,
-            "later": _later(hours, until_ms + half_ms, now_ms) if until_ms < now_ms else None,
-            "runs": sum(len(lane.runs) for lane in night.lanes),
-        }
-        return render("night.html", values, by=by)
-
-    return routes
+@routes.get("", READ)
+def show(granted: Allowed, hours: Hours = DEFAULT_HOURS, until: Ends = None) -> Response:
+    service = granted[Nights]
+    now_ms = service.now_ms()
+    until_ms = now_ms if until is None else min(until * SECOND_MS, now_ms)
+    since_ms = max(0, until_ms - hours * HOUR_MS)
+    half_ms = hours * HOUR_MS // 2
+    night = service.night(since_ms, max(until_ms, since_ms + 1))
+    values: dict[str, Any] = {
+        "picture": (picture := drawn(night, now_ms, service.names)),
+        "bars": bars_svg(picture.bars),
+        "drawing": drawing,
+        "lanes": with_all([lane for lane in night.lanes if lane.runs or lane.holds]),
+        "lane_table": LANES,
+        "parts": night.bins,
+        "part_table": PARTS,
+        "days": night.days,
+        "day_table": DAYS,
+        "zone": str(night.zone),
+        "each": format_duration(hours * HOUR_MS // BINS // SECOND_MS * SECOND_MS),
+        "since": format_instant(since_ms),
+        "until": format_instant(until_ms),
+        "spans": [(span_words(span), night_url(span, until), span == hours) for span in HOURS],
+        "earlier": night_url(hours, (until_ms - half_ms) // SECOND_MS) if night.has_earlier else None,
+        "later": _later(hours, until_ms + half_ms, now_ms) if until_ms < now_ms else None,
+        "runs": sum(len(lane.runs) for lane in night.lanes),
+    }
+    return render("night.html", values, granted)
 
 
 def _later(hours: int, until_ms: int, now_ms: int) -> str:

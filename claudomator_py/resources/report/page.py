@@ -7,11 +7,10 @@ from math import ceil
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Cookie, Query
+from fastapi import Cookie, Query
 from fastapi.responses import Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import cost_text, read_times, time_field
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import grouped, row_of
@@ -23,7 +22,6 @@ from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.report.night_page import MAX_HOURS, span_words
 from claudomator_py.resources.report.service import Reports, RepositoryDay
 from claudomator_py.resources.report.text import MAX_STARTS, not_grouped
-from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import Column, Table, ago
 from claudomator_py.values import regex
 
@@ -61,52 +59,48 @@ _FIRST = 5
 """How much of what needs you is shown before the rest is opened: what failed and what changed is below it."""
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/report")
+routes = UnlistedRoutes("/report")
 
-    @routes.get("")
-    def show(
-        by: Asking, since: Text = "", until: Text = "", looks: Annotated[str, Cookie(alias=_LOOKS)] = ""
-    ) -> Response:
-        granted = access.as_(by)
-        now_ms, zone = granted[Nights].now_ms(), granted[Nights].zone()
-        given = {"since": since.strip(), "until": until.strip()}
-        values: dict[str, Any] = {"report": None, "refusal": None, "repositories": REPOSITORIES, "zone": str(zone)}
-        values["fields"] = dict.fromkeys(given)
-        try:
-            ends = read_times(given, now_ms, zone)
-            values["fields"] = {name: time_field(ends.get(name), zone) for name in given}
-            instants = {name: datetime.fromtimestamp(at_ms / SECOND_MS, UTC) for name, at_ms in ends.items()}
-            report = granted[Reports].report(ReportSpan.model_validate(instants))
-        except Invalid as refusal:
-            return render("report.html", values | {"refusal": refusal}, 422, by=by)
-        last_ms, noted = _looked(looks, now_ms)
-        values |= {
-            "report": report,
-            "needs_you": grouped([row_of(view) for view in report.needs_you], {}),
-            "cost": cost_text(report.cost_usd),
-            "night": _night_of(report),
-            "spans": [*_nights(report, now_ms, zone), *_spans(report, given)],
-            "last_look": None if last_ms is None else format_instant(last_ms),
-            "first": _FIRST,
-            "contents": (
-                ("needs", "What needs you", report.needs_you_total),
-                ("refused", "Refused files", report.refused_total),
-                ("failures", "What failed", report.failed),
-                ("doubtful", "What to doubt", report.doubtful),
-                ("changes", "What changed", len(report.repositories)),
-                ("waits", "What is waiting", report.waiting),
-                ("missed", "Missed scheduled times", len(report.missed)),
-            ),
-            "not_grouped": not_grouped,
-            "max_starts": MAX_STARTS,
-        }
-        response = render("report.html", values, by=by)
-        response.set_cookie(_LOOKS, noted, max_age=_KEPT_S, httponly=True, samesite="strict", path="/report")
-        return response
 
-    return routes
+@routes.get("", "getReport")
+def show(
+    granted: Allowed, since: Text = "", until: Text = "", looks: Annotated[str, Cookie(alias=_LOOKS)] = ""
+) -> Response:
+    now_ms, zone = granted[Nights].now_ms(), granted[Nights].zone()
+    given = {"since": since.strip(), "until": until.strip()}
+    values: dict[str, Any] = {"report": None, "refusal": None, "repositories": REPOSITORIES, "zone": str(zone)}
+    values["fields"] = dict.fromkeys(given)
+    try:
+        ends = read_times(given, now_ms, zone)
+        values["fields"] = {name: time_field(ends.get(name), zone) for name in given}
+        instants = {name: datetime.fromtimestamp(at_ms / SECOND_MS, UTC) for name, at_ms in ends.items()}
+        report = granted[Reports].report(ReportSpan.model_validate(instants))
+    except Invalid as refusal:
+        return render("report.html", values | {"refusal": refusal}, granted, 422)
+    last_ms, noted = _looked(looks, now_ms)
+    values |= {
+        "report": report,
+        "needs_you": grouped([row_of(view) for view in report.needs_you], {}),
+        "cost": cost_text(report.cost_usd),
+        "night": _night_of(report),
+        "spans": [*_nights(report, now_ms, zone), *_spans(report, given)],
+        "last_look": None if last_ms is None else format_instant(last_ms),
+        "first": _FIRST,
+        "contents": (
+            ("needs", "What needs you", report.needs_you_total),
+            ("refused", "Refused files", report.refused_total),
+            ("failures", "What failed", report.failed),
+            ("doubtful", "What to doubt", report.doubtful),
+            ("changes", "What changed", len(report.repositories)),
+            ("waits", "What is waiting", report.waiting),
+            ("missed", "Missed scheduled times", len(report.missed)),
+        ),
+        "not_grouped": not_grouped,
+        "max_starts": MAX_STARTS,
+    }
+    response = render("report.html", values, granted)
+    response.set_cookie(_LOOKS, noted, max_age=_KEPT_S, httponly=True, samesite="strict", path="/report")
+    return response
 
 
 def _looked(looks: str, now_ms: int) -> tuple[int | None, str]:

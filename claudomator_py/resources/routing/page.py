@@ -3,16 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Days, day_spans, days_text, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Conflict, Invalid
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.routing import (
@@ -24,7 +22,7 @@ from claudomator_py.resources.routing import (
     StandingView,
 )
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.session import Access
+from claudomator_py.resources.session import Session
 from claudomator_py.values import dataclass
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
@@ -46,56 +44,58 @@ class RouteForm:
         return read_fields(RouteRequest, given)
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/routing")
+routes = UnlistedRoutes("/routing")
 
-    @routes.get("")
-    def show(by: Asking, days: Days = 30) -> Response:
-        learned = access.as_(by)[Routing]
-        stats = learned.stats(days)
-        spans = day_spans("/routing", days, "figures")
-        values = {"stats": stats, "summary": summary_of(stats), "spans": spans, "learned": learned.all()}
-        return _page(by, RouteForm(), values)
 
-    # POST, because a task's text may be long and private and must not appear in a URL.
-    @routes.post("")
-    def who(by: Asking, text: Text = "", name: Field = "", tags: Field = "") -> Response:
-        given = RouteForm(text, name, tags)
-        try:
-            return _page(by, given, {"route": access.as_(by)[Routing].route(given.request())})
-        except (Conflict, Invalid) as refusal:
-            return _page(by, given, {"refusal": refusal}, status_of(refusal))
+@routes.get("", "getRoutingStats")
+def show(granted: Allowed, days: Days = 30) -> Response:
+    learned = granted[Routing]
+    stats = learned.stats(days)
+    spans = day_spans("/routing", days, "figures")
+    values = {"stats": stats, "summary": summary_of(stats), "spans": spans, "learned": learned.all()}
+    return _page(granted, RouteForm(), values)
 
-    @routes.get("/forget")
-    def ask_to_forget(by: Asking) -> Response:
-        return render("forget.html", {"page": None}, by=by)
 
-    @routes.post("/forget")
-    def forget(by: Asking) -> Response:
-        access.as_(by)[Routing].forget(ForgetRequest())
-        return _back()
+# POST, because a task's text may be long and private and must not appear in a URL.
+@routes.post("", "route")
+def who(granted: Allowed, text: Text = "", name: Field = "", tags: Field = "") -> Response:
+    given = RouteForm(text, name, tags)
+    try:
+        return _page(granted, given, {"route": granted[Routing].route(given.request())})
+    except (Conflict, Invalid) as refusal:
+        return _page(granted, given, {"refusal": refusal}, status_of(refusal))
 
-    @routes.post("/freeze")
-    def freeze(by: Asking) -> Response:
-        access.as_(by)[Routing].freeze()
-        return _back()
 
-    @routes.post("/unfreeze")
-    def unfreeze(by: Asking) -> Response:
-        access.as_(by)[Routing].unfreeze()
-        return _back()
+@routes.get("/forget", "resetLearned")
+def ask_to_forget(granted: Allowed) -> Response:
+    return render("forget.html", {"page": None}, granted)
 
-    return routes
+
+@routes.post("/forget", "resetLearned")
+def forget(granted: Allowed) -> Response:
+    granted[Routing].forget(ForgetRequest())
+    return _back()
+
+
+@routes.post("/freeze", "freezeLearning")
+def freeze(granted: Allowed) -> Response:
+    granted[Routing].freeze()
+    return _back()
+
+
+@routes.post("/unfreeze", "unfreezeLearning")
+def unfreeze(granted: Allowed) -> Response:
+    granted[Routing].unfreeze()
+    return _back()
 
 
 def _back() -> Response:
     return RedirectResponse("/routing#learning", 303)
 
 
-def _page(by: Principal, asked: RouteForm, values: Mapping[str, object], status: int = 200) -> Response:
+def _page(granted: Session, asked: RouteForm, values: Mapping[str, object], status: int = 200) -> Response:
     whole = {"asked": asked, "route": None, "refusal": None, "stats": None, **values}
-    return render("routing.html", whole, status, by=by)
+    return render("routing.html", whole, granted, status)
 
 
 def summary_of(stats: RoutingStatsView) -> str:

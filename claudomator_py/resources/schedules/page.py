@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Ref
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import words_of
@@ -14,42 +12,41 @@ from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.schedules import FireView, ScheduleView
 from claudomator_py.resources.schedules.service import Schedules
-from claudomator_py.resources.session import Access
 
 _MISSED_DAYS = 7
 _FIRST = 10
 """Missed times shown before the rest is opened."""
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/schedules")
+routes = UnlistedRoutes("/schedules")
 
-    @routes.get("")
-    def show(by: Asking) -> Response:
-        schedules = sorted(
-            access.as_(by)[Schedules].all(),
-            key=lambda schedule: (schedule.next_at is None, schedule.next_at or "", schedule.name),
-        )
-        missed = access.as_(by)[Reports].missed(_MISSED_DAYS)
-        values = {"schedules": cards_of(schedules), "missed": missed, "days": _MISSED_DAYS, "first": _FIRST}
-        return render("schedules.html", {**values, "place": "/schedules"}, by=by)
 
-    @routes.post("/{name}/pause")
-    def pause(by: Asking, name: Ref) -> Response:
-        access.as_(by)[Schedules].pause(name)
-        return _back()
+@routes.get("", "listSchedules")
+def show(granted: Allowed) -> Response:
+    schedules = sorted(
+        granted[Schedules].all(),
+        key=lambda schedule: (schedule.next_at is None, schedule.next_at or "", schedule.name),
+    )
+    missed = granted[Reports].missed(_MISSED_DAYS)
+    values = {"schedules": cards_of(schedules), "missed": missed, "days": _MISSED_DAYS, "first": _FIRST}
+    return render("schedules.html", {**values, "place": "/schedules"}, granted)
 
-    @routes.post("/{name}/resume")
-    def resume(by: Asking, name: Ref) -> Response:
-        access.as_(by)[Schedules].resume(name)
-        return _back()
 
-    @routes.post("/{name}/run")
-    def run(by: Asking, name: Ref) -> Response:
-        return RedirectResponse(f"/tasks/{access.as_(by)[Schedules].run(name).id}", 303)
+@routes.post("/{name}/pause", "pauseSchedule")
+def pause(granted: Allowed, name: Ref) -> Response:
+    granted[Schedules].pause(name)
+    return _back()
 
-    return routes
+
+@routes.post("/{name}/resume", "resumeSchedule")
+def resume(granted: Allowed, name: Ref) -> Response:
+    granted[Schedules].resume(name)
+    return _back()
+
+
+@routes.post("/{name}/run", "runSchedule")
+def run(granted: Allowed, name: Ref) -> Response:
+    return RedirectResponse(f"/tasks/{granted[Schedules].run(name).id}", 303)
 
 
 def _back() -> Response:

@@ -7,21 +7,19 @@ is done and the form is shown again with the current version.
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query
+from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor, Ref, Version, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
-from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.routing import ForgetRequest
 from claudomator_py.resources.routing.page import corrections_of, standings_of
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
 from claudomator_py.resources.specialists.page_model import page_of, row_of, search_row, url_of
 from claudomator_py.resources.specialists.service import Specialists
@@ -34,99 +32,96 @@ CardText = Annotated[str, Form(max_length=1_000_000)]
 Grantee = Annotated[str, Form(max_length=200)]
 
 
-def router(access: Access) -> APIRouter:
-    """Return the routes."""
-    routes = guarded("/specialists")
-    _add_card_routes(routes, access)
-    _add_sharing_routes(routes, access)
-    return routes
+routes = UnlistedRoutes("/specialists")
 
 
-def _add_card_routes(routes: APIRouter, access: Access) -> None:
-    @routes.get("")
-    def show_all(by: Asking, q: Text = "", cursor: Cursor = None) -> Response:
-        granted = access.as_(by)
-        values: dict[str, object] = {"query": q, "degraded": False, "more": 0, "next_cursor": None}
-        if q.strip():
-            matches = granted[Specialists].search(q, _MAX_FOUND)
-            rows = [search_row(item) for item in matches.items]
-            values |= {"rows": rows, "more": matches.total - len(rows), "degraded": matches.degraded}
-        else:
-            part = granted[Specialists].page(cursor, PART)
-            values |= {"rows": [row_of(item) for item in part.items], "next_cursor": part.next_cursor}
-        return render("specialists.html", values, by=by)
-
-    @routes.post("")
-    def register(by: Asking, text: CardText = "") -> Response:
-        specialists = access.as_(by)[Specialists]
-        try:
-            return _to(specialists.register(_only_card(text)))
-        except (Conflict, Invalid) as refusal:
-            return _card_form(None, by, text, refusal)
-
-    @routes.get("/{specialist_id}")
-    def show(by: Asking, specialist_id: Ref) -> Response:
-        return _page(access.as_(by), specialist_id, by)
-
-    @routes.get("/{specialist_id}/edit")
-    def ask_to_edit(by: Asking, specialist_id: Ref) -> Response:
-        specialist = access.as_(by)[Specialists].get(specialist_id)
-        return _card_form(specialist, by, None, None)
-
-    @routes.post("/{specialist_id}/edit")
-    def edit(by: Asking, specialist_id: Ref, version: Version, text: CardText = "") -> Response:
-        specialists = access.as_(by)[Specialists]
-        try:
-            return _to(specialists.change(_card_of(specialist_id, text), versions=[version]))
-        except (StaleVersion, Conflict, Invalid) as refusal:
-            return _card_form(specialists.get(specialist_id), by, text, refusal)
-
-    @routes.get("/{specialist_id}/remove")
-    def ask_to_remove(by: Asking, specialist_id: Ref) -> Response:
-        return _removal_form(access.as_(by)[Specialists].get(specialist_id), by, None)
-
-    @routes.post("/{specialist_id}/remove")
-    def remove(by: Asking, specialist_id: Ref, version: Version) -> Response:
-        specialists = access.as_(by)[Specialists]
-        try:
-            specialists.remove(specialist_id, versions=[version])
-        except (StaleVersion, Conflict) as refusal:
-            return _removal_form(specialists.get(specialist_id), by, refusal)
-        return RedirectResponse("/specialists", 303)
+@routes.get("", "listSpecialists")
+def show_all(granted: Allowed, q: Text = "", cursor: Cursor = None) -> Response:
+    values: dict[str, object] = {"query": q, "degraded": False, "more": 0, "next_cursor": None}
+    if q.strip():
+        matches = granted[Specialists].search(q, _MAX_FOUND)
+        rows = [search_row(item) for item in matches.items]
+        values |= {"rows": rows, "more": matches.total - len(rows), "degraded": matches.degraded}
+    else:
+        part = granted[Specialists].page(cursor, PART)
+        values |= {"rows": [row_of(item) for item in part.items], "next_cursor": part.next_cursor}
+    return render("specialists.html", values, granted)
 
 
-def _add_sharing_routes(routes: APIRouter, access: Access) -> None:
-    """Add the routes that change sharing, admission and learning."""
+@routes.post("", "registerSpecialist")
+def register(granted: Allowed, text: CardText = "") -> Response:
+    try:
+        return _to(granted[Specialists].register(_only_card(text)))
+    except (Conflict, Invalid) as refusal:
+        return _card_form(granted, None, text, refusal)
 
-    @routes.get("/{specialist_id}/forget")
-    def ask_to_forget(by: Asking, specialist_id: Ref) -> Response:
-        return render("forget.html", {"page": page_of(access.as_(by)[Specialists].get(specialist_id))}, by=by)
 
-    @routes.post("/{specialist_id}/forget")
-    def forget(by: Asking, specialist_id: Ref) -> Response:
-        access.as_(by)[Routing].forget(ForgetRequest(specialist=specialist_id))
-        return RedirectResponse(url_of(specialist_id), 303)
+@routes.get("/{specialist_id}", "getSpecialist")
+def show(granted: Allowed, specialist_id: Ref) -> Response:
+    return _page(granted, specialist_id)
 
-    @routes.post("/{specialist_id}/grant")
-    def grant(by: Asking, specialist_id: Ref, grantee: Grantee = "") -> Response:
-        granted = access.as_(by)
-        try:
-            wanted = read_fields(GrantRequest, {"grantee": grantee.strip()})
-            return _to(granted[Specialists].grant(specialist_id, wanted), "#sharing")
-        except (Conflict, Invalid) as refusal:
-            return _page(granted, specialist_id, by, refusal, grantee)
 
-    @routes.post("/{specialist_id}/revoke")
-    def revoke(by: Asking, specialist_id: Ref, grantee: Grantee) -> Response:
-        return _to(access.as_(by)[Specialists].revoke(specialist_id, grantee), "#sharing")
+@routes.get("/{specialist_id}/edit", "changeSpecialist")
+def ask_to_edit(granted: Allowed, specialist_id: Ref) -> Response:
+    return _card_form(granted, granted[Specialists].get(specialist_id))
 
-    @routes.post("/{specialist_id}/admit")
-    def admit(by: Asking, specialist_id: Ref) -> Response:
-        return _to(access.as_(by)[Specialists].admit(specialist_id), "#sharing")
 
-    @routes.post("/{specialist_id}/dismiss")
-    def dismiss(by: Asking, specialist_id: Ref) -> Response:
-        return _to(access.as_(by)[Specialists].dismiss(specialist_id), "#sharing")
+@routes.post("/{specialist_id}/edit", "changeSpecialist")
+def edit(granted: Allowed, specialist_id: Ref, version: Version, text: CardText = "") -> Response:
+    specialists = granted[Specialists]
+    try:
+        return _to(specialists.change(_card_of(specialist_id, text), versions=[version]))
+    except (StaleVersion, Conflict, Invalid) as refusal:
+        return _card_form(granted, specialists.get(specialist_id), text, refusal)
+
+
+@routes.get("/{specialist_id}/remove", "removeSpecialist")
+def ask_to_remove(granted: Allowed, specialist_id: Ref) -> Response:
+    return _removal_form(granted, specialist_id)
+
+
+@routes.post("/{specialist_id}/remove", "removeSpecialist")
+def remove(granted: Allowed, specialist_id: Ref, version: Version) -> Response:
+    try:
+        granted[Specialists].remove(specialist_id, versions=[version])
+    except (StaleVersion, Conflict) as refusal:
+        return _removal_form(granted, specialist_id, refusal)
+    return RedirectResponse("/specialists", 303)
+
+
+@routes.get("/{specialist_id}/forget", "resetLearned")
+def ask_to_forget(granted: Allowed, specialist_id: Ref) -> Response:
+    return render("forget.html", {"page": page_of(granted[Specialists].get(specialist_id))}, granted)
+
+
+@routes.post("/{specialist_id}/forget", "resetLearned")
+def forget(granted: Allowed, specialist_id: Ref) -> Response:
+    granted[Routing].forget(ForgetRequest(specialist=specialist_id))
+    return RedirectResponse(url_of(specialist_id), 303)
+
+
+@routes.post("/{specialist_id}/grant", "grantSpecialist")
+def grant(granted: Allowed, specialist_id: Ref, grantee: Grantee = "") -> Response:
+    try:
+        wanted = read_fields(GrantRequest, {"grantee": grantee.strip()})
+        return _to(granted[Specialists].grant(specialist_id, wanted), "#sharing")
+    except (Conflict, Invalid) as refusal:
+        return _page(granted, specialist_id, refusal, grantee)
+
+
+@routes.post("/{specialist_id}/revoke", "revokeSpecialist")
+def revoke(granted: Allowed, specialist_id: Ref, grantee: Grantee) -> Response:
+    return _to(granted[Specialists].revoke(specialist_id, grantee), "#sharing")
+
+
+@routes.post("/{specialist_id}/admit", "admitSpecialist")
+def admit(granted: Allowed, specialist_id: Ref) -> Response:
+    return _to(granted[Specialists].admit(specialist_id), "#sharing")
+
+
+@routes.post("/{specialist_id}/dismiss", "dismissSpecialist")
+def dismiss(granted: Allowed, specialist_id: Ref) -> Response:
+    return _to(granted[Specialists].dismiss(specialist_id), "#sharing")
 
 
 def _to(specialist: SpecialistView, place: str = "") -> Response:
@@ -158,9 +153,7 @@ def _card_of(specialist_id: str, text: str) -> Card:
     return card
 
 
-def _page(
-    granted: Session, specialist_id: str, by: Principal, refusal: ServiceError | None = None, grantee: str = ""
-) -> Response:
+def _page(granted: Session, specialist_id: str, refusal: ServiceError | None = None, grantee: str = "") -> Response:
     specialist, learned = granted[Specialists].get(specialist_id), granted[Routing].all()
     values = {
         "page": page_of(specialist),
@@ -169,11 +162,11 @@ def _page(
         "refusal": refusal,
         "grantee": grantee,
     }
-    return render("specialist.html", values, status_of(refusal), by=by)
+    return render("specialist.html", values, granted, status_of(refusal))
 
 
 def _card_form(
-    specialist: SpecialistView | None, by: Principal, text: str | None, refusal: ServiceError | None
+    granted: Session, specialist: SpecialistView | None, text: str | None = None, refusal: ServiceError | None = None
 ) -> Response:
     """Return the form. specialist: None for a new one. text: the user's version of the card; None: the stored one."""
     page = None if specialist is None else page_of(specialist)
@@ -183,10 +176,9 @@ def _card_form(
         "stale": isinstance(refusal, StaleVersion),
         "refusal": refusal,
     }
-    return render("specialist_edit.html", values, status_of(refusal), by=by)
+    return render("specialist_edit.html", values, granted, status_of(refusal))
 
 
-def _removal_form(specialist: SpecialistView, by: Principal, refusal: ServiceError | None) -> Response:
-    return render(
-        "specialist_remove.html", {"page": page_of(specialist), "refusal": refusal}, status_of(refusal), by=by
-    )
+def _removal_form(granted: Session, specialist_id: str, refusal: ServiceError | None = None) -> Response:
+    page = page_of(granted[Specialists].get(specialist_id))
+    return render("specialist_remove.html", {"page": page, "refusal": refusal}, granted, status_of(refusal))
