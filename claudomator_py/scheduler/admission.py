@@ -43,6 +43,8 @@ def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState
 def exhausted_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
     """Return the agent hints under which no task can start now: every agent they match is full, limited on all its
     models or unable to run, and no fallback is allowed. In the format of ``scheduler.lanes.hint``."""
+    if not any(is_exhausted(agent, rules) for agent in agents):
+        return frozenset()
     hints = set()
     for name in {name for agent in agents for name in (agent.name, agent.kind)}:
         meant = named_by(name, agents)

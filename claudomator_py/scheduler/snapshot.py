@@ -152,7 +152,7 @@ class AgentState(_Frozen):
     @property
     def limited(self) -> bool:
         """True if a hold stops all of its models."""
-        return self.hold is not None
+        return any(hold.family is None and hold.stops for hold in self.holds)
 
     def having_begun(self, buckets: Set[str]) -> "AgentState":
         """Return a copy with one more run on these buckets."""

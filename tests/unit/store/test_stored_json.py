@@ -8,7 +8,16 @@ from pydantic import ValidationError
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.store.stored_json import MAX_DEPTH, UNREADABLE, StoredJson, read_json, readable
+from claudomator_py.environment.secrets import Secrets
+from claudomator_py.store.stored_json import (
+    MAX_DEPTH,
+    UNREADABLE,
+    ShownJson,
+    StoredJson,
+    clean_with,
+    read_json,
+    readable,
+)
 
 LEVELS = 100_000
 DIALECT = SQLiteDialect()
@@ -72,3 +81,23 @@ def test_a_column_gives_what_it_is_for() -> None:
     assert given(names, ["a", 1, None, "b"]) == ["a", "b"]
     odd = [{"a": 1}, "ab", 3, UNREADABLE]
     assert [given(names, entry) for entry in odd] == [[]] * 4
+
+
+SECRETS = ["known-secret", 'with "quotes" and \\', "line one of it\nline two of it", "schlüssel-wort"]
+
+
+@pytest.mark.parametrize("secret", [*SECRETS, f"sk-{'a' * 20}"])
+@pytest.mark.parametrize(
+    "text", ["{}", "it said {}", "\n{}\t", '"{}"', "über {}…", "é{}", "{} https://me:hunter2@host"]
+)
+def test_what_people_may_see_is_stored_without_secrets_however_json_writes_them(secret: str, text: str) -> None:
+    clean = Secrets(SECRETS).clean
+    value = {"why": text.format(secret), "cut": text.format(f"{secret[:10]}..."), "of": [{"state": "COMPLETED"}]}
+    clear = {"why": text.format("nothing"), "state": "COMPLETED", "none": None, "of": [1, "é", "a\\b"]}
+    stored, stop = ShownJson().bind_processor(DIALECT), clean_with(clean)
+    assert stored is not None
+    try:
+        assert json.loads(stored(value)) == clean(value) != value
+        assert json.loads(stored(clear)) == clean(clear)
+    finally:
+        stop()
