@@ -113,8 +113,8 @@ class AgentEntry(Strict):
     reads_task: Flag | None = Field(
         None,
         description="Kind `command` only: whether the program does what a task's text says, so that the policy judges "
-        "the text as an order. Default: yes for a command with `{prompt_file}`, for programs of agents, and for "
-        "shells, interpreters and databases without a script, behind other programs as well.",
+        "the text as an order. Default: yes for a command with `{prompt_file}`, for programs of agents, for shells and "
+        "databases that read their standard input, and for scripts, behind other programs as well.",
     )
     exit_codes: Annotated[dict[ExitCode, TellableReason], Field(max_length=50)] = Field(
         {}, description="Kind `command` only: what exit codes mean, by reason code, such as `{75: rate_limited}`."

@@ -5,15 +5,17 @@ from typing import Final
 
 from claudomator_py.domain.kind import KindInfo, UsageReporting
 
-_INTERPRETERS: Final = frozenset({
-    "ash", "bash", "dash", "fish", "ksh", "sh", "zsh", "bun", "deno", "irb", "lua", "node", "nodejs", "perl", "php",
-    "pwsh", "python", "python3", "Rscript", "ruby", "tclsh",
+_SHELLS: Final = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
+_INTERPRETERS: Final = _SHELLS | frozenset({
+    "bun", "deno", "irb", "lua", "node", "nodejs", "perl", "php", "pwsh", "pypy", "python", "Rscript", "ruby", "tclsh",
 })  # fmt: skip
-"""Programs that execute their standard input unless an argument names a script."""
+"""Programs that execute a script or their standard input, by their name without a version."""
+_SHELL_COMMAND: Final = re.compile(r"-[a-zA-Z]*c")
+_SCRIPT: Final = re.compile(r"\w\.(?:bash|cjs|fish|js|ksh|lua|mjs|mts|php|pl|ps1|py|R|rb|sh|tcl|ts|zsh)$")
 _DATABASES: Final = frozenset(
     {"clickhouse-client", "duckdb", "mariadb", "mongosh", "mysql", "psql", "redis-cli", "sqlite3"}
 )
-"""The same for database clients, whose arguments may name a database, unless an option says what to execute."""
+"""Clients that execute their standard input unless an option says what to execute."""
 _SAYS_WHAT: Final = ("-c", "-e", "-f", "--command", "--execute", "--file", "--eval")
 _RUNS_ITS_INPUT: Final = frozenset({"at", "batch", "eval", "parallel", "xargs"})
 _AGENTS: Final = frozenset({
@@ -25,16 +27,21 @@ _PARTS_COMMANDS: Final = re.compile(r"[;|&\n(){}]+")
 
 
 def _reads_task(command: tuple[str, ...]) -> bool:
-    """Return whether the program acts on the task's text, as far as its command line shows. command: argv.
+    """Return whether the program may act on the task's text, as far as its command line shows. command: argv.
 
-    A program behind another one, such as ``timeout``, ``sudo``, ``ssh`` or ``sh -c``, counts as well: better judge a
-    text in vain than miss an order.
+    A script does, as nobody sees here what it passes on to a model or a shell. A program behind another one, such as
+    ``timeout``, ``sudo``, ``ssh`` or ``sh -c``, counts as well: better judge a text in vain than miss an order.
     """
     for place, argument in enumerate(command):
         program, behind = argument.strip("\"'`$").rpartition("/")[2], command[place + 1 :]
         if "{prompt_file}" in argument or program.partition("@")[0] in _AGENTS or program in _RUNS_ITS_INPUT:
             return True
-        if program in _INTERPRETERS and all(word[:1] == "-" and not word.startswith(_SAYS_WHAT) for word in behind):
+        if program.rstrip("0123456789.") in _INTERPRETERS and not (
+            # The words of a shell's command are arguments themselves.
+            program in _SHELLS and any(map(_SHELL_COMMAND.fullmatch, behind))
+        ):
+            return True
+        if _SCRIPT.search(program):
             return True
         if program in _DATABASES and not any(word.startswith(_SAYS_WHAT) for word in behind):
             return True
