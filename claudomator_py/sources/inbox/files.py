@@ -4,6 +4,7 @@ Everything is done relative to a descriptor of the folder, so that a scan sees a
 renamed, replaced or unmounted. Only entries known to be regular files are opened, and no open can block.
 """
 
+import atexit
 import contextlib
 import errno
 import fcntl
@@ -338,4 +339,6 @@ class Mounts:
         )
 
 
-written_elsewhere = Mounts().written_elsewhere
+_MOUNTS = Mounts()
+atexit.register(_MOUNTS.close)
+written_elsewhere = _MOUNTS.written_elsewhere

@@ -68,6 +68,12 @@ def test_without_a_table_of_mounts_leases_are_trusted(tmp_path: Path) -> None:
     assert Mounts(tmp_path / "none").written_elsewhere(1) is False
 
 
+def test_the_table_of_mounts_is_closed_at_the_end_of_the_process() -> None:
+    script = "from claudomator_py.sources.inbox import files; files.written_elsewhere(1)"
+    command = [sys.executable, "-W", "error", "-c", script]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
+
+
 _MOUNTING = """
 import os, subprocess, sys
 from claudomator_py.sources.inbox import files
