@@ -5,30 +5,32 @@ Tokens and cost are the run's own share. A signal is a negative exit code.
 """
 
 from collections.abc import Callable, Iterator
+from enum import EnumType
 from functools import cache, lru_cache
 from itertools import product
-from typing import Annotated, Any, Final, Generic, Self, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.units import format_instant
 
 
 def _instant(value: object) -> object:
-    return format_instant(value) if isinstance(value, int) else value
+    return value if value is None or (isinstance(value, str) and value[4:5] == "-") else readable_instant(value)
+
+
+def readable_instant(value: object) -> str:
+    """Return the instant of a row's epoch milliseconds, or the epoch for what somebody has made of them by hand."""
+    try:
+        return format_instant(value if isinstance(value, int) else 0)
+    except (ValueError, OverflowError):
+        return format_instant(0)
 
 
 Instant = Annotated[str, BeforeValidator(_instant), Field(json_schema_extra={"format": "date-time"})]
 """RFC 3339 in UTC. Accepts epoch milliseconds, which rows and domain values use."""
-
-
-def readable_instant(value: int) -> str:
-    """Return the instant of a row's epoch milliseconds, whatever somebody has made of them by hand."""
-    try:
-        return format_instant(value)
-    except (ValueError, TypeError, OverflowError):
-        return format_instant(0)
 
 
 class View(BaseModel):
@@ -46,6 +48,24 @@ class View(BaseModel):
         more: fields with other values, or that no source has; a field found nowhere gets its default. Raises TypeError
         for an unknown field, and ValueError for a value that does not fit.
         """
+        return cls.model_validate(cls._values(sources, more))
+
+    @classmethod
+    def legible(cls, *sources: object, **more: Any) -> Self:
+        """Return the shape as ``of`` builds it, but with stand-ins for values that do not fit, as in a row that
+        somebody has changed by hand: the field's default, or an empty value. Text says that it cannot be read."""
+        values = cls._values(sources, more)
+        for stand_in in _STAND_INS:
+            try:
+                return cls.model_validate(values)
+            except ValidationError as error:
+                for name in {str(problem["loc"][0]) for problem in error.errors()}:
+                    field = cls.model_fields[name]
+                    values[name] = _first_choice(field, stand_in) if field.is_required() else field.get_default()
+        return cls.model_validate(values)
+
+    @classmethod
+    def _values(cls, sources: tuple[object, ...], more: dict[str, Any]) -> dict[str, Any]:
         if unknown := more.keys() - cls.model_fields.keys():
             raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
         values = dict(more)
@@ -55,9 +75,18 @@ class View(BaseModel):
                     if (value := _attribute(source, attribute)) is not _NOTHING:
                         values[name] = value
                         break
-        return cls.model_validate(values)
+        return values
 
 
+def _first_choice(field: FieldInfo, otherwise: object) -> object:
+    """Return the first of the values that a field permits, if it lists them."""
+    kind: Any = field.annotation
+    listed = kind if isinstance(kind, EnumType) else get_args(kind) if get_origin(kind) is Literal else ()
+    return next(iter(listed), otherwise)
+
+
+_STAND_INS: Final[tuple[object, ...]] = (None, "cannot be read", 0, (), {})
+"""What takes the place of a value that does not fit, tried in order."""
 _NOTHING: Final = object()
 
 

@@ -26,6 +26,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
+from claudomator_py.store.stored_json import DAMAGED
 from claudomator_py.store.tables import Schedule
 from claudomator_py.tasks.feasibility import placement_problems
 from claudomator_py.tasks.schedules import fire, make_way, skip, warn_of
@@ -40,6 +41,16 @@ log = get_logger("claudomator.schedules")
 def recurrence(cron: str, zone: str) -> Recurrence:
     """Return the recurrence, parsed only once. Raises ValueError."""
     return Recurrence(cron, ZoneInfo(zone))
+
+
+def next_time(schedule: Schedule) -> int | None:
+    """Return the schedule's next time in epoch milliseconds, unless it is paused, has none, or has been changed by hand
+    so that it cannot be computed."""
+    try:
+        times = recurrence(schedule.cron, schedule.timezone)
+        return None if schedule.paused_ms is not None else times.next_after(schedule.last_ms)
+    except (*DAMAGED, OSError, OverflowError):
+        return None  # ``ScheduleRunner`` meets the same error, and reports it
 
 
 class ScheduleRunner:

@@ -1,7 +1,8 @@
 """Rows of holds, which keep runs off a bucket of quota, and of operators' switches."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -23,6 +24,8 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.tables import HOLD, SWITCH, SwitchRow
 from claudomator_py.values import dataclass
+
+E = TypeVar("E", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,22 +170,34 @@ def _columns(hold: Hold, run_id: str | None) -> dict[str, object]:
 
 
 def _hold(row: Sequence[Any]) -> Hold:
+    """Return the hold. What cannot be read of it, as after a change by hand, does not end it: without its reason or
+    its end, it lasts until an operator releases it."""
     columns = dict(zip(_NAMES, row, strict=True))
     return Hold(
         bucket=Bucket(
             agent=columns["agent"], kind=columns["kind"], account=columns["account"], family=columns["family"]
         ),
-        reason=Reason(columns["reason"]) if columns["reason"] is not None else None,
-        until_ms=columns["until_ms"],
-        provenance=Provenance(columns["provenance"]),
+        reason=_member(Reason, columns["reason"]),
+        until_ms=_instant(columns["until_ms"]),
+        provenance=_member(Provenance, columns["provenance"]) or Provenance.OPERATOR,
         source=columns["source"],
-        created_ms=columns["created_ms"],
+        created_ms=_instant(columns["created_ms"]) or 0,
         window=columns["window"],
         run_id=columns["run_id"],
-        doubted_ms=columns["doubted_ms"],
+        doubted_ms=_instant(columns["doubted_ms"]),
     )
 
 
+def _member(kind: type[E], word: object) -> E | None:
+    return next((member for member in kind if member.value == word), None)
+
+
+def _instant(value: object) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < _END_MS else None
+
+
+_END_MS = 253_402_300_800_000
+"""The end of the year 9999, in epoch milliseconds."""
 # Compiled once, as each tick runs them.
 _NOW: BindParameter[int] = bindparam("now", type_=BigInteger)
 _IN_FORCE = Statement(select(HOLD).where(_open(_NOW)).order_by(HOLD.c.id))

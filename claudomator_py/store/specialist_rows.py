@@ -232,23 +232,16 @@ def _grants(connection: Connection, ids: Sequence[str] | None) -> Mapping[str, S
 
 
 def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registration | None:
-    """Return the registration, or None if the card is unreadable, so that it gets no work."""
+    """Return the registration, or None if the row is unreadable, so that it gets no work."""
     card = readable(Card, row.card)
     if card is None:
         return None
-    return Registration(
-        card=card,
-        creator=row.creator,
-        organisation=row.organisation,
-        source=row.source,
-        file_path=row.file_path,
-        grants=tuple(grants.get(row.id, ())),
-        admitted_by=row.admitted_by if row.admitted_hash == row.content_hash else None,
-        version=row.version,
-        content_hash=row.content_hash,
-        created_ms=row.created_ms,
-        updated_ms=row.updated_ms,
-    )
+    values = {
+        "card": card,
+        "grants": tuple(grants.get(row.id, ())),
+        "admitted_by": row.admitted_by if row.admitted_hash == row.content_hash else None,
+    }
+    return readable(Registration, {**row._mapping, **values})
 
 
 _VECTOR_BATCH = 500

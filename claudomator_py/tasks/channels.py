@@ -19,6 +19,7 @@ from claudomator_py.domain.errors import (
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.store import channel_rows, specialist_rows
 from claudomator_py.store.events import record
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Channel, ChannelMember
 
 
@@ -114,17 +115,18 @@ def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int
 
 
 def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Member]:
-    """Return the participants under their current names."""
+    """Return the participants under their current names, without those whose row cannot be read."""
     cards = specialist_rows.cards(connection, [row.id for row in rows if row.role == MemberRole.AGENT])
-    return [
-        Member(
-            id=row.id,
-            username=row.username,
-            display_name=cards[row.id].title if row.id in cards else row.display_name,
-            role=MemberRole(row.role),
-        )
+    members = (
+        {
+            "id": row.id,
+            "username": row.username,
+            "display_name": cards[row.id].title if row.id in cards else row.display_name,
+            "role": row.role,
+        }
         for row in rows
-    ]
+    )
+    return [member for values in members if (member := readable(Member, values)) is not None]
 
 
 def creator_of(channel: Channel) -> Principal:

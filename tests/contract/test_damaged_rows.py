@@ -13,14 +13,15 @@ from claudomator_py.domain.blocked import BlockCode
 from claudomator_py.domain.channel import NewMessage
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.requests import DecisionFilter, RestartRequest, TaskFilter
+from claudomator_py.domain.requests import DecisionFilter, HoldRequest, RestartRequest, TaskFilter
+from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.store import queue
+from claudomator_py.store import outbox_rows, queue
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL, REMEMBERED, STANDING
 from tests.contract.talk import made, said, told
@@ -382,3 +383,85 @@ def test_a_channel_whose_settings_cannot_be_read_keeps_no_other_without_its_answ
     world.tick()
     world.answers.run_once()
     assert ("plumber", "assistant", "Done.") in told(world)
+
+
+Listed = Callable[[], Sequence[Any]]
+
+
+@pytest.fixture
+def lists(world: World, database: Database) -> dict[str, Listed]:
+    """Every list of the world by its table, each with three entries."""
+    access = world.access.as_(OPERATOR)
+    for number, name in enumerate(("first", "bad", "last")):
+        world.schedules.add(spec(name, schedule="0 3 * * *", timezone="Europe/Berlin"))
+        world.tokens.create(TokenRequest(name=name, role="read"))
+        world.roster.hold(world.agents[number].name, HoldRequest(reason=name))
+        made(world, name=name, participants=("plumber",))
+        _noticed(database, name, world.now_ms)
+    for name in ("first", "bad", "last"):
+        access[Channels].post("bad", NewMessage(content=f"@plumber {name}"))
+    return {
+        "specialist": lambda: access[Specialists].page(None, 50).items,
+        "event": lambda: world.events.last_events(world.events.event_filter(None, ()), 50).items,
+        "schedule": world.schedules.all,
+        "api_token": world.tokens.all,
+        "hold": lambda: [hold for agent in world.roster.all() for hold in agent.holds],
+        "channel": lambda: access[Channels].page(None, 50).items,
+        "channel_member": lambda: access[Channels].page(None, 50).items,
+        "channel_message": lambda: access[Channels].messages("bad").items,
+        "channel_answer": lambda: access[Channels].messages("bad").items,
+        "outbox": lambda: world.notices.deliveries(None, None, 50).items,
+    }
+
+
+TIMES: list[object] = ["soon", 7 * 10**18]
+WORD: list[object] = ["soon"]
+CHANGED: list[tuple[str, str, list[object]]] = [
+    ("specialist", "created_ms", [7 * 10**18]),
+    ("event", "at_ms", [7 * 10**18]),
+    *(("schedule", name, WORD) for name in ("cron", "timezone")),
+    *(("schedule", name, TIMES) for name in ("last_ms", "created_ms", "paused_ms")),
+    ("api_token", "role", WORD),
+    *(("api_token", name, TIMES) for name in ("expires_ms", "revoked_ms", "created_ms")),
+    *(("hold", name, WORD) for name in ("reason", "provenance")),
+    *(("hold", name, TIMES) for name in ("created_ms", "doubted_ms", "until_ms")),
+    *(("channel", name, TIMES) for name in ("version", "created_ms")),
+    ("channel_member", "role", WORD),
+    ("channel_message", "created_ms", [7 * 10**18]),
+    ("channel_answer", "state", WORD),
+    ("outbox", "state", WORD),
+    *(("outbox", name, TIMES) for name in ("attempts", "next_ms", "created_ms")),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "values"), CHANGED)
+def test_a_value_that_is_not_known_keeps_no_row_from_a_list(
+    world: World, database: Database, lists: dict[str, Listed], table: str, column: str, values: list[object]
+) -> None:
+    def page() -> Sequence[Any]:
+        return lists[table]()
+
+    before = page()
+    bad = f"(SELECT id FROM {table} ORDER BY id LIMIT 1 OFFSET 1)"
+    where = f"id = {bad}" if table not in ("channel_answer", "channel_member") else "1 = 1"
+    for value in values if database.dialect == "sqlite" else [value for value in values if isinstance(value, str)]:
+        change = text(f"UPDATE {table} SET {column} = :value WHERE {where}")
+        try:
+            database.write(partial(_changed, change, value))
+        except DBAPIError:
+            assert database.dialect == "postgresql"
+            continue
+        after = page()
+        assert len(after) == len(before), value
+        assert sum(entry not in before for entry in after) <= (1 if "1 = 1" not in where else 3)
+        assert world.access.as_(OPERATOR)[Overview].status().counts
+        assert world.access.as_(OPERATOR)[Reports].report()
+        world.tick(1_000)
+
+
+def _noticed(database: Database, target: str, now_ms: int) -> None:
+    database.write(lambda connection: outbox_rows.add(connection, target, 1, {}, now_ms))
+
+
+def _changed(change: Any, value: object, connection: Connection) -> None:
+    connection.execute(change, {"value": value})

@@ -36,7 +36,7 @@ class Browsers:
         whole = self.by.role is Role.ADMIN and self.by.organisation is None
         current: str | None = self.request.state.session
         return [
-            SessionView.of(session, current=session.id == current)
+            SessionView.legible(session, current=session.id == current)
             for session in self._sessions.all()
             if whole or session.principal == self.by.id
         ]

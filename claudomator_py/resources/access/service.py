@@ -39,6 +39,9 @@ def new_token() -> str:
     return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
+_ROLES = frozenset(Role)
+
+
 def hash_of(token: str) -> str:
     """Return the stored form of a token."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
@@ -50,8 +53,11 @@ def principal_of(token: ApiToken) -> Principal:
 
 
 def is_good(token: ApiToken, now_ms: int) -> bool:
-    """Return whether a token is neither revoked nor expired."""
-    return token.revoked_ms is None and (token.expires_ms is None or now_ms < token.expires_ms)
+    """Return whether a token is neither revoked nor expired, nor changed by hand so that nobody can tell."""
+    end = token.expires_ms
+    return (
+        token.role in _ROLES and token.revoked_ms is None and (end is None or (isinstance(end, int) and now_ms < end))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,4 +244,4 @@ def _token_named(connection: Connection, ref: str) -> ApiToken | None:
 
 
 def _view(token: ApiToken, now_ms: int) -> TokenView:
-    return TokenView.of(token, active=is_good(token, now_ms))
+    return TokenView.legible(token, active=is_good(token, now_ms))

@@ -150,7 +150,7 @@ def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: P
         room=may_start,
         doubted=hold.doubted_ms,
     )
-    return HoldView.of(
+    return HoldView.legible(
         hold,
         agent=agent,
         bucket=hold.bucket.label,

@@ -66,12 +66,12 @@ def channel_view(connection: Connection, channel: Channel) -> ChannelView:
     """Return the channel with its participants."""
     rows = channel_rows.members(connection, channel.id)
     muted = {row.id: row.muted_until_ms for row in rows}
-    return ChannelView.of(
+    return ChannelView.legible(
         channel,
         primary=channel.primary_agent,
         settings=readable(ChannelSettings, channel.settings) or ChannelSettings(),
         participants=tuple(
-            ParticipantView.of(member, muted_until=muted[member.id]) for member in members_of(connection, rows)
+            ParticipantView.legible(member, muted_until=muted[member.id]) for member in members_of(connection, rows)
         ),
     )
 
@@ -98,9 +98,9 @@ def message_views(connection: Connection, messages: Sequence[ChannelMessage]) ->
     """Return the messages with their answers."""
     answers = defaultdict[int, list[AnswerView]](list)
     for answer in channel_rows.answers(connection, [row.id or 0 for row in messages]):
-        answers[answer.message_id].append(AnswerView.of(answer, message_id=answer.given_id))
+        answers[answer.message_id].append(AnswerView.legible(answer, message_id=answer.given_id))
     return [
-        MessageView.of(
+        MessageView.legible(
             row,
             attachments=tuple(view for kept in row.attachments if (view := _attachment_view(kept)) is not None),
             decision=readable(TriageView, row.decision) or _NOT_READ,

@@ -10,7 +10,7 @@ from claudomator_py.domain.decision import message_of
 from claudomator_py.domain.errors import Ambiguous, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import DecisionFilter
-from claudomator_py.domain.shape import Page, View, readable_instant
+from claudomator_py.domain.shape import Page, View
 from claudomator_py.domain.wording import utc_clock, worded
 from claudomator_py.resources import cursors
 from claudomator_py.resources.concealment import concealed
@@ -148,8 +148,8 @@ def _views(connection: Connection, rows: Sequence[Recorded], by: Principal) -> l
 
 def _unreadable(recorded: Recorded) -> DecisionView:
     row = recorded.decision
-    return DecisionView(
-        id=row.id, kind=row.kind, at=readable_instant(row.at_ms), task_id=row.task_id, reason=UNREADABLE.reason.text
+    return DecisionView.of(
+        None, id=row.id, kind=row.kind, at=row.at_ms, task_id=row.task_id, reason=UNREADABLE.reason.text
     )
 
 

@@ -45,7 +45,7 @@ def _event_view(event: Event, names: Mapping[str, str], hidden: Set[str]) -> Eve
     }
     if concealed:
         data = {key: value for key, value in data.items() if key not in concealed | {"skill", "constraints"}}
-    return EventView.of(event, data=data, task_name=names.get(event.task_id or ""))
+    return EventView.legible(event, data=data, task_name=names.get(event.task_id or ""))
 
 
 def _words(event: Event) -> dict[str, str]:

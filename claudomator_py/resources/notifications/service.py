@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, Notice, NoticeKind
-from claudomator_py.domain.shape import Page
+from claudomator_py.domain.shape import Page, readable_instant
 from claudomator_py.domain.units import format_instant
 from claudomator_py.ports import Clock
 from claudomator_py.resources import cursors
@@ -92,6 +92,6 @@ class Notices(Service):
 
 
 def _view(row: Outbox) -> DeliveryView:
-    notice = readable(Notice, row.notice) or _NOT_READ.model_copy(update={"at": format_instant(row.created_ms)})
+    notice = readable(Notice, row.notice) or _NOT_READ.model_copy(update={"at": readable_instant(row.created_ms)})
     pending = row.state == DeliveryState.PENDING
-    return DeliveryView.of(row, next_at=row.next_ms if pending else None, notice=notice)
+    return DeliveryView.legible(row, next_at=row.next_ms if pending else None, notice=notice)

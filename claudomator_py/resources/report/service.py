@@ -34,7 +34,7 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusals
-from claudomator_py.sources.schedules import recurrence
+from claudomator_py.sources.schedules import next_time
 from claudomator_py.store import alike_rows, reads, report_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest, resolved_branches
@@ -205,10 +205,9 @@ class Reports(Service):
     def _missed(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> Iterator[MissedTime]:
         """Yield overdue times, those that were skipped, and those passed over as too old, latest first."""
         for schedule in schedule_rows.all_there(connection, self._by):
-            if schedule.paused_ms is None:
-                due_ms = recurrence(schedule.cron, schedule.timezone).next_after(schedule.last_ms)
-                if due_ms is not None and since_ms <= due_ms < min(until_ms, now_ms - LATE_MS):
-                    yield MissedTime(schedule=schedule.name, due_at=format_instant(due_ms), why="it is overdue")
+            due_ms = next_time(schedule)
+            if due_ms is not None and since_ms <= due_ms < min(until_ms, now_ms - LATE_MS):
+                yield MissedTime(schedule=schedule.name, due_at=format_instant(due_ms), why="it is overdue")
         for name, due_ms, why in report_rows.skipped_times(connection, since_ms, until_ms, SHOWN, self._by):
             yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=one_line(why))
         passed = EventQuery(of_no_task=True, kinds=("schedule_missed",), seen_by=self._by)

@@ -88,12 +88,12 @@ def learned(connection: Connection, by: Principal) -> LearnedView:
         frozen_at=None if frozen is None else format_instant(frozen.since_ms),
         waiting=learning_rows.waiting(connection, by.organisation),
         standings=tuple(
-            StandingView.of(standing, topic=standing.topic or None, organisation=standing.organisation or None)
+            StandingView.legible(standing, topic=standing.topic or None, organisation=standing.organisation or None)
             for standing in learning_rows.standings(connection, by.organisation)
             if standing.specialist in seen
         ),
         corrections=tuple(
-            CorrectionView.of(
+            CorrectionView.legible(
                 correction,
                 specialist=correction.specialist if correction.specialist in seen else None,
                 topic=correction.topic if skills is None or correction.topic in skills else None,

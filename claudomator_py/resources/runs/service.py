@@ -345,7 +345,7 @@ def run_view(run: Run, host: RunHost) -> RunView:
     progress = readable(Progress, run.progress)
     check = None if checked is None else RunCheckView.of(checked)
     shown = OutcomeView.of(outcome, detail=outcome.error) if outcome is not None else None
-    return RunView.of(
+    return RunView.legible(
         run,
         check=check,
         outcome=shown,

@@ -16,7 +16,7 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.schema.taskfile import shown_document
-from claudomator_py.sources.schedules import recurrence
+from claudomator_py.sources.schedules import next_time
 from claudomator_py.store import schedule_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
@@ -45,15 +45,13 @@ def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None)
     spec = readable(TaskSpec, schedule.spec)
     if spec is None:
         return None
-    paused = schedule.paused_ms
-    next_ms = recurrence(schedule.cron, schedule.timezone).next_after(schedule.last_ms) if paused is None else None
-    return ScheduleView.of(
+    return ScheduleView.legible(
         schedule,
         schedule=schedule.cron,
         catch_up=spec.catch_up,
         overlap=spec.overlap,
-        next_at=next_ms,
-        paused_since=paused,
+        next_at=next_time(schedule),
+        paused_since=schedule.paused_ms,
         last=None if last is None else _fire_view(connection, last),
         spec=shown_document(spec),
     )
@@ -61,7 +59,7 @@ def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None)
 
 def _fire_view(connection: Connection, last: ScheduleFire) -> FireView:
     task = None if last.task_id is None else task_rows.get(connection, last.task_id)
-    return FireView.of(
+    return FireView.legible(
         last,
         task_name=None if task is None else task.name,
         task_state=None if task is None else task.state,

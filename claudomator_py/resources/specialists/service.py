@@ -61,7 +61,7 @@ _LIST: Final = {"list": "specialists"}
 def view(registration: Registration, by: Principal) -> SpecialistView:
     """Return the view of a specialist that the principal can see."""
     changeable = may_change(registration, by)
-    return SpecialistView.of(
+    return SpecialistView.legible(
         registration,
         id=registration.card.id,
         name=registration.card.title,

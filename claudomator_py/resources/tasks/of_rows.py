@@ -9,7 +9,6 @@ from claudomator_py.domain.lifecycle import available_actions
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.requests import Progress
 from claudomator_py.domain.routing import ReachOrigin
-from claudomator_py.domain.shape import readable_instant
 from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.resources.agents import BudgetView, HoldView
 from claudomator_py.resources.runs import InputView, RunProgressView
@@ -126,7 +125,8 @@ def task_view(
 def unreadable_view(task: Task) -> TaskView:
     """Return the view of a task whose row cannot be read."""
     text = "Its row in the database cannot be read: somebody has changed it by hand."
-    return TaskView(
+    return TaskView.of(
+        None,
         id=task.id,
         name=task.name,
         version=0,
@@ -134,8 +134,8 @@ def unreadable_view(task: Task) -> TaskView:
         reason_text=text,
         reason_short="its row in the database cannot be read",
         priority="normal",
-        created_at=readable_instant(task.created_ms),
-        updated_at=readable_instant(task.updated_ms),
+        created_at=task.created_ms,
+        updated_at=task.updated_ms,
     )
 
 

@@ -1,6 +1,8 @@
 """The shapes of the API are read from rows and values: what is told of them is written once."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
 
 import pytest
 from pydantic import ValidationError
@@ -51,6 +53,38 @@ def test_a_name_that_is_no_field_is_a_fault_and_not_left_out() -> None:
 def test_a_field_that_the_source_lacks_is_missing_unless_it_has_a_default() -> None:
     with pytest.raises(ValidationError, match="state"):
         _Shape.of(object(), id="a1", created_at=_NOON)
+
+
+class _Colour(StrEnum):
+    RED = "red"
+
+
+class _Wide(_Shape):
+    colour: _Colour
+    size: Literal["s", "m"]
+    items: tuple[int, ...]
+    table: dict[str, int]
+    note: str | None
+
+
+def test_what_of_a_row_cannot_be_read_is_replaced_and_the_rest_is_shown() -> None:
+    written: dict[str, object] = {
+        "state": 5, "tries": "many", "created_at": 7 * 10**18, "ended_at": "soon", "colour": "blue", "size": 3,
+        "items": "none", "table": [], "note": 5,
+    }  # fmt: skip
+    shape = _Wide.legible(_Row(), **written)
+    assert shape.model_dump() == {
+        "id": "a1",
+        "state": "cannot be read",
+        "tries": 0,
+        "created_at": "1970-01-01T00:00:00.000Z",
+        "ended_at": "1970-01-01T00:00:00.000Z",
+        "colour": "red",
+        "size": "s",
+        "items": (),
+        "table": {},
+        "note": None,
+    }
 
 
 def test_an_answer_that_was_written_out_is_read_as_it_is() -> None:
