@@ -69,7 +69,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         "Show what a task's runs changed.",
         _command("branches", "diff"),
     ),
-    "branches": LazyCommand("List the branches of tasks that are not merged.", _command("branches", "branches")),
+    "branches": LazyCommand("List the unmerged branches of tasks.", _command("branches", "branches")),
     "merge": LazyCommand("Merge the branch of a task.", _command("branches", "merge")),
     "pr": LazyCommand("Open a pull request from a task's branch, with `gh`.", _command("branches", "pr")),
     "discard": LazyCommand("Remove the work tree and the branch of a task.", _command("branches", "discard")),

@@ -154,8 +154,6 @@ class Collector:
         if subject.stop_requested:
             self._host.cancel(run.id, step)
             crashpoint("cancel-asked")
-            if subject.task.phase != Phase.STOPPING.value:
-                self._database.write(lambda connection: reach_phase(connection, run, Phase.STOPPING, now_ms))
         elif step == 0 and run.over_budget is not None:
             self._host.cancel(run.id)
             crashpoint("cancel-asked")

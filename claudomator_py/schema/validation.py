@@ -249,7 +249,7 @@ def described(value: object) -> str:
         case None:
             return "is empty"
         case bool():
-            return f"is the truth value {str(value).lower()} (YAML reads yes, no, on and off as one, too)"
+            return f"is the truth value {str(value).lower()} (YAML also reads yes, no, on and off as truth values)"
         case int() | float():
             return f"is the number {value}"
         case str():

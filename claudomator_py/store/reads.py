@@ -187,7 +187,8 @@ def status_lists(
     nothing is counted again.
 
     Tasks that need a person, recent failures, running and ended tasks are ordered by their latest change. Queued tasks
-    come in the order in which they would start, then waiting tasks by the time that they wait for.
+    come in the order in which they would start, then waiting tasks by the time that they wait for. A list of failures
+    that is cut has some of each reason.
     """
     lists, counts = _status_lists(alike(by)), figures.counts
 
@@ -197,7 +198,10 @@ def status_lists(
     queued, waiting = in_state("QUEUED"), counts.get("WAITING", 0) - figures.for_budget
     unpaid = lists["budget"].first(connection, limit) if figures.for_budget else ()
     later = lists["WAITING"].first(connection, limit - len(queued.tasks)) if waiting else ()
-    failed = lists["FAILED"].first(connection, limit, since=failed_since_ms) if figures.failures else ()
+    failed: Sequence[Task] = ()
+    if figures.failures:
+        failed = lists["FAILED"].first(connection, limit, since=failed_since_ms)
+        failed = _of_each_reason(connection, failed, lists["reason"], limit, figures.failures, failed_since_ms)
     return {
         "needs_you": _joined([in_state("NEEDS_INPUT"), Listed(unpaid, figures.for_budget)], limit),
         "problems": Listed(failed, sum(figures.failures.values())),
@@ -207,20 +211,42 @@ def status_lists(
     }
 
 
+def _of_each_reason(
+    connection: Connection,
+    latest_failures: Sequence[Task],
+    of_reason: "_StatusList",
+    limit: int,
+    failures: Mapping[str, int],
+    since_ms: int,
+) -> Sequence[Task]:
+    """Return up to ``limit`` of all failures, latest first: each reason has an equal share, so that many failures for
+    one of them hide no other. failures: the number of each reason."""
+    if len(failures) == 1 or sum(failures.values()) <= limit:
+        return latest_failures
+    chosen: list[Task] = []
+    for place, (reason, number) in enumerate(sorted(failures.items(), key=lambda item: (item[1], item[0]))):
+        share = min(number, -((len(chosen) - limit) // (len(failures) - place)))
+        listed = [task for task in latest_failures if task.reason == reason][:share]
+        if len(listed) < share:
+            listed = of_reason.first(connection, share, since=since_ms, reason=reason)
+        chosen += listed
+    return sorted(chosen, key=lambda task: (task.updated_ms, task.id), reverse=True)
+
+
 class _StatusList:
     """A statement for the beginning of a list."""
 
     def __init__(self, which: ColumnElement[bool], order: Sequence[Any]) -> None:
         self._first = Statement(select(TASK).where(which).order_by(*order).limit(bindparam("limit", type_=Integer)))
 
-    def first(self, connection: Connection, limit: int, **given: int) -> list[Task]:
+    def first(self, connection: Connection, limit: int, **given: int | str) -> list[Task]:
         return [task_from(row) for row in self._first.rows(connection, limit=limit, **given)] if limit else []
 
 
 @lru_cache(maxsize=16)
-def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget"], _StatusList]:
-    """Return the lists of the status for the principal, by state, with a separate list of tasks that wait for a
-    budget."""
+def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget", "reason"], _StatusList]:
+    """Return the lists of the status for the principal, by state, with separate lists of tasks that wait for a budget
+    and of failures for a given reason."""
     mine = tasks_seen(by)
     latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
@@ -229,6 +255,9 @@ def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget"], _Stat
     return {
         "budget": _StatusList(and_(mine, _FOR_BUDGET), latest),
         "FAILED": _StatusList(and_(mine, TASK.c.state == "FAILED", since), latest),
+        "reason": _StatusList(
+            and_(mine, TASK.c.state == "FAILED", since, TASK.c.reason == bindparam("reason", type_=String)), latest
+        ),
         "QUEUED": _StatusList(and_(mine, TASK.c.state == "QUEUED"), in_turn),
         "WAITING": _StatusList(and_(mine, TASK.c.state == "WAITING", ~_FOR_BUDGET), by_time),
         **{

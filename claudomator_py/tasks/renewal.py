@@ -9,7 +9,17 @@ from sqlalchemy import Connection
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, refuse
-from claudomator_py.domain.lifecycle import ENDED, UNSUCCESSFUL, Failed, Queued, Renewed, Waiting, WaitReason, rank
+from claudomator_py.domain.lifecycle import (
+    ENDED,
+    UNSUCCESSFUL,
+    Failed,
+    Phase,
+    Queued,
+    Renewed,
+    Waiting,
+    WaitReason,
+    rank,
+)
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
@@ -40,8 +50,15 @@ def request_cancel(connection: Connection, task: Task, now_ms: int) -> Task:
     record(connection, now_ms, "cancel_requested", task_id=task.id, run_id=task.last_run_id, data=data)
     if discarded is not None:
         inbox_rows.expect_again(connection, task.id)
-    changes = {"cancel_requested_ms": now_ms, "restart_requested": None, "next_revision": None}
-    return task_rows.change(connection, task, now_ms, **changes)
+    return _stopping(connection, task, now_ms, cancel_requested_ms=now_ms, restart_requested=None, next_revision=None)
+
+
+def _stopping(connection: Connection, task: Task, now_ms: int, **changes: Any) -> Task:
+    """Write these columns of a RUNNING task whose run is to end."""
+    if task.phase == Phase.STOPPING.value:
+        return task_rows.change(connection, task, now_ms, **changes)
+    event = lifecycle.PhaseReached(Phase.STOPPING)
+    return task_rows.advance(connection, task, event, now_ms, run_id=task.last_run_id, **changes)
 
 
 def renew(
@@ -197,7 +214,7 @@ def restart(
     record(connection, now_ms, "restart_requested", task_id=task.id, data=data)
     if task.state == "RUNNING":
         # Which conversation to resume is only certain once the run has ended.
-        task_rows.change(connection, task, now_ms, restart_requested=data, cancel_requested_ms=None)
+        _stopping(connection, task, now_ms, restart_requested=data, cancel_requested_ms=None)
     else:
         resumption = None if earlier is None else conversation_of(earlier, request.reason, asked=True)
         renew(connection, task, now_ms, revision=revision, data={"restart": data}, resumption=resumption)

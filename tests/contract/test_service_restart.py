@@ -85,7 +85,8 @@ def test_a_running_task_is_restarted_by_force_only_and_its_run_ends_first(world:
     run = world.live("t").id
     with pytest.raises(Conflict, match="with `force`"):
         world.restart("t")
-    assert world.restart("t", force=True).state == "RUNNING"
+    restarted = world.restart("t", force=True)
+    assert (restarted.state, restarted.phase) == ("RUNNING", "stopping")
     world.tick()
     assert world.task("t").phase == "stopping"
     assert world.live("t").id == run

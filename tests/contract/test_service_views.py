@@ -299,6 +299,25 @@ def test_a_list_that_is_cut_tells_its_whole_length(world: World) -> None:
     assert (len(status.queued), status.totals["queued"], status.totals["running"]) == (3, 10, 0)
 
 
+@pytest.mark.both_databases
+def test_many_failures_for_one_reason_hide_no_other(world: World) -> None:
+    def fails(name: str, reason: str) -> None:
+        world.submit(name, retry={"max_attempts": 1})
+        world.tick()
+        world.end(name, exit_code=1, status="failed", reason=reason)
+        world.now_ms += 1
+        world.tick()
+
+    for name in ("early", "earlier"):
+        fails(name, "timeout")
+    fails("rare", "turn_limit")
+    for number in range(5):
+        fails(f"alike{number}", "agent_error")
+    status = world.overview.status(shown_of_each=4)
+    assert [view.name for view in status.problems] == ["alike4", "rare", "earlier", "early"]
+    assert (status.totals["problems"], status.unlisted) == (8, {status.problems[0].id: 4})
+
+
 def test_a_list_says_why_in_a_clause(world: World) -> None:
     world.submit("t", retry={"max_attempts": 1})
     world.submit("u", retry={"max_attempts": 1})

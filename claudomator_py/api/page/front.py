@@ -287,9 +287,9 @@ def _standstill(status: StatusView) -> Sentence | None:
     if first is None:
         return None
     if first.limited_until is None:
-        return (Piece(f"{status.limited_agents} are limited, and start nothing until one is released."),)
+        return (Piece(f"{status.standstill}, and start nothing until one is released."),)
     return (
-        Piece(f"{status.limited_agents} are limited. The next to reset is {first.name}, at "),
+        Piece(f"{status.standstill}. The next to be available is {first.name}, at "),
         Piece(instant=first.limited_until),
     )
 

@@ -108,7 +108,9 @@ def list_tokens(client: Client, output: FormatOption = Format.TABLE) -> None:
 
     The last use of a token is recorded once an hour at most.
     """
-    write_table(_TOKENS, client.tokens(), output, "There are no tokens.")
+    write_table(
+        _TOKENS, client.tokens(), output, "There are no tokens. Create one: claudomator token create NAME --role read"
+    )
 
 
 @connected

@@ -142,7 +142,7 @@ def _show_found(output: Format) -> None:
         if any(agent.entry for agent in there):
             note("To use them, write these entries below `agents:` in claudomator.yaml, with all others to be used.")
     else:
-        note("No program of a known agent is on PATH.")
+        note("No program of a known agent is on PATH. Install one, or add a program of your own: kind `command`.")
 
 
 def _list(client: Client, output: Format) -> None:

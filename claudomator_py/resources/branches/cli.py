@@ -63,8 +63,9 @@ def diff(
     changes = client.changes(task)
     chosen = [view for view in changes.runs if run is None or view.number == run]
     if not chosen:
-        runs = f"it has {len(changes.runs)}" if changes.runs else f"see `claudomator why {changes.task_name}`"
-        fail(f"{changes.task_name} has no such run." if run else f"{changes.task_name} has not run.", f"Note: {runs}.")
+        if changes.runs:
+            fail(f"{changes.task_name} has no run {run}.", f"It has {counted(len(changes.runs), 'run')}.")
+        fail(f"{changes.task_name} has not run.", f"See `claudomator why {changes.task_name}`.")
     if output is Format.JSON:
         out_json(changes.model_copy(update={"runs": tuple(chosen)}))
     elif name_only:
@@ -137,7 +138,7 @@ def branches(
     everything: Annotated[bool, typer.Option("--all", help="Also list those with nothing of their own.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List the branches of tasks that are not merged.
+    """List the unmerged branches of tasks.
 
     Each as it was after the last run in its work tree, or when it was last examined.
     """

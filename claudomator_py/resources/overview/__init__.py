@@ -38,7 +38,7 @@ class StatusView(View):
     needs_you: tuple[TaskView, ...] = ()
     """Tasks in NEEDS_INPUT, and those that wait for a larger budget."""
     problems: tuple[TaskView, ...] = ()
-    """Tasks that failed in the last 24 hours, newest first."""
+    """Tasks that failed in the last 24 hours, newest first; if there are more than listed, some for each reason."""
     inbox: tuple[FileProblemView, ...] = ()
     """Refused files, the last one refused first."""
     running: tuple[TaskView, ...] = ()
@@ -80,11 +80,11 @@ class StatusView(View):
         return min(chosen, key=lambda agent: (agent.limited_until is None, agent.limited_until or ""))
 
     @property
-    def limited_agents(self) -> str:
-        """Return which agents are limited if ``first_to_reset`` is one, as the subject of a sentence."""
-        return (
-            "All agents" if all(agent.limited for agent in self._able) else "All agents that are chosen automatically"
-        )
+    def standstill(self) -> str:
+        """Return which agents start nothing if ``first_to_reset`` is one, as a clause: ``All agents are limited``."""
+        limited = [agent for agent in self._able if agent.limited]
+        whose = "All agents" if len(limited) == len(self._able) else "All agents that are chosen automatically"
+        return f"{whose} are {' or '.join(sorted({agent.condition for agent in limited}))}"
 
     @property
     def _able(self) -> Sequence[AgentView]:

@@ -171,16 +171,15 @@ def _today(status: StatusView) -> str:
 
 
 def _standstill(status: StatusView) -> list[str]:
-    """Return that all agents are limited, once instead of in every row."""
+    """Return that no agent starts anything, once instead of in every row."""
     first = status.first_to_reset
     if first is None:
         return []
-    limited = f"{status.limited_agents} are limited"
     if first.limited_until is None:
-        return [f"{limited}, and start nothing until one is released: claudomator release {first.name}"]
+        return [f"{status.standstill}, and start nothing until one is released: claudomator release {first.name}"]
     now = now_ms()
     at = f"{clock(first.limited_until, now)} ({until(first.limited_until, now)})"
-    return [f"{limited}. The next to reset is {first.name}, at {at}."]
+    return [f"{status.standstill}. The next to be available is {first.name}, at {at}."]
 
 
 def _more(number: int, command: str | None = None) -> list[str]:

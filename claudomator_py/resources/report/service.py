@@ -215,7 +215,7 @@ class Reports(Service):
             due_ms = event.data.get("until")
             if isinstance(due_ms, int) and since_ms <= due_ms < until_ms:
                 name = str(event.data.get("schedule"))
-                why = "the daemon was not running, and times before it are not made up for"
+                why = "the daemon was not running, and the schedule does not catch up (catch_up)"
                 yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=why)
 
 

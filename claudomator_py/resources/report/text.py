@@ -66,7 +66,7 @@ def markdown(report: ReportView, at: Instants) -> str:
         ("What needs you", list(_needs_you(report))),
         ("Refused files", list(_refused(report))),
         ("What failed", list(_groups(report.failures, report.failed, at))),
-        ("What to doubt", list(_doubtful(report))),
+        ("Doubtful results", list(_doubtful(report))),
         ("What changed", [line for repository in report.repositories for line in _repository(repository)]),
         ("What is waiting", list(_groups(report.waits, report.waiting, at))),
         (

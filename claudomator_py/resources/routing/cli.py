@@ -51,7 +51,7 @@ _CANDIDATES = Table[RouteCandidateView](
     Column("SKILL", lambda candidate: candidate.skill, flexible=True),
     Column("PARTS", lambda candidate: _parts(candidate), flexible=True),
     Column("NEEDS", lambda candidate: None if candidate.needs is None else f"{candidate.needs:.3f}", right=True),
-    Column("WHY NOT", lambda candidate: candidate.rejected or "chosen", flexible=True),
+    Column("VERDICT", lambda candidate: candidate.rejected or "chosen", flexible=True),
 )
 _FIGURES: tuple[Column[RoutingFiguresView], ...] = (
     Column("DECISIONS", lambda figures: figures.decisions, right=True),
@@ -139,7 +139,7 @@ def route(
 
 def _parts(candidate: RouteCandidateView) -> str:
     parts = ", ".join(f"{name} {value:.3f}" for name, value in candidate.parts.items())
-    return f"{parts} (+ {candidate.tie_break:.3f})" if candidate.tie_break else parts
+    return f"{parts} (tie break {candidate.tie_break:.3f})" if candidate.tie_break else parts
 
 
 @connected

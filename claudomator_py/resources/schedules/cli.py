@@ -118,7 +118,7 @@ _SCHEDULES = Table[ScheduleView](
     Column("NEXT", lambda schedule: until(schedule.next_at) if schedule.paused_since is None else "paused"),
     Column("AT", lambda schedule: at(schedule.next_at), wide=True),
     Column("LAST", lambda schedule: None if schedule.last is None else ago(schedule.last.due_at)),
-    Column("BECAME", lambda schedule: None if schedule.last is None else _became(schedule.last), flexible=True),
+    Column("RESULT", lambda schedule: None if schedule.last is None else _result(schedule.last), flexible=True),
     Column("TASK", lambda schedule: None if schedule.last is None else schedule.last.task_name, wide=True),
     Column("OVERLAP", lambda schedule: schedule.overlap, wide=True),
     Column("CATCH_UP", lambda schedule: schedule.catch_up, wide=True),
@@ -184,5 +184,5 @@ def schedules_table(schedules: Sequence[ScheduleView], *, wide: bool = False, in
     return table_text(_SCHEDULES, schedules, wide=wide, indent=indent)
 
 
-def _became(last: FireView) -> str:
+def _result(last: FireView) -> str:
     return f"skipped: {last.skipped}" if last.skipped is not None else last.task_state or ""

@@ -88,7 +88,7 @@ def test_names_alone_and_json(command: Command, changed: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("t", "--run", "2"), "t has no such run"),
+        (("t", "--run", "2"), "t has no run 2"),
         (("t", "--stat", "--name-only"), "Only one of"),
         (("other",), "There is no task 'other'"),
     ],

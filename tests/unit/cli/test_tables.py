@@ -158,11 +158,15 @@ def test_that_all_agents_are_limited_is_said_once() -> None:
     prepared.add("it")
     status = prepared.status()
     that = "All agents that are chosen automatically are limited."
-    assert banner() == f"{that} The next to reset is codex, at 16:30 CEST (in 16m)."
+    assert banner() == f"{that} The next to be available is codex, at 16:30 CEST (in 16m)."
     reset = {"limited": True, "limited_until": "2026-09-21T17:00:00.000Z", "auto_select": False}
-    assert banner(lint=an_agent("lint", **reset)).startswith("All agents are limited. The next to reset is codex, at")
+    next_agent = "The next to be available is"
+    assert banner(lint=an_agent("lint", **reset)).startswith(f"All agents are limited. {next_agent} codex, at")
     absent = {name: an_agent(name, installed=False) for name in ("claude", "codex")}
-    assert banner(lint=an_agent("lint", **reset), **absent).startswith("All agents are limited. The next to reset is l")
+    assert banner(lint=an_agent("lint", **reset), **absent).startswith(f"All agents are limited. {next_agent} lint, at")
+    held = an_agent("lint", **reset, provenance=Provenance.OPERATOR)
+    assert banner(lint=held, **absent).startswith(f"All agents are held. {next_agent} lint, at")
+    assert banner(lint=held).startswith(f"All agents are held or limited. {next_agent} codex, at")
     until_released = {name: an_agent(name, limited=True) for name in ("codex", "claude")}
     assert "claudomator release claude" in banner(**until_released)
     assert "All agents" not in banner(codex=an_agent("codex"))
@@ -363,7 +367,7 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
     with freeze_time("2026-09-22T03:30:00Z"):
         lines = schedules_table(prepared.schedules.all()).splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[0].split() == ["NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "BECAME"]
+    assert lines[0].split() == ["NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "RESULT"]
     assert lines[1].split()[-4:] == ["2h30m", "30m", "ago", "QUEUED"]
     assert lines[2].split()[7:11] == ["paused", "30m", "ago", "skipped:"]
     assert "SCHEDULES" in overview(prepared.status()).splitlines()

@@ -51,7 +51,7 @@ def test_every_number_and_truth_value_is_strict(model: type[BaseModel]) -> None:
 CARDS = [
     (
         "threshold: on",
-        "threshold: is the truth value true (YAML reads yes, no, on and off as one, too), but must be a ",
+        "threshold: is the truth value true (YAML also reads yes, no, on and off as truth values), but must be a ",
     ),
     ('threshold: ".5"', "threshold: is the text `.5`, but must be a number; write a number, without quotes"),
     ("max_concurrent: yes", "max_concurrent: is the truth value true"),
@@ -85,7 +85,7 @@ TASKS = [
     ("budget: {usd: on}", "budget.usd: is the truth value true"),
     (
         "name: on",
-        "name: is the truth value true (YAML reads yes, no, on and off as one, too), but must be text; put it",
+        "name: is the truth value true (YAML also reads yes, no, on and off as truth values), but must be text; put it",
     ),
     ("name: 1e3", "name: is the number 1000.0, but must be text; put it in quotes"),
     ("tags: [no]", "tags[0]: is the truth value false"),

@@ -134,7 +134,7 @@ PROBLEMS: list[tuple[bytes | str, list[str]]] = [
     ),
     ("42", ["f.yaml:1: is the number 42, but a task is a mapping; write"]),
     ("name: f\n", ["f.yaml:1: instructions: is missing; add it"]),
-    ("instructions: x\nname: no\n", ["f.yaml:2: name: is the truth value false (YAML reads yes, no, on and off"]),
+    ("instructions: x\nname: no\n", ["f.yaml:2: name: is the truth value false (YAML also reads yes, no, on and off"]),
     (
         "instructions: x\ndepends-on: [a]\nagent:\n  type: claude\n  modle: opus\ncheck:\n  - make\n  - a && b\n",
         [

@@ -133,7 +133,9 @@ def test_a_refused_file_shows_its_first_problem_and_stands_after_what_is_asked(
 def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, prepared: PreparedService) -> None:
     prepared.add_agent("claude")
     prepared.limit("claude", AT_THREE)
-    assert "All agents are limited. The next to reset is claude, at 2026-09-21 15:00 UTC" in text_of(operator.get("/"))
+    assert "All agents are limited. The next to be available is claude, at 2026-09-21 15:00 UTC" in text_of(
+        operator.get("/")
+    )
     prepared.add_agent("codex")
     assert "All agents are limited" not in text_of(operator.get("/"))
 
@@ -395,7 +397,7 @@ def test_totals_add_up_beyond_what_is_shown(operator: Visitor, prepared: Prepare
     assert '<span class="count">61</span>' in problems
     assert "40 timeout, 21 lost" in problems
     assert re.findall(r"<strong>(\d+) failed</strong>", problems) == ["21", "40"]
-    assert re.findall(r"and (\d+) more", problems) == ["14", "27"]
+    assert re.findall(r"and (\d+) more", problems) == ["11", "30"]
     assert "all 61 failed" in problems
     result = section(operator.get("/?state=FAILED"), "found")
     assert '<span class="count">61</span>' in result
