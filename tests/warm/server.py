@@ -6,7 +6,8 @@ that has ended, with its exit status, negative for a signal. ``{'command': ...}`
 first three files of whoever asks, from ``tests.warm.command``; the command itself answers, with its pid and then its
 exit status. What was started ends with this process.
 
-What a daemon so started does not do itself: import, make the OpenAPI document, and start Python for its fork server.
+What a daemon so started does not do itself: import, make the OpenAPI document, encode the cards that come with it, move
+its heaps to huge pages, and start Python for its fork server.
 ``tests/e2e/test_installed_command.py``, ``test_fresh_install.py`` and ``test_upgrade.py`` start theirs as users do.
 """
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 from pydantic import BaseModel
 
+from claudomator_py.dispatch.specialists import Roster, SpecialistDirectory
 from claudomator_py.hosts.local import launcher
 from tests.patience import PATIENCE_S
 from tests.warm.bare import Forked, Zygote
@@ -143,8 +145,8 @@ def warm_up() -> None:
     from claudomator_py.imports import bulk_import
 
     with bulk_import():
-        import claudomator_py.app.serving
         import claudomator_py.app.web_server  # noqa: F401 - with it, all that a daemon imports
+        from claudomator_py.app import serving
     from claudomator_py.api import app
     from claudomator_py.api.page import rendering
     from tests.compiled import compile_once
@@ -158,11 +160,30 @@ def warm_up() -> None:
     for template in rendering._environment().list_templates():
         rendering._environment().get_template(template)
     compile_once()
+    _encode_once()
+    # It would copy the memory that it shares with this process.
+    setattr(serving, "use_huge_pages", lambda: 0)  # noqa: B010 - what the module has imported
     _live_once()
     for model in _models(BaseModel):
         model.model_rebuild()  # which a daemon leaves to the first use of each
     gc.collect()
     gc.freeze()  # else each daemon's first collection writes to every page that it shares with this process
+
+
+def _encode_once() -> None:
+    """Keep the cards of the first daemon, with their vectors, for those that have the same and read them alike."""
+    read, first = SpecialistDirectory._read, dict[object, tuple[Roster, Any]]()
+
+    def read_once(directory: SpecialistDirectory, digest: str) -> Roster:
+        key = (digest, directory.encoder.id, directory._calibration)
+        if first and key not in first:
+            return read(directory, digest)
+        if not first:
+            first[key] = read(directory, digest), directory._known
+        roster, directory._known = first[key]
+        return roster
+
+    setattr(SpecialistDirectory, "_read", read_once)  # noqa: B010 - it is private
 
 
 def _load_commands() -> None:
