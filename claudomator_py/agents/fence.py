@@ -93,7 +93,7 @@ def hook_argv(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bo
     order = {**fence_order(request), "dialect": dialect, "allows": allows}
     # Some CLIs expand variables in the hook's text before a shell sees it: this word must need no quotes.
     word = base64.urlsafe_b64encode(json.dumps(order).encode()).decode()
-    return (*own_program("claudomator_py.agents.fence_hook"), word)
+    return (*own_program("fence"), word)
 
 
 def hook_line(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> str:

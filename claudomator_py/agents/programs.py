@@ -29,18 +29,21 @@ MCP_SECONDS: Final = 600
 _INSTALLATION: Final = str(Path(__file__).parents[2])
 # Isolated: no site packages, and nothing imported because of an environment variable.
 _ISOLATED: Final = ("-I", "-S", "-X", "utf8", "-c")
+_START: Final = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.agents.entry import start; "
+    "sys.exit(start(sys.argv.pop(1)))"
+)
 
 
-def own_program(module: str) -> tuple[str, ...]:
-    """Return the command that runs ``main`` of that module of this package; append its arguments."""
-    code = f"import sys; sys.path.append(sys.argv.pop(1)); from {module} import main; sys.exit(main())"
-    return (sys.executable, *_ISOLATED, code, _INSTALLATION)
+def own_program(name: str) -> tuple[str, ...]:
+    """Return the command that runs this program of ``agents.entry``; append its arguments."""
+    return (sys.executable, *_ISOLATED, _START, _INSTALLATION, name)
 
 
 def mcp_command(state: Path) -> tuple[str, ...]:
     """Return the command of the MCP server for runs of the daemon with that state folder. It holds no secret: the
     run's token is in its environment, see ``domain.run.MCP_VARIABLES``."""
-    return (*own_program("claudomator_py.agents.mcp_server.main"), str(state))
+    return (*own_program("mcp"), str(state))
 
 
 PATIENCE_S = 30

@@ -133,7 +133,7 @@ class A2a(RemoteKind):
             raise ValueError(f"{request.agent.name} has no address; give agents.{request.agent.name}.url")
         if request.skill is not None:
             remote = remote.model_copy(update={"skill": request.skill})
-        argv = [*own_program("claudomator_py.agents.a2a_client.main")]
+        argv = [*own_program("a2a")]
         argv += [f"--remote={remote.model_dump_json()}", f"--message={request.run_id}"]
         if request.resume:
             argv.append(f"--conversation={request.conversation_id}")

@@ -35,7 +35,7 @@ class Acp(EventKind):
             raise ValueError(f"agents.{agent.name}.command is empty; write the program and its arguments")
         profile = profile_of(agent.command)
         order = {key: value for key, value in _order(request, profile).items() if value not in ("", (), [], {}, None)}
-        argv = (*own_program("claudomator_py.agents.acp_client.main"), f"--order={json.dumps(order)}")
+        argv = (*own_program("acp"), f"--order={json.dumps(order)}")
         own = {name: value for name, value in profile.env.items() if name not in {*agent.env, *request.task.env}}
         return Launch(argv, own, request.prompt)
 

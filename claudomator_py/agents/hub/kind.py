@@ -93,7 +93,7 @@ class HubAgent(RemoteKind):
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Return the run's process, which only waits: the hub takes the prompt from the run directory."""
-        return Launch(own_program("claudomator_py.agents.hub_runner"), {}, request.prompt)
+        return Launch(own_program("hub"), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> HubEvents:
         """Return an empty reader for the run's events."""

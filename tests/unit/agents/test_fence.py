@@ -1,6 +1,8 @@
 """Each kind that can be kept within a reach is given the hook, and tells what it denied so that it can be allowed."""
 
 import base64
+import importlib
+import inspect
 import json
 import subprocess
 from collections.abc import Mapping
@@ -9,10 +11,12 @@ from typing import Any
 
 import pytest
 
+import claudomator_py
 from claudomator_py.acts import Reach, digest_in
 from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.tool_calls import exceeding
 from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.entry import PROGRAMS
 from claudomator_py.agents.fence import FENCE_NAME, hook_argv, hook_line
 from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import AgentSpec
@@ -53,7 +57,7 @@ def judged(
 @pytest.mark.parametrize("reach", [None, Reach.ANY])
 def test_without_a_fence_nothing_is_different(kind: str, reach: Reach | None) -> None:
     launch = launched(kind, reach)
-    assert "fence_hook" not in repr(launch)
+    assert "agents.entry" not in repr(launch)
     assert launch == launched(kind, None)
 
 
@@ -61,8 +65,28 @@ def test_without_a_fence_nothing_is_different(kind: str, reach: Reach | None) ->
 def test_with_one_the_hook_is_in_its_command_line_or_variables(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("claudomator_py.agents.gemini.kind._only_root_writes", lambda path: True)
     launch = launched(kind)
-    assert "fence_hook" in repr(launch)
+    assert "agents.entry" in repr(launch)
     assert AGENT_KINDS[kind].unfenced(request(kind).agent) is None
+
+
+def test_the_hook_of_a_run_that_outlives_an_upgrade_is_still_there(tmp_path: Path) -> None:
+    """As this version writes it into the command lines of runs: an upgrade may move modules, but not this."""
+    code = (
+        "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.agents.entry import start; "
+        "sys.exit(start(sys.argv.pop(1)))"
+    )
+    order = hook_argv(request())[-1]
+    assert hook_argv(request())[-4:-2] == (code, str(Path(claudomator_py.__file__).parents[1]))
+    assert hook_argv(request())[-2] == "fence"
+    assert json.loads(base64.urlsafe_b64decode(order)).keys() == {
+        "reach", "folders", "granted", "commands", "dialect", "allows"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_of_a_run_starts_by_its_name(name: str) -> None:
+    main = importlib.import_module(PROGRAMS[name]).main
+    assert inspect.signature(main).bind() is not None
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -100,7 +124,7 @@ def test_what_takes_the_place_of_the_fence_is_told_and_not_fenced(kind: str, age
 
 def test_hooks_of_the_users_own_do_not_replace_the_one_of_codex() -> None:
     words = launched("codex", extra_args=("--config", "hooks={}")).argv
-    assert max(number for number, word in enumerate(words) if "fence_hook" in word) > words.index("hooks={}")
+    assert max(number for number, word in enumerate(words) if "agents.entry" in word) > words.index("hooks={}")
 
 
 def test_users_plugins_and_servers_of_opencode_stay() -> None:
@@ -185,7 +209,7 @@ def test_a_damaged_order_denies(order: str) -> None:
 
 
 def test_a_hook_that_cannot_be_started_denies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudomator_py.agents.fence.own_program", lambda module: ("/nowhere/python",))
+    monkeypatch.setattr("claudomator_py.agents.fence.own_program", lambda name: ("/nowhere/python",))
     completed = subprocess.run(["sh", "-c", hook_line(request())], input=b"{}", capture_output=True, check=False)
     assert completed.returncode == 2
     assert b"so the call was denied" in completed.stderr

@@ -46,7 +46,7 @@ def test_the_process_of_a_run_prints_a_mailbox_of_any_size_in_pieces(
     written(tmp_path, [PROGRESS] * LINES + [END])
     (tmp_path / "prompt.md").write_text("Go on.")
     with (tmp_path / "prompt.md").open() as prompt, (tmp_path / "out").open("wb") as out:
-        program = own_program("claudomator_py.agents.hub_runner")
+        program = own_program("hub")
         assert subprocess.run(program, stdin=prompt, stdout=out, check=False).returncode == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / MAILBOX).read_bytes()
     monkeypatch.setattr(hub_runner, "_CHUNK_BYTES", 3 * len(PROGRESS))
