@@ -90,6 +90,8 @@ class CommandFiles:
     """Paths in it, with ``{}`` for the command's name."""
     variable: str = ""
     """Variable that moves the home's folder; empty if there is none."""
+    moved_folder: str = ""
+    """Folder below that of the variable, if it names the folder's parent."""
     home_folder: str = ""
     """Folder below the home, if it has another path there."""
     separator: str = ":"

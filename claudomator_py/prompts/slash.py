@@ -66,7 +66,7 @@ def _bases(files: CommandFiles, place: SlashPlace) -> Iterator[Path]:
             yield parent / files.folder
     moved, home = place.variables.get(files.variable), place.variables.get("HOME")
     if moved:
-        yield Path(moved)
+        yield Path(moved) / files.moved_folder
     elif home:
         yield Path(home) / (files.home_folder or files.folder)
 

@@ -9,6 +9,7 @@ _INDIVIDUAL = LoginCaveat(
     "GOOGLE_CLOUD_PROJECT in the agent's env.",
 )
 
+_HOME = "GEMINI_CLI_HOME"
 # Seen in 0.61.0: without a terminal, a file of such a name is not read.
 _OWN_COMMANDS = (
     "about agents auth bug chat clear commands compress copy corgi directory docs editor extensions footer help hooks "
@@ -28,14 +29,16 @@ INFO = KindInfo(
     login=Login(
         variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         files=(
-            LoginFile("oauth_creds.json", ".gemini", caveat=_INDIVIDUAL),
-            LoginFile("settings.json", ".gemini", setting=("security", "auth", "selectedType")),
+            LoginFile(".gemini/oauth_creds.json", "", _HOME, caveat=_INDIVIDUAL),
+            LoginFile(".gemini/settings.json", "", _HOME, setting=("security", "auth", "selectedType")),
         ),
         command="gemini",
     ),
     mcp=True,
     mcp_alone=True,
     fences=True,
-    commands=(CommandFiles(".gemini", ("commands/{}.toml",), shell_marks=("!{",)),),
+    commands=(
+        CommandFiles(".gemini", ("commands/{}.toml",), variable=_HOME, moved_folder=".gemini", shell_marks=("!{",)),
+    ),
     own_commands=frozenset(_OWN_COMMANDS.split()),
 )

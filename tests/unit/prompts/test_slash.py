@@ -28,6 +28,9 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
+MOVING = ("CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "QWEN_HOME", "XDG_CONFIG_HOME")
+
+
 def use(
     text: str, kind: str, work: Path | None, home: Path, *, fenced: bool = False, alone: bool = True, moved: str = ""
 ) -> tuple[SlashUse, str | None] | None:
@@ -35,7 +38,7 @@ def use(
     folder = None if work is None else str(work)
     name, *command = kind.split(":")
     place = SlashPlace(
-        info_of(name).of(tuple(command)), folder, {"HOME": str(home), "CLAUDE_CONFIG_DIR": moved}, fenced
+        info_of(name).of(tuple(command)), folder, {"HOME": str(home), **dict.fromkeys(MOVING, moved)}, fenced
     )
     slash = slash_text(text, place, alone=alone)
     return None if slash is None else (slash.use, slash.file)
@@ -133,15 +136,25 @@ def test_claude_code_looks_up_to_the_top_of_the_repository(work: Path, home: Pat
     assert use("/review", "qwen", work / "src", home) == (SlashUse.UNKNOWN, None)
 
 
-def test_a_variable_moves_the_folder_of_the_home(tmp_path: Path, work: Path, home: Path) -> None:
-    put(home / ".claude/commands/old.md")
-    put(tmp_path / "moved/commands/review.md")
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        ("claude", ".claude/commands", "commands"),
+        ("gemini", ".gemini/commands", ".gemini/commands"),
+        ("qwen", ".qwen/commands", "commands"),
+        ("acp:opencode", ".config/opencode/commands", "opencode/commands"),
+    ],
+)
+def test_a_variable_moves_the_folder_of_the_home(
+    kind: str, old: str, new: str, tmp_path: Path, work: Path, home: Path
+) -> None:
+    end = "toml" if kind == "gemini" else "md"
+    put(home / old / f"old.{end}")
+    put(tmp_path / "moved" / new / f"review.{end}")
     moved = str(tmp_path / "moved")
-    assert use("/review", "claude", work, home, moved=moved) == (
-        SlashUse.COMMAND,
-        str(tmp_path / "moved/commands/review.md"),
-    )
-    assert use("/old", "claude", work, home, moved=moved) == (SlashUse.UNKNOWN, None)
+    file = str(tmp_path / "moved" / new / f"review.{end}")
+    assert use("/review", kind, work, home, moved=moved) == (SlashUse.COMMAND, file)
+    assert use("/old", kind, work, home, moved=moved) == (SlashUse.UNKNOWN, None)
 
 
 @pytest.mark.parametrize(
