@@ -80,10 +80,15 @@ def out_json(value: BaseModel | Sequence[BaseModel]) -> None:
     out(json_text(document))
 
 
-def write(value: BaseModel | Sequence[BaseModel], output: Format, text: Callable[[], str]) -> None:
-    """Write shapes of the API in that format. text: returns them for people."""
+def write(
+    value: BaseModel | Sequence[BaseModel], output: Format, text: Callable[[], str], nothing: str | None = None
+) -> None:
+    """Write shapes of the API in that format. text: returns them for people. nothing: the message for people instead if
+    there are none."""
     if output is Format.JSON:
         out_json(value)
+    elif nothing is not None and not value:
+        note(nothing)
     else:
         out(text())
 
@@ -151,12 +156,7 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 def write_table(shown: table.Table[V], rows: Sequence[V], output: Format, nothing: str) -> None:
     """Write rows in that format. nothing: the message for people if there are none."""
-    if output is Format.JSON:
-        out_json(rows)
-    elif rows:
-        out(table_text(shown, rows, wide=output is Format.WIDE))
-    else:
-        note(nothing)
+    write(rows, output, lambda: table_text(shown, rows, wide=output is Format.WIDE), nothing)
 
 
 def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, indent: int = 0) -> str:

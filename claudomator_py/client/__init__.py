@@ -45,9 +45,11 @@ The other names are imported on first use, so that the command line can start wi
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from claudomator_py.client.discovery import Endpoint, discover
     from claudomator_py.client.http import Client, connect
     from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest, TaskFilter
@@ -74,6 +76,9 @@ _MODULES = {
     "resources.runs": ("RunView",),
     "resources.tasks": ("AnswerRequest", "ApproveRequest", "RejectRequest", "TaskView"),
 }
+
+
+T = TypeVar("T")
 
 
 class ClientError(Exception):
@@ -124,6 +129,16 @@ class ServiceProblem(ClientError):
     def code(self) -> str:
         """The stable name of the refusal, such as ``not_found``."""
         return self.details.code
+
+
+def unless_missing(call: "Callable[[str], T]", ref: str) -> "T | None":
+    """Return what the call returns for that reference; None if there is no such thing."""
+    try:
+        return call(ref)
+    except ServiceProblem as problem:
+        if problem.code != "not_found":
+            raise
+        return None
 
 
 def __getattr__(name: str) -> Any:

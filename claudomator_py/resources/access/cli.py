@@ -21,7 +21,6 @@ from claudomator_py.cli.output import (
     json_text,
     note,
     out,
-    out_json,
     table_text,
     write,
     write_table,
@@ -95,11 +94,9 @@ def create(
     """
     wanted = {"name": name, "role": role, "organisation": organisation, "expires": expires}
     made = client.create_token(checked(TokenRequest, wanted))
-    if output is Format.JSON:
-        out_json(made)
-        return
-    out(made.token)
-    note(f"This is the token of {made.name}. It is not stored, and cannot be shown again.")
+    write(made, output, lambda: made.token)
+    if output is not Format.JSON:
+        note(f"This is the token of {made.name}. It is not stored, and cannot be shown again.")
 
 
 @connected

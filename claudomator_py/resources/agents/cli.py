@@ -10,7 +10,7 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, ConfigOption, StateDirOption, connect, connected
-from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, table_text, write
+from claudomator_py.cli.output import Format, FormatOption, heading, note, table_text, write, write_table
 from claudomator_py.cli.times import clock, now_ms, short_duration
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.limits import window_text
@@ -130,30 +130,17 @@ def agents(
         _show_found(output)
         return
     with connect(config, state_dir) as client:
-        _list(client, output)
+        nothing = "No agents are configured, and none was found on the daemon's PATH. See `claudomator doctor`."
+        listed = client.agents()
+        write(listed, output, lambda: _text(listed, output), nothing)
 
 
 def _show_found(output: Format) -> None:
     there = installed_agents()
-    if output is Format.JSON:
-        out_json(there)
-    elif there:
-        out(table_text(_FOUND, there, wide=output is Format.WIDE))
-        if any(agent.entry for agent in there):
-            note("To use them, write these entries below `agents:` in claudomator.yaml, with all others to be used.")
-    else:
-        note("No program of a known agent is on PATH. Install one, or add a program of your own: kind `command`.")
-
-
-def _list(client: Client, output: Format) -> None:
-    listed = client.agents()
-    if output is Format.JSON:
-        out_json(listed)
-    elif listed:
-        wide = output is Format.WIDE
-        out("\n\n".join([agents_table(listed, wide=wide), *hold_tables(listed, wide=wide)]))
-    else:
-        note("No agents are configured, and none was found on the daemon's PATH. See `claudomator doctor`.")
+    nothing = "No program of a known agent is on PATH. Install one, or add a program of your own: kind `command`."
+    write_table(_FOUND, there, output, nothing)
+    if output is not Format.JSON and any(agent.entry for agent in there):
+        note("To use them, write these entries below `agents:` in claudomator.yaml, with all others to be used.")
 
 
 @connected
@@ -192,7 +179,7 @@ def hold(
     if duration is not None:
         end = datetime.now(UTC) + timedelta(milliseconds=duration)
     held = client.hold(agent, HoldRequest(until=end, family=family, account=account, reason=reason))
-    _write(held, output)
+    write(held, output, lambda: _text([held], output))
     if end is not None and family is None and _is_held_beyond(held, end):
         lasts = "" if held.limited_until is None else f" until {clock(held.limited_until, now_ms())}"
         note(f"It stays held{lasts} by an earlier hold; `claudomator release {agent}` ends both.")
@@ -218,18 +205,12 @@ def release(
 ) -> None:
     """End the holds of agents, and of their accounts. Tasks start on them again."""
     released = [client.release(name, ReleaseRequest(family=family)) for name in names]
-    if len(released) == 1:
-        _write(released[0], output)
-    elif output is Format.JSON:
-        out_json(released)
-    else:
-        wide = output is Format.WIDE
-        out("\n\n".join([agents_table(released, wide=wide), *hold_tables(released, wide=wide)]))
+    write(released[0] if len(released) == 1 else released, output, lambda: _text(released, output))
 
 
-def _write(agent: AgentView, output: Format) -> None:
+def _text(agents: Sequence[AgentView], output: Format) -> str:
     wide = output is Format.WIDE
-    write(agent, output, lambda: "\n\n".join([agents_table([agent], wide=wide), *hold_tables([agent], wide=wide)]))
+    return "\n\n".join([agents_table(agents, wide=wide), *hold_tables(agents, wide=wide)])
 
 
 def agents_table(agents: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:

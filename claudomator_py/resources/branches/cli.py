@@ -31,6 +31,7 @@ from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.branches import BRANCHES, BranchView, ChangesView, DiscardRequest, MergeRequest
+from claudomator_py.resources.tasks.cli import TaskArgument
 from claudomator_py.surface.table import Column, Table
 
 FILES = Table[FileChange](
@@ -46,9 +47,7 @@ MAX_SHOWN = 20
 @connected
 def diff(
     client: Client,
-    task: Annotated[
-        str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
-    ],
+    task: TaskArgument,
     stat: Annotated[bool, typer.Option("--stat", help="Show commits, branches and files, not their lines.")] = False,
     name_only: Annotated[bool, typer.Option("--name-only", help="Show only the names of changed files.")] = False,
     run: Annotated[int | None, typer.Option("--run", min=1, metavar="N", help="Show only the task's N-th run.")] = None,
@@ -126,9 +125,6 @@ def _more(shown: int, count: int) -> list[str]:
     return [f"  and {count - shown} more"] if count > shown else []
 
 
-TaskArgument = Annotated[
-    str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
-]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, without doing it.")]
 
 

@@ -309,14 +309,11 @@ def _who_answers(message: MessageView) -> str:
 
 
 def _show(view: ChannelView, output: Format) -> None:
-    if output is Format.JSON:
-        out_json(view)
-        return
     parts = [
         fields([("name", view.name), ("id", view.id), ("creator", view.creator), *_settings(view)]),
         f"{heading('PARTICIPANTS')}\n{table_text(_PARTICIPANTS, view.participants, wide=output is Format.WIDE)}",
     ]
-    out("\n\n".join(parts))
+    write(view, output, lambda: "\n\n".join(parts))
 
 
 def _settings(view: ChannelView) -> "Sequence[tuple[str, str]]":

@@ -79,18 +79,17 @@ def channel_view(connection: Connection, channel: Channel) -> ChannelView:
 def channel_page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[ChannelView]:
     """Return a page of the channels that exist for the principal, by id. Raises BadCursor."""
     listed = {"list": "channels"}
-    after = None if cursor is None else cursors.read_text(cursor, listed)
-    channels = channel_rows.seen(connection, by, after=after, limit=limit + 1)
-    part, following = cursors.part(channels, limit, lambda row: cursors.write_text(row.id, listed))
+    channels = channel_rows.seen(connection, by, after=cursors.read_text(cursor, listed), limit=limit + 1)
+    part, following = cursors.part(channels, limit, listed, lambda row: (row.id,))
     return Page[ChannelView](items=tuple(channel_view(connection, row) for row in part), next_cursor=following)
 
 
 def message_page(connection: Connection, channel: Channel, cursor: str | None, limit: int) -> Page[MessageView]:
     """Return a page of a channel's messages, newest first. Raises BadCursor."""
     listed = {"list": "messages", "channel": channel.id}
-    before = None if cursor is None else cursors.read_number(cursor, listed)
+    before = cursors.read_number(cursor, listed)
     rows = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
-    part, following = cursors.part(rows, limit, lambda row: cursors.write_number(row.id or 0, listed))
+    part, following = cursors.part(rows, limit, listed, lambda row: (row.id or 0,))
     return Page[MessageView](items=tuple(message_views(connection, part)), next_cursor=following)
 
 

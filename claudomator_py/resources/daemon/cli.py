@@ -213,16 +213,10 @@ def undrain(client: Client, host: HostOption = None, output: FormatOption = Form
 
 
 def _write_drain(drain: DrainView, output: Format) -> None:
-    if output is Format.JSON:
-        out_json(drain)
-        return
-    out(
-        fields(
-            [
-                ("drained", "yes" if drain.drained else "no"),
-                ("since", moment(drain.since)),
-                ("reason", drain.reason or ""),
-                ("running", str(drain.running)),
-            ]
-        )
-    )
+    pairs = [
+        ("drained", "yes" if drain.drained else "no"),
+        ("since", moment(drain.since)),
+        ("reason", drain.reason or ""),
+        ("running", str(drain.running)),
+    ]
+    write(drain, output, lambda: fields(pairs))

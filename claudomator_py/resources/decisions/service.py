@@ -76,11 +76,9 @@ class Decisions(Service):
             if asked.task is not None:
                 asked = asked.model_copy(update={"task": _task_id(connection, asked.task, self._by)})
             listed = {"list": "decisions", **asked.model_dump(mode="json", exclude_none=True)}
-            before = cursors.read_time(cursor, listed) if cursor is not None else None
+            before = cursors.read_time(cursor, listed)
             rows = decision_log.page(connection, asked, before, limit + 1, self._by)
-            items, following = cursors.part(
-                rows, limit, lambda row: cursors.write_time(row.decision.at_ms, row.decision.id, listed)
-            )
+            items, following = cursors.part(rows, limit, listed, lambda row: (row.decision.at_ms, row.decision.id))
             shapes = _views(connection, items, self._by)
             return Page(items=concealed(connection, shapes, self._by), next_cursor=following)
 

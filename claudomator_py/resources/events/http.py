@@ -70,14 +70,14 @@ class _EventsRequest:
                 raise Invalid("`last` counts from the end.", remedy="Leave out `after` and `cursor`.")
             return Page[EventView](items=events.last_events(wanted, last).items)
         listed = {"list": "events", "task": wanted.task_id, "kinds": sorted(wanted.kinds), "by": wanted.by}
-        start = cursors.read_number(cursor, listed) if cursor is not None else after or 0
+        start = cursors.read_number(cursor, listed) or after or 0
         if 0 < start < events.events_gone():
             raise Gone(
                 f"Events after {start} are no longer kept.",
                 remedy="Use after=0 for all that are kept, or keep events longer with retention.events.",
             )
         page = events.events(wanted, start, limit)
-        following = cursors.write_number(page.upto, listed) if page.more else None
+        following = cursors.write((page.upto,), listed) if page.more else None
         return Page[EventView](items=page.items, next_cursor=following)
 
     def _stream(self, wanted: EventFilter, after: int | None) -> EventStream:

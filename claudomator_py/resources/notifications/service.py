@@ -35,11 +35,11 @@ class Notices(Service):
     def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
         """Return a page of them, newest first. Raises BadCursor."""
         listed = {"list": "notifications", "state": state}
-        before = cursors.read_number(cursor, listed) if cursor is not None else None
+        before = cursors.read_number(cursor, listed)
 
         def read(connection: Connection) -> Page[DeliveryView]:
             rows = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
-            part, following = cursors.part(rows, limit, lambda row: cursors.write_number(row.id or 0, listed))
+            part, following = cursors.part(rows, limit, listed, lambda row: (row.id or 0,))
             return Page(items=tuple(map(_view, part)), next_cursor=following)
 
         return self._read(read)

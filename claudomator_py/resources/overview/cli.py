@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
-from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -21,9 +20,10 @@ from claudomator_py.cli.output import (
     out_json_line,
     short_ids,
     table_text,
+    write,
 )
 from claudomator_py.cli.times import clock, localized, now_ms, until
-from claudomator_py.client import ServiceProblem
+from claudomator_py.client import unless_missing
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.requests import TaskFilter
@@ -33,7 +33,7 @@ from claudomator_py.resources.daemon import HOSTS
 from claudomator_py.resources.overview import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.resources.tasks.cli import NARROWEST, folded_tasks, folds_text, tasks_table
+from claudomator_py.resources.tasks.cli import NARROWEST, folded_tasks, folds_text, tasks_table, wrapped
 from claudomator_py.surface.table import Fold
 
 _INDENT = 2
@@ -89,12 +89,8 @@ def status(
 def inbox(client: Client, output: FormatOption = Format.TABLE) -> None:
     """List refused files of the inbox, with all their problems."""
     files = client.inbox_problems()
-    if output is Format.JSON:
-        out_json(files)
-    elif files:
-        out("\n".join(one_line(problem.render(file.path)) for file in files for problem in file.problems))
-    else:
-        note("No file is refused.")
+    lines = (one_line(problem.render(file.path)) for file in files for problem in file.problems)
+    write(files, output, lambda: "\n".join(lines), "No file is refused.")
 
 
 def _ask(client: Client, wanted: TaskFilter) -> StatusView | list[TaskView]:
@@ -204,14 +200,7 @@ def _trouble(checks: Sequence[CheckView]) -> str:
         detail = check.detail.partition(":")[0] if check.name == "agents" else check.detail
         detail = localized(detail, now_ms())
         line = one_line("; ".join(part for part in (f"{check.name}: {detail}", check.remedy) if part))
-        lines += wrap(
-            line,
-            NARROWEST,
-            initial_indent=" " * _INDENT,
-            subsequent_indent=" " * 2 * _INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines += wrapped(line, NARROWEST)
     return "\n".join(lines)
 
 
@@ -251,7 +240,7 @@ def lines(client: Client, wanted: TaskFilter) -> None:
             continue
         task = None
         if by_task or event.task_id not in names:
-            task = _task(client, event.task_id)
+            task = unless_missing(client.task, event.task_id)
             names[event.task_id] = task.name if task is not None else event.task_id
         if by_task and (task is None or not _matches(task, wanted)):
             continue
@@ -266,15 +255,6 @@ def json_lines(client: Client) -> None:
 
 def _words(*words: object) -> str:
     return " ".join(one_line(str(part)) for part in words if part)
-
-
-def _task(client: Client, task_id: str) -> TaskView | None:
-    try:
-        return client.task(task_id)
-    except ServiceProblem as problem:
-        if problem.code == "not_found":
-            return None
-        raise
 
 
 def _matches(task: TaskView, wanted: TaskFilter) -> bool:

@@ -135,9 +135,8 @@ class Overview(Service):
         if not self._by.sees_all:
             return FileProblemPage(items=(), total=0)  # files of the inbox belong to no organisation
         listed = {"list": "inbox"}
-        before = None if cursor is None else cursors.read_number(cursor, listed)
-        refusals = self._refusals.page(before, limit + 1)
-        part, following = cursors.part(refusals, limit, lambda refusal: cursors.write_number(refusal.number, listed))
+        refusals = self._refusals.page(cursors.read_number(cursor, listed), limit + 1)
+        part, following = cursors.part(refusals, limit, listed, lambda refusal: (refusal.number,))
         return FileProblemPage(items=tuple(map(refused_file, part)), next_cursor=following, total=len(self._refusals))
 
     def readiness(self) -> ReadinessView:

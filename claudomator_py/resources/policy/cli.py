@@ -8,7 +8,7 @@ import typer
 
 from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, ConfigOption, connected
-from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
+from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text, write
 from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -139,12 +139,8 @@ def testing(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
 
 def _print_verdicts(verdicts: Sequence[VerdictView], output: Format, *, has_problems: bool) -> None:
     """Print the verdicts. Exits with 1 if one is a denial, and as for wrong usage if a file has problems."""
-    if output is Format.JSON:
-        out_json(verdicts)
-    elif verdicts:
-        out("\n\n".join(map(_shown, verdicts)))
-    elif not has_problems:
-        note("There are no task files.")
+    if verdicts or output is Format.JSON or not has_problems:
+        write(verdicts, output, lambda: "\n\n".join(map(_shown, verdicts)), "There are no task files.")
     if has_problems:
         raise typer.Exit(ExitCode.USAGE)
     if any(verdict.verdict == "denied" for verdict in verdicts):

@@ -18,6 +18,7 @@ from claudomator_py.cli.output import (
     out_json,
     out_json_line,
     table_text,
+    write,
 )
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
@@ -248,15 +249,12 @@ COMMANDS = {
 
 
 def _print(learned: LearnedView, output: Format) -> None:
-    if output is Format.JSON:
-        out_json(learned)
-        return
     wide = output is Format.WIDE
     state = "no" if learned.frozen_at is None else f"yes, {ago(learned.frozen_at, now_ms())}"
     parts = [fields([("frozen", state), ("outcomes to learn", str(learned.waiting))])]
     parts += _section("SPECIALISTS", _STANDINGS, learned.standings, wide=wide)
     parts += _section("CORRECTED BY OPERATORS", _CORRECTIONS, learned.corrections, wide=wide)
-    out("\n\n".join(parts))
+    write(learned, output, lambda: "\n\n".join(parts))
 
 
 def _section(title: str, shown: Table[T], rows: "Sequence[T]", *, wide: bool) -> list[str]:

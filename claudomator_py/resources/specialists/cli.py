@@ -23,9 +23,10 @@ from claudomator_py.cli.output import (
     out,
     out_json,
     table_text,
+    write,
 )
 from claudomator_py.cli.task_files import in_editor
-from claudomator_py.client import ServiceProblem
+from claudomator_py.client import ServiceProblem, unless_missing
 from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.text import plain
@@ -84,11 +85,8 @@ def list_specialists(client: Client, output: FormatOption = Format.TABLE) -> Non
 
     These are the public ones, the shared ones of your organisation or with a grant, and your own.
     """
-    cards = list(client.all_specialists())
-    if not cards and output is not Format.JSON:
-        note("There are no specialists. Register one: claudomator specialists add FILE")
-    else:
-        _write(cards, output)
+    nothing = "There are no specialists. Register one: claudomator specialists add FILE"
+    _write(list(client.all_specialists()), output, nothing)
 
 
 @connected
@@ -325,11 +323,11 @@ def _registered_from_elsewhere(client: Client, given: ReadCard) -> SpecialistVie
     with another URL."""
     card = given.card
     ids = _ids_for(card)
-    taken = {id_: _known_card(client, id_) for id_ in ids}
+    taken = {id_: unless_missing(client.specialist, id_) for id_ in ids}
     again = [id_ for id_ in ids if (before := taken[id_]) is not None and before.content.url == card.url]
     # An earlier version dropped the signs of C# and C++ from ids.
     plain = name_from(card.name or "") or card.id
-    if not again and plain not in taken and (before := _known_card(client, plain)) is not None:
+    if not again and plain not in taken and (before := unless_missing(client.specialist, plain)) is not None:
         again = [plain] if (before.content.url, before.content.name) == (card.url, card.name) else []
     wanted = again[:1] or [id_ for id_ in ids if taken[id_] is None] or ids[-1:]
     while True:
@@ -350,15 +348,6 @@ def _ids_for(card: Card) -> list[str]:
     """Return the ids that it may get, best first."""
     host = name_from(f"{card.id}-{urlsplit(card.url or '').netloc}") or card.id
     return list(dict.fromkeys((card.id, host, f"{card.id}-{digits_of(card.url or '')}")))
-
-
-def _known_card(client: Client, specialist_id: str) -> SpecialistView | None:
-    try:
-        return client.specialist(specialist_id)
-    except ServiceProblem as problem:
-        if problem.code != "not_found":
-            raise
-        return None
 
 
 def _edited(before: SpecialistView) -> Card | None:
@@ -431,11 +420,8 @@ def _note_grants(view: SpecialistView, output: Format) -> None:
     note(f"{view.id} can be used by {', '.join((own, *view.grants))}.")
 
 
-def _write(views: Sequence[SpecialistView], output: Format) -> None:
-    if output is Format.JSON:
-        out_json(views)
-        return
-    out(table_text(_SPECIALISTS, views, wide=output is Format.WIDE))
-    for view in views:
+def _write(views: Sequence[SpecialistView], output: Format, nothing: str | None = None) -> None:
+    write(views, output, lambda: table_text(_SPECIALISTS, views, wide=output is Format.WIDE), nothing)
+    for view in views if output is not Format.JSON else ():
         for odd in view.warnings:
             note(f"{view.id}: {plain(odd.text)}.")

@@ -77,11 +77,9 @@ def view(registration: Registration, by: Principal) -> SpecialistView:
 
 def page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[SpecialistView]:
     """Return a page of the specialists that the principal can see, by id. Raises BadCursor."""
-    after = None if cursor is None else cursors.read_text(cursor, _LIST)
+    after = cursors.read_text(cursor, _LIST)
     registrations = specialist_rows.seen(connection, by, after=after, limit=limit + 1)
-    part, following = cursors.part(
-        registrations, limit, lambda registration: cursors.write_text(registration.card.id, _LIST)
-    )
+    part, following = cursors.part(registrations, limit, _LIST, lambda registration: (registration.card.id,))
     return Page[SpecialistView](items=tuple(view(registration, by) for registration in part), next_cursor=following)
 
 

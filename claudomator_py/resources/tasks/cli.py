@@ -22,6 +22,7 @@ from claudomator_py.cli.output import (
     out_json,
     table_text,
     width,
+    write,
 )
 from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, past_time, until, why_words
 from claudomator_py.domain.blocked_words import brief_of, predicate, sentence
@@ -83,12 +84,8 @@ def tasks(
     views = list(islice(listed, limit))
     if wanted:
         out(json_text([view.model_dump(mode="json", include=set(wanted)) for view in views]))
-    elif output is Format.JSON:
-        out_json(views)
-    elif views:
-        out(list_text(views, wide=output is Format.WIDE))
     else:
-        note("No task matches.")
+        write(views, output, lambda: list_text(views, wide=output is Format.WIDE), "No task matches.")
     if views and next(listed, None) is not None:
         note(f"There are more than {limit}: narrow the list, or ask for more with --limit.")
 
@@ -381,15 +378,16 @@ def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:
         named = [task.name for task in fold.rows[:_NAMED]]
         names = f"{', '.join(named)} and {fold.size - len(named):,} more"
         line = one_line(f"{fold.size:,} {said_together(first)}: {_reason(first, now)}: {names}")
-        lines += wrap(
-            line,
-            width() or NARROWEST,
-            initial_indent=" " * _INDENT,
-            subsequent_indent=" " * 2 * _INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines += wrapped(line, width() or NARROWEST)
     return lines
+
+
+def wrapped(line: str, columns: int) -> list[str]:
+    """Return the line in as many as are needed for that width, indented below a heading."""
+    first, others = " " * _INDENT, " " * 2 * _INDENT
+    return wrap(
+        line, columns, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def folded_tasks(tasks: Sequence[TaskView], unlisted: Mapping[str, int], now: int) -> tuple[Fold[TaskView], ...]:

@@ -123,11 +123,12 @@ class Tasks(Service):
     @answers(TaskCalls.tasks)
     def page(self, wanted: TaskFilter, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
         """Return up to ``limit`` tasks, newest first. Raises Invalid for an unknown cursor."""
-        before = cursors.read(cursor, wanted) if cursor is not None else None
+        listed = {"list": "tasks", **wanted.model_dump(mode="json", exclude_none=True)}
+        before = cursors.read_time(cursor, listed)
 
         def read(connection: Connection) -> Page[TaskView]:
             tasks = reads.page(connection, wanted, before, limit + 1, self._by)
-            part, following = cursors.part(tasks, limit, lambda task: cursors.write((task.created_ms, task.id), wanted))
+            part, following = cursors.part(tasks, limit, listed, lambda task: (task.created_ms, task.id))
             return Page(items=tuple(self._views.of(connection, part)), next_cursor=following)
 
         return self._read(read)
@@ -140,13 +141,11 @@ class Tasks(Service):
         """Return up to ``limit`` tasks, latest change first, and their total. A task that changes meanwhile moves to
         the first page. Raises BadCursor."""
         listed = {"list": "latest", **wanted.model_dump(mode="json", exclude_none=True)}
-        before = cursors.read_time(cursor, listed) if cursor is not None else None
+        before = cursors.read_time(cursor, listed)
 
         def read(connection: Connection) -> tuple[Page[TaskView], int]:
             tasks = reads.latest(connection, wanted, before, limit + 1, self._by)
-            part, following = cursors.part(
-                tasks.tasks, limit, lambda task: cursors.write_time(task.updated_ms, task.id, listed)
-            )
+            part, following = cursors.part(tasks.tasks, limit, listed, lambda task: (task.updated_ms, task.id))
             return Page(items=tuple(self._views.of(connection, part)), next_cursor=following), tasks.total
 
         return self._read(read)
