@@ -23,7 +23,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.faults import Activity
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED
-from claudomator_py.surface import READ_WHOLE
+from claudomator_py.surface import READ_WHOLE, Operation
 from claudomator_py.values import dataclass, toml_data
 
 if TYPE_CHECKING:
@@ -230,10 +230,7 @@ def exposition(measured: Measured) -> bytes:
 
 
 @metrics.operation(
-    "GET /metrics",
-    "getMetrics",
-    READ_WHOLE,
-    "Measurements in Prometheus' text format",
+    Operation("getMetrics", "GET", "/metrics", READ_WHOLE, "Measurements in Prometheus' text format"),
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )

@@ -6,7 +6,7 @@ A handler's parameters say the rest: a ``body`` is read and validated before the
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
@@ -17,11 +17,20 @@ from pydantic import BaseModel
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from claudomator_py.api.conditional import ETAG_HEADER, Tags, etag, request_key, set_etag, versions_to_match
+from claudomator_py.api.conditional import (
+    ETAG_HEADER,
+    NOT_MODIFIED,
+    Tags,
+    etag,
+    request_key,
+    set_etag,
+    versions_to_match,
+)
 from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.roles import Asking, permitted
 from claudomator_py.api.openapi import refusals, request_body
 from claudomator_py.api.request import JsonObject, OptionalJsonObject, strict_query
+from claudomator_py.api.streams import stream_response
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.resources.channels import ChannelView
@@ -31,7 +40,7 @@ from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.cardfile import read_card
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.surface import Needed
+from claudomator_py.surface import Links, Needed, Operation
 
 R = TypeVar("R")
 V = TypeVar("V", TaskView, SpecialistView, ChannelView)
@@ -206,24 +215,11 @@ Tagged = Annotated[Tagging, Depends(_tagging)]
 _REFUSES: Final[dict[Any, int]] = {versions_to_match: 412, request_key: 409}
 
 
-def location(description: str) -> dict[str, Any]:
-    """Return the header with the URL of what was created."""
-    return {"Location": {"description": description, "schema": {"type": "string"}, "required": True}}
-
-
-def links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
-    """Return links by name: what may be asked next, with a part of this answer as a parameter."""
-    return {
-        name: {"operationId": name, "parameters": {parameter: expression}, "description": description}
-        for name, description in operations.items()
-    }
-
-
 class Operations:
     """The operations of one resource."""
 
     def __init__(self, tag: str) -> None:
-        """tag: of the operations in the document, unless one names another."""
+        """tag: of the operations in the document."""
         self._tag = tag
         self._declared: list[tuple[str, Callable[..., Any], Callable[[], APIRoute]]] = []
 
@@ -246,50 +242,31 @@ class Operations:
         ]
 
     def operation(
-        self,
-        route: str,
-        name: str,
-        needs: Needed,
-        summary: str,
-        *,
-        tag: str | None = None,
-        status: int = 200,
-        refuses: Sequence[int] = (),
-        description: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        links: Mapping[str, Any] | None = None,
-        responses: dict[int | str, dict[str, Any]] | None = None,
-        **options: Any,
+        self, declared: Operation, responses: Mapping[int | str, dict[str, Any]] | None = None, **options: Any
     ) -> Callable[[F], F]:
-        """Declare the decorated function to be the operation with the id ``name``.
+        """Have the decorated function serve the declared operation.
 
-        route: method and path, such as ``GET /v1/tasks``. needs: who may use it. status: of the answer. refuses: the
-        statuses of refusals, in addition to those that follow from its parameters and those of every operation.
-        description, headers, links: what the document says about the answer in addition to its shape. responses: other
-        answers. options: for FastAPI. Raises ValueError for a name that is taken.
+        responses: other answers than the declaration has. options: for FastAPI. Raises ValueError for an id that is
+        taken.
         """
-        roles.declare(name, needs)
-        method, path = route.split(" ")
+        roles.declare(declared.id, declared.needs)
 
-        def make(handler: F) -> APIRoute:
+        def make(handler: Callable[..., Any]) -> APIRoute:
             taken = list(_dependencies(handler))
             bodies = [dependency for dependency in taken if isinstance(dependency, Body)]
             # Without 422, FastAPI would describe its own answer, which is never sent.
-            refused = {422, *refuses, *(415 for _ in bodies), *((404,) if "{" in path else ())}
+            refused = {422, *declared.refuses, *(415 for _ in bodies), *((404,) if "{" in declared.path else ())}
             refused |= {_REFUSES[dependency] for dependency in taken if dependency in _REFUSES}
-            shown = {**(headers or {}), **(ETAG_HEADER if _tagging in taken else {})}
-            response = {"description": description, "headers": shown, "links": links}
-            answer = {key: value for key, value in response.items() if value}
             return APIRoute(
-                path,
+                declared.path,
                 handler,
-                methods=[method],
+                methods=[declared.method],
                 dependencies=[*GUARDS],
-                operation_id=name,
-                summary=summary,
-                tags=[tag or self._tag],
-                status_code=status,
-                responses={**refusals(refused), **({status: answer} if answer else {}), **(responses or {})},
+                operation_id=declared.id,
+                summary=declared.summary,
+                tags=[self._tag],
+                status_code=declared.status,
+                responses={**refusals(refused), **self._answers(declared, _tagging in taken), **(responses or {})},
                 openapi_extra=request_body(bodies[0].schema, required=bodies[0].required, examples=bodies[0].examples)
                 if bodies
                 else None,
@@ -297,10 +274,37 @@ class Operations:
             )
 
         def declare(handler: F) -> F:
-            self._declared.append((path, handler, partial(make, handler)))
+            self._declared.append((declared.path, handler, partial(make, handler)))
             return handler
 
         return declare
+
+    def _answers(self, declared: Operation, is_tagged: bool) -> dict[int | str, dict[str, Any]]:
+        """Return what the document says about the answers in addition to their shapes."""
+        created = {"description": f"URL of the {self._tag.removesuffix('s')}", "schema": {"type": "string"}}
+        headers = {} if declared.location is None else {"Location": created | {"required": True}}
+        answer = {
+            "description": declared.answer_note,
+            "headers": headers | (ETAG_HEADER if is_tagged else {}),
+            "links": None if declared.links is None else _linked(declared.links),
+        }
+        answers: dict[int | str, dict[str, Any]] = {
+            declared.status: {key: value for key, value in answer.items() if value}
+        }
+        if (streamed := declared.streamed) is not None:
+            answers[200] = {"content": stream_response(streamed.description, streamed.example)}
+        if declared.conditional:
+            answers[304] = NOT_MODIFIED
+        answers |= {status: {"model": declared.answer, "description": words} for status, words in declared.also.items()}
+        return {status: answer for status, answer in answers.items() if answer}
+
+
+def _linked(links: Links) -> dict[str, Any]:
+    """Return what may be asked next, by name, with a part of the answer as a parameter."""
+    return {
+        name: {"operationId": name, "parameters": {links.parameter: links.expression}, "description": description}
+        for name, description in links.operations.items()
+    }
 
 
 def _dependencies(handler: Callable[..., Any]) -> Iterator[Any]:

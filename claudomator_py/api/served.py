@@ -7,8 +7,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel
 
-from claudomator_py.api.conditional import NOT_MODIFIED, IfMatch, IfNoneMatch, Tags
 from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
+from claudomator_py.api.conditional import IfMatch, IfNoneMatch, Tags
 from claudomator_py.api.guard.without_secrets import UNFILTERED
 from claudomator_py.api.operation import (
     Allowed,
@@ -17,12 +17,9 @@ from claudomator_py.api.operation import (
     Tagging,
     body,
     card_document,
-    links,
-    location,
     task_document,
 )
 from claudomator_py.api.request import DIGITS
-from claudomator_py.api.streams import stream_response
 from claudomator_py.resources.session import Service
 from claudomator_py.surface import (
     CardDocument,
@@ -62,28 +59,8 @@ def serve(tag: str, service: type[Service] | Callable[..., Any], calls: type) ->
     for declared in operations_of(calls):
         if declared.id not in methods:
             raise LookupError(f"no method of {answering.__name__} answers {declared.id}")
-        linked, streamed = declared.links, declared.streamed
-        operations.operation(
-            f"{declared.method} {declared.path}",
-            declared.id,
-            declared.needs,
-            declared.summary,
-            status=declared.status,
-            refuses=declared.refuses,
-            description=declared.answer_note,
-            headers=None if declared.location is None else location(f"URL of the {tag.removesuffix('s')}"),
-            links=None if linked is None else links(linked.parameter, linked.expression, **linked.operations),
-            responses={
-                **(
-                    {}
-                    if streamed is None
-                    else {200: {"content": stream_response(streamed.description, streamed.example)}}
-                ),
-                **({304: NOT_MODIFIED} if declared.conditional else {}),
-                **{status: {"model": declared.answer, "description": words} for status, words in declared.also.items()},
-            },
-            response_model=declared.answer,
-        )(_handler(declared, service, methods[declared.id]))
+        handler = _handler(declared, service, methods[declared.id])
+        operations.operation(declared, response_model=declared.answer)(handler)
     return operations
 
 

@@ -219,12 +219,12 @@ class Operation:
     needs: Needed
     summary: str
     """What it does, in one line."""
-    description: str
+    description: str = ""
     """Further details."""
-    parameters: tuple[Parameter, ...]
-    answer: type[BaseModel] | None
+    parameters: tuple[Parameter, ...] = ()
+    answer: type[BaseModel] | None = None
     """The shape of the answer; None: the answer has no body."""
-    listed: bool
+    listed: bool = False
     """Whether the answer is a page whose items the call returns."""
     status: int = 200
     """Status of the answer."""

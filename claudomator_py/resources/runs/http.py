@@ -29,7 +29,7 @@ from claudomator_py.resources.runs import LogEndView, LogEntryView, LogPageView,
 from claudomator_py.resources.runs.logs import LogFeed, LogItem, LogPosition, Logs, LogView
 from claudomator_py.resources.runs.service import MAX_LOG_BYTES, Runs
 from claudomator_py.resources.session import Session
-from claudomator_py.surface import READ_OWN
+from claudomator_py.surface import READ_OWN, Operation
 from claudomator_py.values import regex
 
 log = logging.getLogger(__name__)
@@ -78,10 +78,7 @@ Check = Annotated[bool, Query(description="The output of the run's check instead
 
 
 @runs.operation(
-    "GET /v1/runs/{run_id}/log",
-    "readLog",
-    READ_OWN,
-    "A run's output",
+    Operation("readLog", "GET", "/v1/runs/{run_id}/log", READ_OWN, "A run's output"),
     response_class=Response,
     responses={200: _LOG_RESPONSE, 204: _NOTHING_LEFT},
 )

@@ -20,7 +20,7 @@ from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.session import Access
-from claudomator_py.surface import ADMIN_WHOLE, OPEN, OPERATE, OPERATE_OWN, READ, READ_WHOLE, Needed
+from claudomator_py.surface import ADMIN_WHOLE, OPEN, OPERATE, OPERATE_OWN, READ, READ_WHOLE, Needed, Operation
 
 
 def application() -> FastAPI:
@@ -87,7 +87,7 @@ def test_whoever_may_not_do_what_a_route_does_is_refused_and_one_that_is_open_as
 
 def test_an_operation_cannot_be_declared_twice_with_roles_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="there are two operations getTask"):
-        Operations("tasks").operation("GET /v1/tasks/{ref}", "getTask", OPEN, "Again")
+        Operations("tasks").operation(Operation("getTask", "GET", "/v1/tasks/{ref}", OPEN, "Again"))
     monkeypatch.setattr(roles, "OPERATIONS", {})
     declare("getTask", READ)
     assert may(Principal("reader", Role.READ), "getTask")
