@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
+from claudomator_py import resources
 from claudomator_py.client import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.discovery import Endpoint, discover
 from claudomator_py.client.transport import PATIENCE_S, TIMEOUT_SECONDS, VERSIONS, HttpTransport, path_segment
 from claudomator_py.imports import bulk_import
+from claudomator_py.surface import Calls
 
 if TYPE_CHECKING:
     from claudomator_py.domain.run import Stream
@@ -71,22 +73,28 @@ else:
             return sorted({*super().__dir__(), *(name for calls in _every() for name in vars(calls))})
 
 
-# The most common commands' come first.
-_RESOURCES: Final = (
-    *("tasks:TaskCalls", "overview:OverviewCalls", "runs:RunCalls", "events:EventCalls", "agents:AgentCalls"),
-    *("routing:RoutingCalls", "specialists:SpecialistCalls", "daemon:HostCalls", "branches:ChangeCalls"),
-    *("branches:BranchCalls", "channels:ChannelCalls", "schedules:ScheduleCalls", "decisions:DecisionCalls"),
-    *("access:TokenCalls", "access:LoginCalls", "policy:PolicyCalls", "daemon:DaemonCalls"),
-    *("notifications:NotificationCalls", "report:ReportCalls"),
-)
+_COMMON: Final = ("tasks", "overview", "runs", "events", "agents", "routing", "specialists", "daemon", "branches")
+"""The resources of the most common commands."""
+
+
+def _resources() -> Iterator[str]:
+    yield from _COMMON
+    from pkgutil import iter_modules  # late: most commands need no other
+
+    yield from (
+        module.name for module in iter_modules(resources.__path__) if module.ispkg and module.name not in _COMMON
+    )
 
 
 def _every() -> Iterator[type]:
-    """Yield the classes that declare the calls, and their bases."""
-    for resource, _, name in (entry.partition(":") for entry in _RESOURCES):
+    """Yield the classes that declare the calls."""
+    for resource in _resources():
         with bulk_import():
-            calls: type = getattr(import_module(f"claudomator_py.resources.{resource}"), name)
-        yield from (kind for kind in calls.__mro__ if kind.__module__ == calls.__module__)
+            module = import_module(f"claudomator_py.resources.{resource}")
+        kinds = [
+            kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__
+        ]
+        yield from (kind for kind in kinds if Calls in kind.__mro__)
 
 
 _LOG_BYTES: Final = 256 * 1024
