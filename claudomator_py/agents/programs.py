@@ -48,7 +48,7 @@ def mcp_command(state: Path) -> tuple[str, ...]:
 
 PATIENCE_S = 30
 """Seconds to wait for a program. A Node-based CLI takes a second or two to answer; under load, several times that."""
-_VERSION = regex(r"\d+(?:\.\d+)+[\w.+-]*")
+_VERSION = regex(r"\d+(?:\.\d+)+(?:[\w.+-]*\w)?")
 
 
 def find_program(command: tuple[str, ...], path: str) -> str | None:
@@ -72,9 +72,12 @@ def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
                 cwd=home,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired:
+            how = f"{program} --version did not answer within {PATIENCE_S} s; it is asked again every few minutes"
+            return AgentHealth(installed=True, program=program, problem=how)
+        except OSError as error:
             return AgentHealth(
-                installed=True, program=program, problem=f"{program} --version did not work: {error}; {remedy}"
+                installed=True, program=program, problem=f"{program} could not be started: {error.strerror}; {remedy}"
             )
     printed = readable((answer.stdout or answer.stderr).decode(errors="replace"))
     if answer.returncode != 0:

@@ -90,7 +90,7 @@ def show(
             ("needs", "What needs you", report.needs_you_total),
             ("refused", "Refused files", report.refused_total),
             ("failures", "What failed", report.failed),
-            ("doubtful", "What to doubt", report.doubtful),
+            ("doubtful", "Doubtful results", report.doubtful),
             ("changes", "What changed", len(report.repositories)),
             ("waits", "What is waiting", report.waiting),
             ("missed", "Missed scheduled times", len(report.missed)),

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.agents.programs import KnownHealth
+from claudomator_py.agents import programs
+from claudomator_py.agents.programs import KnownHealth, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 
 PATH = "/usr/bin:/bin"
@@ -79,3 +80,29 @@ def test_the_file_is_private_under_any_umask(tmp_path: Path, program: Path, agen
         os.umask(former)
     assert stat.S_IMODE((tmp_path / "agents.json").stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.glob("*agents*")] == ["agents.json"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "version"),
+    [("GitHub Copilot CLI 1.0.102.", "1.0.102"), ("v2.0-rc.1+7", "2.0-rc.1+7"), ("codex-cli 0.171.0 (x)", "0.171.0")],
+)
+def test_a_version_is_no_more_than_that(program: Path, printed: str, version: str) -> None:
+    program.write_text(f"#!/bin/sh\necho '{printed}'\n")
+    program.chmod(0o700)
+    assert probe((str(program),), PATH, "install it").version == version
+
+
+def test_a_program_that_does_not_answer_is_there(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "PATIENCE_S", 0.1)
+    program.write_text("#!/bin/sh\nexec sleep 9\n")
+    program.chmod(0o700)
+    health = probe((str(program),), PATH, "install it")
+    assert health.installed
+    assert health.problem == f"{program} --version did not answer within 0.1 s; it is asked again every few minutes"
+
+
+def test_a_program_that_cannot_be_started_says_why(program: Path) -> None:
+    program.write_text("#!/no/such/shell\n")
+    program.chmod(0o700)
+    health = probe((str(program),), PATH, "install it")
+    assert health.problem == f"{program} could not be started: No such file or directory; install it"

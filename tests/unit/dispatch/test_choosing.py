@@ -79,7 +79,7 @@ def test_the_model_chooses_among_those_who_are_as_good(database: Database) -> No
 
     assert routed.specialist("leak") == "twin-b"
     record = routed.record("leak")
-    assert record.reason.text == "it could be for any of twin-a, twin-b, and the classifier picked twin-b"
+    assert record.reason.text == "none of twin-a, twin-b is clearly ahead, and the classifier picked twin-b"
     assert record.versions.classifier == "lite/1"
     assert [
         (specialist_candidate.specialist, specialist_candidate.rejected is None)

@@ -80,10 +80,10 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
         "mara approved it (infra): seen",
     ),
     RationaleCode.VAGUE: ({"text": "fix it"}, "its text could be about anything: fix it"),
-    RationaleCode.AMBIGUOUS: ({"specialists": ("editor", "writer")}, "it could be for any of editor, writer"),
+    RationaleCode.AMBIGUOUS: ({"specialists": ("editor", "writer")}, "none of editor, writer is clearly ahead"),
     RationaleCode.PICKED: (
         {"specialists": ("editor", "writer"), "specialist": "writer"},
-        "it could be for any of editor, writer, and the classifier picked writer",
+        "none of editor, writer is clearly ahead, and the classifier picked writer",
     ),
     RationaleCode.GONE: ({"specialist": "writer"}, "there is no specialist writer any more"),
     RationaleCode.NAMED_GONE: (
