@@ -166,11 +166,11 @@ def window_text(window: str) -> str:
     return f"{_NUMBERS[number]}{unit[0]}{family} window"
 
 
-def done_text(outcome: Outcome, *, checked: bool) -> str | None:
+def done_text(outcome: Outcome, *, checked: bool, whole: bool = True) -> str | None:
     """Return what is notable about a successful run, as a clause: how often it was denied a tool, work scheduled for
     later that was dropped, and that it may have stopped early because a window was nearly used up; None if nothing.
 
-    checked: True if a check has passed, which rules out the last of these.
+    checked: True if a check has passed, which rules out the last of these. whole: False leaves out which window it was.
     """
     remarks = []
     if outcome.denials:
@@ -178,7 +178,7 @@ def done_text(outcome: Outcome, *, checked: bool) -> str | None:
     if outcome.dropped:
         remarks.append("but what it had set up for later was dropped")
     if not checked and (early := early_text(outcome)) is not None:
-        remarks.append(early)
+        remarks.append(early if whole else early.partition(":")[0])
     return f"done, {'; '.join(remarks)}" if remarks else None
 
 

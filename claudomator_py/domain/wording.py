@@ -24,7 +24,16 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant, short_id
+from claudomator_py.domain.units import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    format_duration,
+    format_instant,
+    parse_instant,
+    short_id,
+)
 from claudomator_py.values import dataclass, regex
 
 _PART = regex(r"\[([^\[\]]*)\]|\{([a-z_]+)\}")
@@ -131,8 +140,10 @@ def due_text(until_ms: int, now_ms: int) -> str:
 
 
 def time_between(start_ms: int, end_ms: int) -> str:
-    """Return the length of the interval, in whole seconds."""
-    return format_duration(max(0, end_ms - start_ms) // 1000 * 1000)
+    """Return the length of the interval: ``12m5s``, without seconds from an hour on, without minutes from a day on."""
+    length_ms = max(0, end_ms - start_ms)
+    unit_ms = SECOND_MS if length_ms < HOUR_MS else MINUTE_MS if length_ms < DAY_MS else HOUR_MS
+    return format_duration(length_ms // unit_ms * unit_ms)
 
 
 class WordedCode(StrEnum):

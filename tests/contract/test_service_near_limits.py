@@ -80,6 +80,7 @@ def test_what_is_to_know_of_a_success_is_said(
     succeeded(world, "t", outcome, **fields)
     view = world.task("t")
     assert (view.state, view.reason, view.reason_text) == ("COMPLETED", None, text)
+    assert view.reason_short == (None if text is None else text.partition(":")[0]), "the result is beside it"
     assert view.denials == outcome.get("denials", 0)
     headline = world.service.why("t").sentences[0]
     assert headline == f"t is COMPLETED{'' if text is None else f': {text}'}."

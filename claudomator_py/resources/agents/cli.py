@@ -204,7 +204,11 @@ def release(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """End the holds of agents, and of their accounts. Tasks start on them again."""
+    before = {agent.name: agent.holds for agent in client.agents()}
     released = [client.release(name, ReleaseRequest(family=family)) for name in names]
+    for agent in released:
+        if agent.holds == before.get(agent.name):
+            note(f"Nothing was held on {agent.name}{'' if family is None else f' for {family}'}.")
     write(released[0] if len(released) == 1 else released, output, lambda: _text(released, output))
 
 

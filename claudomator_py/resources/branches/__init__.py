@@ -1,5 +1,6 @@
 """The shapes and operations of tasks' changes and branches. Field order is the order of the JSON."""
 
+from pathlib import PurePath
 from typing import Annotated
 
 from pydantic import Field
@@ -94,7 +95,8 @@ BRANCHES = Table[BranchView](
     Column("STANDING", lambda view: view.standing),
     Column("COMMITS", lambda view: view.commits, right=True),
     Column("UNCOMMITTED", lambda view: view.changed, right=True),
-    Column("REPOSITORY", lambda view: view.repository, flexible=True, spare=1),
+    Column("REPOSITORY", lambda view: PurePath(view.repository).name, flexible=True),
+    Column("PATH", lambda view: view.repository, wide=True),
 )
 
 

@@ -424,7 +424,7 @@ def _why(task: TaskView, now: int, *, whole: bool) -> str:
         # The question comes first, and shows its kind by itself.
         return task.reason_text or task.reason or ""
     if task.state == "COMPLETED":
-        return task.reason_text or ""
+        return (task.reason_text if whole else task.reason_short) or ""
     wordy = task.state in ("WAITING", "QUEUED", "FAILED") and task.reason != "ready"
     return why_words(task, now, whole=whole) if wordy else task.reason or ""
 

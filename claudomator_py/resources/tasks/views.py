@@ -218,8 +218,10 @@ class TaskViews(Service):
             return Wait(task.reason, f"Rejected. {obstacle[:1].upper()}{obstacle[1:]}" if obstacle else failed, short)
         if task.state == "COMPLETED":
             done = _success(runs.shown, outcome)
-            obstacle = None if done is None else done_text(done, checked=bool(spec.check))
-            return Wait(None, obstacle, obstacle)
+            if done is None:
+                return Wait()
+            checked = bool(spec.check)
+            return Wait(None, done_text(done, checked=checked), done_text(done, checked=checked, whole=False))
         if task.state == "NEEDS_INPUT":
             asked = input_view(task, now_ms)
             question = asked.text if asked is not None else None

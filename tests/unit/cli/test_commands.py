@@ -328,7 +328,12 @@ def test_agents_and_release(command: Command, prepared: PreparedService) -> None
     lines = command("agents").stdout.splitlines()
     assert lines[1].split()[:4] == ["claude", "2/2", "held", "429,"]
     assert "codex is not on PATH; install it" in lines[2]
-    assert "full" in command("release", "claude").stdout
+    released = command("release", "claude")
+    assert ("full" in released.stdout, released.stderr) == (True, "")
+    assert command("release", "claude").stderr == "Nothing was held on claude.\n"
+    assert command("release", "claude", "codex", "--family", "opus").stderr == (
+        "Nothing was held on claude for opus.\nNothing was held on codex for opus.\n"
+    )
     assert json.loads(command("agents", "-o", "json").stdout)[0]["limited"] is False
     unknown = command("release", "gemini")
     assert unknown.returncode == 1

@@ -28,8 +28,10 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import ProgressRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
+from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.agents import AgentView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
+from claudomator_py.resources.branches import BRANCHES, BranchView
 from claudomator_py.resources.overview import StatusView
 from claudomator_py.resources.overview.cli import overview
 from claudomator_py.resources.schedules.cli import schedules_table
@@ -448,3 +450,16 @@ def test_hosts_are_part_of_the_whole_once_there_are_some() -> None:
         ["local", "0/0"],
         ["cluster", "3/8", "2", "claude,", "1", "codex", "1", "Priority", "-61.2", "s"],
     ]
+
+
+def test_branches_name_their_repository_at_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = BranchView(
+        task_id="t", task_name="tidy-the-cellar", state="COMPLETED", branch="claudomator/tidy-the-cellar-6fb01c7e",
+        repository="/home/ann/work/clients/acme/shop", onto="main", path="/w", standing=TreeStanding.AHEAD,
+        commits=1, changed=0,
+    )  # fmt: skip
+    monkeypatch.setenv("COLUMNS", "80")
+    head, row = table_text(BRANCHES, [view]).splitlines()
+    assert (head.split()[-1], row.split()[-1]) == ("REPOSITORY", "shop")
+    assert len(head) <= 80
+    assert "/home/ann/work/clients/acme/shop" in table_text(BRANCHES, [view], wide=True)

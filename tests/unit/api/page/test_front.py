@@ -341,7 +341,8 @@ def test_amounts() -> None:
     start = "2026-09-21T14:20:00.000Z"
     assert took(start, None) is None
     assert took(start, "2026-09-21T14:20:00.900Z") == "0s"
-    assert took(start, "2026-09-21T15:21:02.000Z") == "1h1m2s"
+    assert took(start, "2026-09-21T15:21:02.000Z") == "1h1m"
+    assert took(start, "2026-09-23T17:21:02.000Z") == "2d3h"
 
 
 def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
