@@ -130,12 +130,13 @@ def list_url(filters: Mapping[str, str], cursor: str | None = None) -> str:
 
 
 def _links(decision: DecisionView) -> Sequence[Link]:
-    """Return what a row of the list says below its title."""
+    """Return what a row of the list says below its title. The route of a placement is that of its task."""
+    is_placement = decision.kind == "placement"
     words = (
         decision.agent,
         model_text(decision.tier, decision.model),
-        None if decision.route is None else decision.route.replace("_", " "),
-        None if decision.confidence is None else f"confidence {decision.confidence:.2f}",
+        None if decision.route is None or is_placement else f"route {decision.route.replace('_', ' ')}",
+        None if decision.confidence is None or is_placement else f"confidence {decision.confidence:.2f}",
         None if decision.risk is None else f"{decision.risk.value} risk",
         "overridden" if decision.overridden else None,
         "replaced by a later one" if decision.superseded_by is not None else None,
