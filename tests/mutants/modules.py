@@ -201,6 +201,9 @@ EQUIVALENT = {
     "scheduler/admission.py: the condition is False: if agent.fallback_model is None and not agent.holds:": (
         "neither changes with the model; it saves a look"
     ),
+    "scheduler/admission.py: the condition is False: if not any(is_exhausted(agent, rules) for agent in agents):": (
+        "of no exhausted agent no hint is exhausted; it saves a look"
+    ),
     "scheduler/admission.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",
     "scheduler/admission.py: any -> all: by_name_only = "
     "not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS": (
