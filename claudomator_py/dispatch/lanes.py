@@ -19,7 +19,7 @@ from claudomator_py.store import queue
 AHEAD = 2
 """Tasks per slot whose tier is asked for in advance."""
 LOOK = 8
-"""Tasks of a demand that are read in the queue's order at once."""
+"""Tasks that are read in the queue's order at once, of the whole queue and then of a demand."""
 
 
 Planned = tuple[QueuedTask, Action]
@@ -29,31 +29,38 @@ class _Front:
     """The queue as far as it has been read: demands with which a task might start, and the lanes found so far.
 
     As long as that starts something, tasks are read in the queue's order, a few at a time. If it does not, lanes are
-    read from the index, because behind a blocked task there may be thousands of its lane.
+    read from the index, because behind a blocked task there may be thousands of its lane. A short queue is read whole,
+    without asking for its demands.
     """
 
-    def __init__(self, connection: Connection, planner: Planner, paused: Set[str]) -> None:
-        """paused: tasks to leave out."""
+    def __init__(self, connection: Connection, planner: Planner, paused: Set[str], *, is_short: bool) -> None:
+        """paused: tasks to leave out. is_short: whether fewer than ``LOOK`` tasks are queued."""
         self._connection = connection
         self._planner = planner
         self._paused = paused
-        known = queue.demands(connection, planner.exhausted_hints)
+        self._is_unread = is_short
+        known = () if is_short else queue.demands(connection, planner.exhausted_hints)
         self._shut = {demand: shut for demand in known if (shut := planner.shut(demand)) is not None}
         self._unread = dict.fromkeys(self._shut, queue.FRONT)
         """Demands of which not all lanes are known, with the position up to which tasks have been read."""
         self._lanes: set[str] = set()
-        self._last: dict[str, tuple[Demand, queue.Position]] = {}
+        self._last: dict[str, tuple[Demand | None, queue.Position]] = {}
         """By lane, its demand and the position of the last of its tasks that was read in order."""
 
     def reaches(self, position: queue.Position | None) -> bool:
         """Return whether tasks that have not been read may come before that position. None: the end of the queue."""
+        if self._is_unread:
+            return True
         return bool(self._unread) and (position is None or position > min(self._unread.values()))
 
     def next_tasks(self) -> list[str]:
         """Read on in order. Return the tasks by which further lanes begin, among those that fit."""
-        found: list[queue.QueuePlace] = []
+        whole = queue.first_places(self._connection, LOOK) if self._is_unread else ()
+        self._is_unread = False
+        self._last |= {place.lane: (None, place.position) for place in whole}
+        found = [place for place in whole if self._fits(place)]
         for demand, after in list(self._unread.items()):
-            places = queue.first_places(self._connection, demand, LOOK, after)
+            places = queue.next_places(self._connection, demand, LOOK, after)
             self._last |= {place.lane: (demand, place.position) for place in places}
             if len(places) < LOOK:
                 del self._unread[demand]
@@ -105,15 +112,23 @@ class LaneWalk:
     """
 
     def __init__(
-        self, connection: Connection, planner: Planner, rules: Rules, reader: HeadReader, faults: Faults, clock: Clock
+        self,
+        connection: Connection,
+        planner: Planner,
+        rules: Rules,
+        reader: HeadReader,
+        faults: Faults,
+        clock: Clock,
+        queued: int,
     ) -> None:
-        """faults: of starts; tasks that pause after one are left out."""
+        """faults: of starts; tasks that pause after one are left out. queued: number of queued tasks, or ``LOOK``."""
         self._connection = connection
         self._planner = planner
         self._rules = rules
         self._reader = reader
         self._faults = faults
         self._clock = clock
+        self._is_short = queued < LOOK
         self._waited_ms = planner.now - rules.prefer_wait
         self.again_ms: list[int] = []
         self._heads: dict[str, LaneHead] = {}
@@ -133,8 +148,8 @@ class LaneWalk:
         busy directories are examined. Lanes are read as far as they are needed, see ``_Front``.
         """
         planner, paused = self._planner, self._paused()
-        front = _Front(self._connection, planner, paused)
         in_order = not self._rules.classifier  # or else what is known depends on all lanes
+        front = _Front(self._connection, planner, paused, is_short=in_order and self._is_short)
         while not planner.exhausted:
             if front.reaches(self._order[0][0] if self._order else None):
                 self._add(self._read(front, paused, in_order=in_order))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch import lanes
 from claudomator_py.dispatch.agent_states import CheckSlots, agent_states, probed, slots_in_use, tries
 from claudomator_py.dispatch.heads import HeadReader, QueuedTask
-from claudomator_py.dispatch.lanes import LaneWalk
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.host import LOCAL
@@ -98,12 +98,15 @@ class Observer:
         """Kinds and accounts of the configured agents."""
         return {(agent.kind, agent.quota_account) for agent in self._registry.agents}
 
-    def observe(self, connection: Connection) -> Observation:
-        """Return the current state and the plan. Of the queue, the snapshot holds only the tasks that the plan starts
-        or asks a tier for."""
+    def observe(self, connection: Connection) -> Observation | None:
+        """Return the current state and the plan; None if no task is queued. Of the queue, the snapshot holds only the
+        tasks that the plan starts or asks a tier for."""
+        queued = queue.number(connection, lanes.LOOK)
+        if not queued:
+            return None
         present = self.present(connection)
         planner = Planner(present)
-        walk = LaneWalk(connection, planner, present.rules, self.reader, self._faults, self._clock)
+        walk = lanes.LaneWalk(connection, planner, present.rules, self.reader, self._faults, self._clock, queued)
         planned = [] if planner.exhausted else list(walk.starts())
         if present.rules.classifier and (planner.exhausted or planner.slots_used) and not present.drained:
             planned += walk.ahead(without={queued.task.id for queued, _ in planned})

@@ -241,7 +241,7 @@ class Reconciler:
 
     def _start(self) -> tuple[int, int | None]:
         """Start runs. Return how many, and when more may start without any event."""
-        observed = self._database.read(self._observe)
+        observed = self._database.read(self._observer.observe)
         if observed is None:
             return 0, None
         observed = self._still_allowed(observed)
@@ -254,10 +254,6 @@ class Reconciler:
             if self.sweep():
                 self._faults.forget(begun.conflicts)
         return begun.number, observed.again_ms
-
-    def _observe(self, connection: Connection) -> Observation | None:
-        """Return the plan; None if no task is queued."""
-        return self._observer.observe(connection) if tick_rows.has_queued(connection) else None
 
     def _still_allowed(self, observed: Observation) -> Observation:
         """Return the plan without tasks whose policy verdict is out of date."""

@@ -134,12 +134,16 @@ _HEADS = select(TASK.c.id).where(
     TASK.c.id.not_in(_among("without")),
 )
 _BEHIND = tuple_(*ORDER) > tuple_(*(bindparam(f"after_{column.name}", type_=column.type) for column in ORDER))
-_FIRST_PLACES = Statement(
+_PLACES = (
     select(*ORDER, TASK.c.lane, TASK.c.tenant, TASK.c.dir_key, TASK.c.thread)
-    .where(QUEUED, *_DEMANDED, _BEHIND)
+    .where(QUEUED)
     .order_by(*ORDER)
     .limit(bindparam("most"))
 )
+_QUEUED_IDS = select(TASK.c.id).where(QUEUED).limit(bindparam("most"))
+_NUMBER = Statement(select(func.count()).select_from(_QUEUED_IDS.subquery()))
+_FIRST_PLACES = Statement(_PLACES)
+_NEXT_PLACES = Statement(_PLACES.where(*_DEMANDED, _BEHIND))
 _WAITED = TASK.c.updated_ms <= bindparam("queued_by")
 _HEAD = {
     (after, waited): Statement(
@@ -203,11 +207,21 @@ def all_lanes(connection: Connection) -> list[str]:
     return sorted(lane for those in groups for lane in those)
 
 
-def first_places(connection: Connection, demand: Demand, limit: int, after: Position) -> list[QueuePlace]:
+def number(connection: Connection, most: int) -> int:
+    """Return the number of queued tasks, or ``most`` if there are more."""
+    return int(_NUMBER.value(connection, most=most))
+
+
+def first_places(connection: Connection, limit: int) -> list[QueuePlace]:
+    """Return where the first queued tasks would work, in the queue's order."""
+    return [QueuePlace(row[:3], *row[3:]) for row in _FIRST_PLACES.rows(connection, most=limit)]
+
+
+def next_places(connection: Connection, demand: Demand, limit: int, after: Position) -> list[QueuePlace]:
     """Return where the first queued tasks with that demand behind the position would work, in the queue's order."""
     behind = {f"after_{column.name}": value for column, value in zip(ORDER, after, strict=True)}
     given = {"of_hint": demand.hint, "of_demand": demand.constraints, **behind}
-    return [QueuePlace(row[:3], *row[3:]) for row in _FIRST_PLACES.rows(connection, most=limit, **given)]
+    return [QueuePlace(row[:3], *row[3:]) for row in _NEXT_PLACES.rows(connection, most=limit, **given)]
 
 
 def heads(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, exists, func, or_, s
 
 from claudomator_py.store import hold_rows, run_rows, specialist_rows
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
-from claudomator_py.store.queue import EXCLUSIVE, ORDER, QUEUED
+from claudomator_py.store.queue import EXCLUSIVE, ORDER
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import SWITCH, TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.task_rows import task_from
@@ -115,7 +115,6 @@ _NEXT_TIMES = Statement(
 _RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
 _WITH_INTENT = or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None))
 _INTENT = Statement(select(TASK).where(_WITH_INTENT))
-_ANY = Statement(select(TASK.c.id).where(QUEUED).limit(1))
 _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(_NOT_ENDED)).group_by(TASK.c.state)
 _KINDS: tuple[Any, ...] = (
     exists().where(hold_rows.IN_FORCE_OR_OVER),
@@ -133,11 +132,6 @@ _PRESENT = Statement(select(*_KINDS))
 def present(connection: Connection, now_ms: int) -> RareRows:
     """Return which of these rows there are."""
     return RareRows(*_PRESENT.rows(connection, now=now_ms)[0])
-
-
-def has_queued(connection: Connection) -> bool:
-    """Return whether any task is queued."""
-    return _ANY.row(connection) is not None
 
 
 def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:

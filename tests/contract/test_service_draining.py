@@ -54,6 +54,6 @@ def test_no_question_for_a_tier_is_asked_while_nothing_starts(database: Database
     world = World(database, classifier=True)
     world.daemon.drain(DrainRequest())
     world.submit("one")
-    assert world.database.read(world.observer.observe).snapshot.heads == ()
+    assert world.observed().snapshot.heads == ()
     world.daemon.undrain()
-    assert [head.name for head in world.database.read(world.observer.observe).snapshot.heads] == ["one"]
+    assert [head.name for head in world.observed().snapshot.heads] == ["one"]

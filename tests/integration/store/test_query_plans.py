@@ -67,8 +67,10 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda result: queue.demands(result, ["hint"]),
         "INDEX ix_task_place (state=? AND hint>?)",
     ),
+    "the number of the queued": (lambda result: queue.number(result, 3), "COVERING INDEX ix_task_"),
+    "the first of the queue": (lambda result: queue.first_places(result, 3), "INDEX ix_task_turn (state=?)"),
     "the first of a demand": (
-        lambda result: queue.first_places(result, DEMAND, 3, (1, 2, "a")),
+        lambda result: queue.next_places(result, DEMAND, 3, (1, 2, "a")),
         "INDEX ix_task_demand (state=? AND hint=? AND demand=? AND (rank_ms,created_ms,id)>(?,?,?))",
     ),
     "lanes": (

@@ -78,7 +78,7 @@ class Asking:
 
     def questions(self, name: str) -> list[AskTier]:
         """What a tick would ask now about that task."""
-        observed = self.world.database.read(self.world.observer.observe)
+        observed = self.world.observed()
         return [question for question in observed.questions if question.head.name == name]
 
     def event_data(self, name: str, kind: str) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, update
 
-from claudomator_py.dispatch.observe import Observation
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store import hold_rows
@@ -158,7 +157,7 @@ def test_lanes_cost_what_a_few_cost(tmp_path: Path, scene: Callable[[World, int]
     assert many_steps < few_steps * 1.1
 
 
-def cost(connection: Connection, look: Callable[[Connection], Observation]) -> tuple[int, int]:
+def cost(connection: Connection, look: Callable[[Connection], object]) -> tuple[int, int]:
     """What a look costs: statements, and steps of the database's own machine, which no busy processor changes."""
     statements: list[str] = []
     steps: list[None] = []

@@ -38,7 +38,7 @@ def asks(database: Database, *tasks: TaskSpec, running: Sequence[TaskSpec] = (),
 
 
 def asked_about(world: World) -> list[str]:
-    return [question.head.name for question in world.database.read(world.observer.observe).questions]
+    return [question.head.name for question in world.observed().questions]
 
 
 ON_CODEX = {"agent": {"type": "codex", "strict": True}}
@@ -48,7 +48,7 @@ PINNED = {"agent": {"tier": "fast"}}
 
 def test_what_is_not_to_start_after_all_leaves_the_rest_of_the_plan_as_it_is(database: Database) -> None:
     world = asks(database, spec("one", **PINNED), spec("two", **PINNED), spec("a"), total=4)
-    observed = database.read(world.observer.observe)
+    observed = world.observed()
     left = observed.without({world.row("one").id})
     assert [start.head.name for start in observed.starts] == ["one", "two"]
     assert [start.head.name for start in left.starts] == ["two"]
@@ -73,7 +73,7 @@ def test_a_lane_that_may_ask_nothing_more_is_looked_at_again_when_a_start_has_ch
     alike = [f"t{number}" for number in range(4)]
     queue(world, *map(spec, alike), spec("fills", agent={"type": "claude", "strict": True, "tier": "fast"}), spec("t4"))
     assert world.row("t0").lane == world.row("t4").lane
-    observed = database.read(world.observer.observe)
+    observed = world.observed()
     assert [(start.head.name, start.decision.agent) for start in observed.starts] == [
         ("fills", "claude"),
         ("t4", "codex"),
@@ -130,4 +130,4 @@ def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(world: World) -> N
     world.tick()
     assert set(world.running()) - {"elsewhere", "scratch"} == {"busy0"}
     assert len(world.running()) == 3
-    assert world.database.read(world.observer.observe).snapshot.heads == ()
+    assert world.observed().snapshot.heads == ()

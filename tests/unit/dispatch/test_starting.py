@@ -70,7 +70,7 @@ def test_what_a_run_is_told(world: World) -> None:
 def test_a_task_that_changed_since_it_was_planned_is_left_for_the_next_plan(world: World) -> None:
     world.submit("t")
     world.submit("other")
-    observed = world.database.read(world.observer.observe)
+    observed = world.observed()
     world.service.cancel("t")
     assert world.starter.start(observed).number == 1
     assert list(world.running()) == ["other"]
@@ -164,7 +164,7 @@ def test_an_agent_that_cannot_be_launched_as_configured_fails_its_task(world: Wo
 def test_an_agent_that_cannot_be_launched_and_a_task_that_changed_meanwhile(world: World) -> None:
     world.kinds["claude"].refusal = "no"
     world.submit("t")
-    observed = world.database.read(world.observer.observe)
+    observed = world.observed()
     world.database.write(lambda writing: task_rows.change(writing, world.row("t"), START_MS))
     assert world.starter.start(observed).number == 0
     assert world.state("t") == "QUEUED ready"
@@ -174,7 +174,7 @@ def test_a_task_whose_agent_is_gone_since_it_was_planned_is_left_for_the_next_pl
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.submit("t")
-    observed = world.database.read(world.observer.observe)
+    observed = world.observed()
     monkeypatch.setattr(world.registry, "find", lambda name: None)
     assert world.starter.start(observed).number == 0
     assert (world.faults.all(), world.host.calls) == ([], [])
@@ -188,7 +188,7 @@ def test_a_start_that_its_own_task_keeps_from_succeeding_is_given_up_and_forgott
 
     monkeypatch.setattr("claudomator_py.dispatch.start.MAX_STARTS", 1)
     world.submit("t")
-    observed = world.database.read(world.observer.observe)
+    observed = world.observed()
     with monkeypatch.context() as patch:
         patch.setattr(world.kinds["claude"], "launch", broken)
         world.starter.start(observed)
@@ -210,7 +210,7 @@ def test_a_directory_of_a_run_that_no_row_knows_is_told_of(world: World, monkeyp
 
     monkeypatch.setattr(world.host, "prepare", prepare)
     world.submit("t")
-    begun = world.starter.start(world.database.read(world.observer.observe))
+    begun = world.starter.start(world.observed())
     assert (begun.number, [item.name for item in begun.conflicts]) == (0, ["t"])
 
 

@@ -75,7 +75,7 @@ class Queue:
         return {lane.partition("|")[0] for lane in results}
 
     def first(self, demand: Demand, limit: int, after: queue.Position = queue.FRONT) -> list[str]:
-        places = self.ask(lambda connection: queue.first_places(connection, demand, limit, after))
+        places = self.ask(lambda connection: queue.next_places(connection, demand, limit, after))
         return [place.position[-1] for place in places]
 
     def heads(self, *lanes: str, taken: Taken = Taken(), **changes: Any) -> list[str]:  # noqa: B008 - see above
@@ -183,8 +183,20 @@ def test_the_first_of_a_demand_are_read_in_the_order_of_the_queue(tasks: Queue) 
     assert tasks.first(demand, 9) == ["first", "second", "third"]
     assert tasks.first(demand, 2) == ["first", "second"]
     assert tasks.first(demand, 2, (2, 5, "second")) == ["third"]
-    (place,) = tasks.ask(lambda connection: queue.first_places(connection, demand, 1, (1, 9, "first")))
+    (place,) = tasks.ask(lambda connection: queue.next_places(connection, demand, 1, (1, 9, "first")))
     assert place == queue.QueuePlace((2, 5, "second"), "a||||||by:ann", "by:ann", "/s", "begun")
+
+
+def test_the_first_places_are_those_of_all_that_are_queued(tasks: Queue) -> None:
+    assert tasks.ask(partial(queue.number, most=9)) == 0
+    for name, lane, columns in [("b", "x", {"rank_ms": 2}), ("a", "y", {"rank_ms": 1}), ("c", "x", {"rank_ms": 3})]:
+        tasks.put(name, lane, **columns)
+    tasks.put("waits", "x", rank_ms=0, state="WAITING")
+    tasks.put("runs", "x", rank_ms=0, state="RUNNING")
+    for limit, names in [(9, ["a", "b", "c"]), (2, ["a", "b"])]:
+        assert tasks.ask(partial(queue.number, most=limit)) == len(names)
+        places = tasks.ask(partial(queue.first_places, limit=limit))
+        assert [place.position[-1] for place in places] == names
 
 
 # --- heads ----------------------------------------------------------------------------------------------------------

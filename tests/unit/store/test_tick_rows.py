@@ -89,10 +89,3 @@ def test_a_flag_is_set_by_what_counts_now(database: Database, change: Change, ki
     database.write(change)
     present = database.read(lambda connection: tick_rows.present(connection, NOW))
     assert present == (NONE if kind is None else NONE._replace(**{kind: True}))
-
-
-@pytest.mark.parametrize(("state", "is_queued"), [("QUEUED", True), ("WAITING", False), ("RUNNING", False)])
-def test_only_queued_tasks_are_planned(database: Database, state: str, is_queued: bool) -> None:
-    assert not database.read(tick_rows.has_queued)
-    database.write(task(state=state))
-    assert database.read(tick_rows.has_queued) is is_queued
