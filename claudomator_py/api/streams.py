@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.text import escaped
 
 T = TypeVar("T")
 
@@ -147,8 +148,8 @@ def opening(last_id: object) -> bytes:
 
 
 def message(kind: str, data: BaseModel, last_id: object) -> bytes:
-    """Return one event. JSON has no raw line breaks, so the data is one line."""
-    return f"id: {last_id}\nevent: {_line(kind)}\ndata: {data.model_dump_json()}\n\n".encode()
+    """Return one event, with data in one line, also for clients that end a line at every line separator of Unicode."""
+    return f"id: {last_id}\nevent: {_line(kind)}\ndata: {escaped(data.model_dump_json())}\n\n".encode()
 
 
 def stream_response(description: str, examples: str) -> dict[str, Any]:

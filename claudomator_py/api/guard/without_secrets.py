@@ -84,7 +84,7 @@ class _Cleaned:
         if not self._redactor.finds(body.decode(errors="replace")):
             return body
         document: Any = json.loads(body)
-        return json.dumps(clean(document, self._redactor), ensure_ascii=False).encode("utf-8", "backslashreplace")
+        return json.dumps(clean(document, self._redactor)).encode()
 
     def _events(self, chunk: bytes) -> bytes:
         if not self._redactor.finds(chunk.decode(errors="replace")):

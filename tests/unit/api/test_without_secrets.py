@@ -52,12 +52,13 @@ def test_a_value_is_found_as_a_page_writes_it() -> None:
 
 
 def test_events_are_cleaned_one_by_one_and_keep_their_lines() -> None:
-    events = [f"id: {n}\nevent: state\ndata: {json.dumps({'text': SECRET, 'n': n})}\n\n".encode() for n in (1, 2)]
+    data = [{"text": f"{SECRET}\u2028\x85", "n": n} for n in (1, 2)]
+    events = [f"id: {each['n']}\nevent: state\ndata: {json.dumps(each)}\n\n".encode() for each in data]
     response = asked(StreamingResponse(iter(events), media_type="text/event-stream"))
     lines = response.text.splitlines()
     assert [line for line in lines if line.startswith("id:")] == ["id: 1", "id: 2"]
     messages = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data:")]
-    assert messages == [{"text": MARK, "n": 1}, {"text": MARK, "n": 2}]
+    assert messages == [{"text": f"{MARK}\u2028\x85", "n": n} for n in (1, 2)]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,18 @@
 """The stream of events: its form, where it begins and goes on, how many there are, and its end."""
 
 import asyncio
+import json
 import socket
 import threading
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.problem import Refused
-from claudomator_py.api.streams import MAX_STREAMS, Streams
+from claudomator_py.api.streams import MAX_STREAMS, Streams, message
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -38,6 +40,18 @@ def test_an_event_has_its_id_its_kind_and_itself_as_json(daemon: Daemon, prepare
         {"name": "it", "source": "api"},
     )
     assert message.data["at"].endswith("Z")
+
+
+def test_an_event_is_read_by_clients_that_end_a_line_at_every_separator() -> None:
+    """As ``iter_lines()`` of httpx and the A2A client for Python do: a log may contain each of them."""
+
+    class Output(BaseModel):
+        text: str
+
+    text = "1\u20282\u20293\x854\x0b5\x0c6\x1c7\x1d8\x1e9 ü"
+    lines = message("output", Output(text=text), 7).decode().splitlines()
+    assert (lines[:2], lines[3:]) == (["id: 7", "event: output"], [""])
+    assert json.loads(lines[2].removeprefix("data: ")) == {"text": text}
 
 
 def test_a_stream_begins_now_unless_it_is_told_where(daemon: Daemon, prepared: PreparedService) -> None:
