@@ -177,7 +177,6 @@ def create_app(
     keyring: Keyring,
     meter: Meter | None = None,
     streams: Streams | None = None,
-    clock: Callable[[], int] = _now_ms,
     redactor: Callable[[], Redactor] = Redactor,
     database: Database | None = None,
     hub: Hub | None = None,
@@ -185,13 +184,13 @@ def create_app(
     """Return the application, without starting anything.
 
     keyring: the tokens besides the operator's. meter: None: nothing is measured. streams: ends the event streams when
-    the server stops; None: they may break off. clock: epoch milliseconds, by which logins expire. redactor: returns
+    the server stops; None: they may break off. redactor: returns
     what takes secrets out of an answer; called for each. database: where browser sessions are kept; None: nowhere. hub:
     to which agents connect; None: no hub.
 
     Raises StoreUnavailable, and ValueError if a route has no role.
     """
-    sessions = Sessions(database, settings.token, clock)
+    sessions = Sessions(database, settings.token, _now_ms)
     throttle, paces = Throttle(settings.limits), Paces()
     streams = streams or Streams()
     access.as_(OPERATOR)[Events].on_change(streams.wake)
@@ -206,7 +205,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.access, app.state.streams, app.state.meter = access, streams, meter
-    app.state.sessions, app.state.login_codes, app.state.settings = sessions, LoginCodes(clock), settings
+    app.state.sessions, app.state.login_codes, app.state.settings = sessions, LoginCodes(_now_ms), settings
     app.state.throttle, app.state.is_prepared = throttle, False
     routes = app.router.routes
     routes += [resource.section for resource in RESOURCES]

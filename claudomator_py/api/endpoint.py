@@ -30,16 +30,6 @@ def parse_listen(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach the host name or address."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
 def is_wildcard(host: str) -> bool:
     """Return whether the address means all addresses of the machine."""
     try:

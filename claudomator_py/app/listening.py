@@ -5,8 +5,9 @@ import socket
 import stat
 from pathlib import Path
 
-from claudomator_py.api.endpoint import bind, bind_own, is_loopback, parse_listen
+from claudomator_py.api.endpoint import bind, bind_own, parse_listen
 from claudomator_py.domain.errors import CannotServe
+from claudomator_py.domain.remote import is_loopback
 from claudomator_py.log import get_logger
 from claudomator_py.schema.trust import exposed_state
 

@@ -13,7 +13,6 @@ So the contents of a folder, such as a checked-out repository or an archive, nev
 """
 
 import contextlib
-import ipaddress
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -249,7 +248,9 @@ def _announced(folder: Path) -> Endpoint:
 
 def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoint:
     """Return that URL on this machine, with the token of this user's daemon, if there is one."""
-    if not _is_loopback(url):
+    from claudomator_py.domain.remote import is_loopback  # late, as it imports pydantic
+
+    if not is_loopback(urlsplit(url).hostname or ""):
         remedy = f"Set {TOKEN_VARIABLE} to the token in the file `token` of the daemon's state folder."
         raise NotAuthorised(f"{URL_VARIABLE} is on another machine, and there is no token for it.", remedy=remedy)
     try:
@@ -282,11 +283,3 @@ def _check_url(url: str, source: str) -> None:
         good = False
     if not good:
         raise DiscoveryFailed(f"{source} is not the URL of a daemon: {url!r}.", remedy="Write http://127.0.0.1:8484.")
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -51,8 +51,8 @@ class Authentication(Strict):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a URL's host is this machine, judging by its name."""
-    if host == "localhost":
+    """Return whether a URL's host, or an address, is this machine, judging by its name."""
+    if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback

@@ -115,7 +115,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "endSession": lambda client: client.end_session("any"),
     "endSessions": lambda client: client.end_sessions(),
     "createLoginCode": lambda client: client.login_code(),
-    "listEvents": lambda client: client.event_page(),
+    "listEvents": lambda client: client.list_events(),
     "getMetrics": lambda client: client.metrics(),
     "getLiveness": lambda client: client.alive(),
     "getReadiness": lambda client: client.readiness(),

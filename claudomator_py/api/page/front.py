@@ -9,7 +9,7 @@ from fastapi import Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import PART, Cursor, filter_url, meaning_of, read_filter
+from claudomator_py.api.page.formatting import PART, Cursor, Link, filter_url, meaning_of, read_filter
 from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.host import HostView
@@ -110,14 +110,6 @@ class AttentionItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """A link to the rest of a list."""
-
-    label: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class TaskSection:
     """A list with its heading."""
 
@@ -137,7 +129,7 @@ class TaskSection:
     more: int = 0
     """How many tasks are neither shown nor counted in a group."""
     note: str | None = None
-    rest: tuple[Rest, ...] = ()
+    rest: tuple[Link, ...] = ()
     """Links to them, if there is a page with them."""
 
 
@@ -213,11 +205,11 @@ def front_of(status: StatusView) -> Front:
         ),
         _section(
             status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED", "WAITING",
-            report=Rest("by reason", "/report#waits-title"),
+            report=Link("by reason", "/report#waits-title"),
         ),
         _section(
             status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED", "CANCELLED",
-            report=Rest("what changed in each repository", "/report#changes-title"),
+            report=Link("what changed in each repository", "/report#changes-title"),
         ),
     )  # fmt: skip
     parts = [f"{needs} need you" if needs else "nothing needs you"]
@@ -240,7 +232,7 @@ def filtered_front(wanted: TaskFilter, page: Page[TaskView], number: int, agents
     """Return the page with filters: one list, newest first. number: of all tasks that match; the page has a part of
     them."""
     groups, shown = _groups(page.items), len(page.items)
-    rest = () if page.next_cursor is None else (Rest("Show more", filter_url("/", wanted, cursor=page.next_cursor)),)
+    rest = () if page.next_cursor is None else (Link("Show more", filter_url("/", wanted, cursor=page.next_cursor)),)
     note = f"{shown} of them shown" if shown < number else None
     section = TaskSection("found", "Found", "No task matches.", groups, number, note=note, rest=rest)
     summary = f"{number:,} found"
@@ -260,12 +252,12 @@ def _section(
     *states: StateName,
     note: str | None = None,
     first: int | None = None,
-    report: Rest | None = None,
+    report: Link | None = None,
 ) -> TaskSection:
     """states: of the tasks in the list. report: what the report says of them."""
     tasks, count = getattr(status, name), status.total(name)
     counts = [(state, status.counts.get(state, 0)) for state in states]
-    rest = [Rest(f"all {number:,} {words_of(state)}", f"/?state={state}") for state, number in counts if number]
+    rest = [Link(f"all {number:,} {words_of(state)}", f"/?state={state}") for state, number in counts if number]
     rest += [] if report is None else [report]
     groups = _groups(tasks, status.unlisted)
     return TaskSection(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, short_line, tokens_text
+from claudomator_py.api.page.formatting import Link, cost_text, meaning_of, model_text, short_line, tokens_text
 from claudomator_py.api.page.rows import RUN_TONES, TONES, Action, TaskRow, actions_of, row_of, words_of
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
@@ -63,14 +63,6 @@ class RunEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """What a fact names, and where it is shown. url: None if nowhere."""
-
-    words: str
-    url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CandidateEntry:
     """An agent as the last decision saw it."""
 
@@ -104,8 +96,8 @@ class TaskPage:
     meaning: str | None
     wait: Sentence | None
     actions: tuple[Action, ...]
-    facts: tuple[tuple[str, Sequence[Reference]], ...]
-    specialist: Reference | None
+    facts: tuple[tuple[str, Sequence[Link]], ...]
+    specialist: Link | None
     sentences: tuple[str, ...]
     route: RouteView | None
     restart_url: str | None
@@ -172,8 +164,8 @@ def _branch_end(events: Sequence[EventView]) -> BranchEnd | None:
     return BranchEnd(last.at, words, undo if isinstance(undo, str) else None)
 
 
-def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, Sequence[Reference]], ...]:
-    facts: list[tuple[str, str | Sequence[Reference] | None]] = [
+def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, Sequence[Link]], ...]:
+    facts: list[tuple[str, str | Sequence[Link] | None]] = [
         ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
         ("Reach", None if task.reach_origin is None else task.reach_origin.text),
@@ -190,19 +182,19 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, Sequence[R
         ("Budget", None if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
         ("Restarts", f"{task.generation - 1}, {task.runs} runs in all" if task.generation > 1 else None),
     ]
-    return tuple((name, [Reference(value)] if isinstance(value, str) else value) for name, value in facts if value)
+    return tuple((name, [Link(value)] if isinstance(value, str) else value) for name, value in facts if value)
 
 
-def _specialist(why: WhyView) -> Reference | None:
+def _specialist(why: WhyView) -> Link | None:
     name, routing = why.task.specialist, why.routing
     if name is None:
         return None
-    return Reference(name, url_of(name) if routing is not None and routing.specialist == name else None)
+    return Link(name, url_of(name) if routing is not None and routing.specialist == name else None)
 
 
-def _needed(dependency: DependencyView) -> Reference:
+def _needed(dependency: DependencyView) -> Link:
     words = f"{dependency.name} ({words_of(dependency.state) if dependency.state else 'not seen yet'})"
-    return Reference(words, None if dependency.task_id is None else f"/tasks/{dependency.task_id}")
+    return Link(words, None if dependency.task_id is None else f"/tasks/{dependency.task_id}")
 
 
 def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> RunEntry:

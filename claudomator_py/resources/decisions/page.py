@@ -11,6 +11,7 @@ from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import (
     PART,
     Cursor,
+    Link,
     Ref,
     cost_text,
     model_text,
@@ -32,7 +33,6 @@ from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.service import Decisions, Explained
 from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
-from claudomator_py.values import dataclass
 
 _CHOICES = {
     "kinds": get_args(DecisionKindName),
@@ -107,15 +107,6 @@ def download(granted: Allowed, decision_id: Ref) -> Response:
     decision = granted[Decisions].get(decision_id)
     headers = {"Content-Disposition": f'attachment; filename="decision-{decision.id}.json"'}
     return Response(decision.model_dump_json(indent=2) + "\n", media_type="application/json", headers=headers)
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Words, and where they link to."""
-
-    words: str
-    url: str | None = None
-    """None: not a link."""
 
 
 def url_of(decision_id: str) -> str:

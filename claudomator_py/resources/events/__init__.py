@@ -1,7 +1,7 @@
 """The shapes and operations of events, and what happened in words, for page and command line alike. Field order is the
 order of the JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -69,18 +69,6 @@ class EventCalls(Calls):
         limit: Annotated[int, QueryNumber("Maximum number of events, 1 to 500.", 1, MAX_EVENTS)] = 100,
     ) -> Page[EventView]:
         """Ids increase in the order of events, and no event appears late: a stream continues after the last id seen."""
-
-    def event_page(
-        self,
-        cursor: str | None = None,
-        *,
-        task: str | None = None,
-        kinds: Sequence[str] = (),
-        by: str | None = None,
-        limit: int = 100,
-    ) -> Page[EventView]:
-        """Return a page of events, oldest first. by: only those caused by this principal."""
-        return self.list_events(task=task, kind=list(kinds), by=by, cursor=cursor, limit=limit)
 
     def last_events(self, last: int, *, task: str | None = None, by: str | None = None) -> list[EventView]:
         """Return the newest events, oldest first. by: only those caused by this principal."""
