@@ -74,8 +74,8 @@ class World(Steps):
         self.kinds = scripted_kinds()
         self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"}, max_subtasks=5)
         self.workdirs = workdirs or Workdirs((), ())
-        self.trees = trees or LocalTrees(Path("/proc/nonexistent"), {})
-        self.branches = branches or LocalBranches(LocalTrees(Path("/proc/nonexistent"), {}))
+        nowhere = LocalTrees(Path("/proc/nonexistent"), {})
+        self.trees, self.branches = trees or nowhere, branches or LocalBranches(nowhere)
         self.policy_rules: tuple[Rule, ...] = ()
         self.checks: Callable[[], list[CheckView]] = list
         self.messengers: dict[str, Messenger] = {}
@@ -138,11 +138,10 @@ class World(Steps):
 
     def _current(self) -> Configured:
         """The same with what a test has changed since."""
+        changes = {"budget": self.day_budget, "balancing": Balancing(reserve=self.reserves)}
         return replace(
             self._configured,
-            settings=self._configured.settings.model_copy(
-                update={"budget": self.day_budget, "balancing": Balancing(reserve=self.reserves)}
-            ),
+            settings=self._configured.settings.model_copy(update=changes),
             launch=self.launch_rules,
             workdirs=self.workdirs,
             asker=self.asker,

@@ -4,7 +4,7 @@ Each form shows the task as it is and sends the version that it showed. If the t
 and the form is shown again in its current state.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import Form, Query
@@ -39,6 +39,8 @@ Answer = Annotated[str, Form(max_length=20_000)]
 Tools = Annotated[str, Form(max_length=20_000)]
 Back = Annotated[str, Form(max_length=20)]
 OVERVIEW = "overview"
+REFUSALS = (StaleVersion, Conflict, Invalid)
+"""After these, a form is shown again with what was typed."""
 Specialist = Annotated[str, Form(max_length=128)]
 _NOTHING: Mapping[str, str] = {"text": "", "tools": "", "reason": "", "specialist": ""}
 """The empty fields of a form."""
@@ -98,7 +100,7 @@ def restart(
     }
     try:
         return _back(granted[Tasks].restart(ref, read_fields(RestartRequest, given), versions=version))
-    except (StaleVersion, Conflict, Invalid) as refusal:
+    except REFUSALS as refusal:
         return _restart_form(granted, ref, given, refusal)
 
 
@@ -140,11 +142,11 @@ def ask_for_answer(granted: Allowed, ref: Ref) -> Response:
 
 @routes.post("/{ref}/answer", "answerTask")
 def answer(granted: Allowed, ref: Ref, version: Version, text: Answer = "", back: Back = "") -> Response:
-
-    def send() -> TaskView:
-        return granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
-
-    return _sent(granted, "answer", ref, send, {"text": text}, back=back)
+    try:
+        done = granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
+    except REFUSALS as refusal:
+        return _form("answer", granted, ref, refusal, {"text": text})
+    return RedirectResponse("/", 303) if back == OVERVIEW else _back(done)
 
 
 @routes.get("/{ref}/approve", "approveTask")
@@ -156,18 +158,24 @@ def ask_for_approval(granted: Allowed, ref: Ref) -> Response:
 def approve(
     granted: Allowed, ref: Ref, version: Version, tools: Tools = "", reason: Field = "", specialist: Specialist = ""
 ) -> Response:
-
-    def send() -> TaskView:
-        offered = _rules(granted[Tasks].get(ref))
-        # Rules that were offered and not edited are allowed as they are, whatever characters they have.
-        untouched = bool(offered) and tools.split() == " ".join(offered).split()
-        rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
-        if offered and not (untouched or rules):
-            raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
+    try:
+        rules = _edited_rules(_rules(granted[Tasks].get(ref)), tools)
         given = {"tools": rules, "reason": reason.strip(), "specialist": specialist.strip()}
-        return granted[Tasks].approve(ref, read_fields(ApproveRequest, given), versions=version)
+        return _back(granted[Tasks].approve(ref, read_fields(ApproveRequest, given), versions=version))
+    except REFUSALS as refusal:
+        typed = {"tools": tools, "reason": reason, "specialist": specialist}
+        return _form("approve", granted, ref, refusal, typed)
 
-    return _sent(granted, "approve", ref, send, {"tools": tools, "reason": reason, "specialist": specialist})
+
+def _edited_rules(offered: Sequence[str], tools: str) -> list[str]:
+    """Return the rules in the field; none if it has those that were offered, which are allowed as they are, whatever
+    characters they have. Raises Invalid."""
+    if offered and tools.split() == " ".join(offered).split():
+        return []
+    rules = [line.strip() for line in tools.splitlines() if line.strip()]
+    if offered and not rules:
+        raise Invalid("No tool to allow was named.", remedy="Name a tool, or reject the task.")
+    return rules
 
 
 @routes.get("/{ref}/reject", "rejectTask")
@@ -177,29 +185,11 @@ def ask_for_rejection(granted: Allowed, ref: Ref) -> Response:
 
 @routes.post("/{ref}/reject", "rejectTask")
 def reject(granted: Allowed, ref: Ref, version: Version, reason: Field = "") -> Response:
-
-    def send() -> TaskView:
-        request = read_fields(RejectRequest, {"reason": reason.strip()})
-        return granted[Tasks].reject(ref, request, versions=version)
-
-    return _sent(granted, "reject", ref, send, {"reason": reason})
-
-
-def _sent(
-    granted: Session,
-    what: str,
-    ref: str,
-    send: Callable[[], TaskView],
-    typed: Mapping[str, str],
-    *,
-    back: str = "",
-) -> Response:
-    """Return a redirect to the task or the overview, or the form again with what was typed."""
     try:
-        done = send()
-        return RedirectResponse("/" if back == OVERVIEW else f"/tasks/{done.id}", 303)
-    except (StaleVersion, Conflict, Invalid) as refusal:
-        return _form(what, granted, ref, refusal, typed)
+        request = read_fields(RejectRequest, {"reason": reason.strip()})
+        return _back(granted[Tasks].reject(ref, request, versions=version))
+    except REFUSALS as refusal:
+        return _form("reject", granted, ref, refusal, {"reason": reason})
 
 
 def _form(
