@@ -8,6 +8,7 @@ again.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -96,6 +97,7 @@ def filled(template: str, values: Mapping[str, Sentence]) -> Sentence:
     return tuple(pieces)
 
 
+@cache
 def placeholders(template: str) -> tuple[str, ...]:
     """Return the names of all values that the template may use, in order."""
     return tuple(dict.fromkeys(re.findall(r"\{([a-z_]+)\}", template)))
