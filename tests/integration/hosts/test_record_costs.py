@@ -104,7 +104,7 @@ NAMES = st.text(st.sampled_from("ab.-/é\n\udcff "), min_size=1, max_size=6).fil
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(NAMES, st.sampled_from(FILE_MODES), min_size=1, max_size=8), st.sampled_from(["sha1", "sha256"]))
 def test_a_tree_is_as_git_writes_it(tmp_path: Path, files: dict[str, str], kind: str) -> None:
     place = tmp_path / kind

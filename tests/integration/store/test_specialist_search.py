@@ -49,7 +49,7 @@ def test_no_text_is_syntax(registry: Registry, query: str) -> None:
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite", "postgresql"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=40))
 def test_any_text_can_be_searched_for(registry: Registry, query: str) -> None:
     registry.found_by(query)

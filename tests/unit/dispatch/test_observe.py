@@ -109,7 +109,7 @@ def started(actions: Sequence[Action]) -> list[tuple[str, str]]:
     return [(action.head.task_id, action.decision.agent) for action in actions if isinstance(action, StartRun)]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(FIELDS, COLUMNS), min_size=1, max_size=24),
     st.sets(st.sampled_from(range(len(HELD)))),
@@ -180,7 +180,7 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
         assert classifier or not observed.questions
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(FIELDS, COLUMNS), min_size=10, max_size=16),
     st.sets(st.sampled_from(range(len(HELD))), max_size=2),

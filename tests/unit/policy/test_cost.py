@@ -127,7 +127,7 @@ def as_much_as_is_small(letter: str) -> dict[str, Any]:
     return facts(text=letter * (MAX_CHARACTERS // 3), paths=paths, tags=tags)
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.lists(_PARTS, min_size=1, max_size=12), st.sampled_from(["||", "&&"]), st.sampled_from("ab\u00e9"))
 def test_what_is_small_takes_little_time_and_memory(parts: list[str], sign: str, letter: str) -> None:
     text = f" {sign} ".join(parts)

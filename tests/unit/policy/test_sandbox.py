@@ -210,7 +210,7 @@ def of_library(text: str, values: dict[str, Any]) -> object:
         return str(undecided)
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
 @given(CONDITIONS)
 def test_a_condition_has_the_same_value_wherever_it_is_evaluated(text: str) -> None:
     if len(text) > condition.MAX_LENGTH or not is_small(text):
@@ -227,7 +227,7 @@ def test_a_condition_has_the_same_value_wherever_it_is_evaluated(text: str) -> N
         assert there == (here if isinstance(here, bool) else str(here)[:1_000])
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
 @given(CONDITIONS)
 def test_no_condition_ends_this_process_or_takes_more_than_it_may(text: str) -> None:
     try:
