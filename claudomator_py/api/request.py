@@ -126,7 +126,7 @@ async def strict_query(request: Request) -> None:
             remedy = suggestion(name, known) if known else "leave it out: this operation takes none"
             problems.append(Problem(field=shown(name), message="is not a parameter of this operation", remedy=remedy))
         elif count > 1 and not known[name]:
-            problems.append(Problem(field=name, message=f"is there {count} times", remedy="send it once"))
+            problems.append(Problem(field=name, message=f"is given {count} times", remedy="send it once"))
     if problems:
         raise Invalid.of(problems, listed=3, remedy="Fix the query.")
 

@@ -67,7 +67,7 @@ def disk_check(state: Path, least: int) -> CheckView:
         free = shutil.disk_usage(state).free
     except OSError as error:
         detail = f"the state folder {state} cannot be examined: {error.strerror}"
-        return CheckView(name="disk", ok=False, detail=detail, remedy="see what became of it")
+        return CheckView(name="disk", ok=False, detail=detail, remedy="check that its disk is mounted and readable")
     have = f"{size_text(free)} are free on the disk of the state folder"
     if free >= least:
         return CheckView(name="disk", ok=True, detail=have)

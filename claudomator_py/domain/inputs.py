@@ -179,7 +179,7 @@ def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
     if question is not None:
         if spec.on_input is OnInput.WAIT:
             return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT, question=question)
-        unheard = f"It asked, and on_input is deny, so nobody is told: {question}"
+        unheard = f"It asked a question, which nobody gets because on_input is deny: {question}"
         detail = "\n".join(part for part in (outcome.detail, unheard) if part)
         return _changed(outcome, status=OutcomeStatus.SUCCEEDED, question=question, detail=detail)
     refused = outcome.status is OutcomeStatus.FAILED and outcome.reason is Reason.PERMISSION_DENIED

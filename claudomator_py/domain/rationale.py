@@ -73,7 +73,7 @@ class RationaleCode(WordedCode):
     # --- of a specialist who was not chosen ---------------------------------------------------------------------------
     LESS_ALIKE = "less_alike", "a weaker match"
     NOT_AHEAD = "not_ahead", "a match, but not clearly ahead of the others"
-    AS_GOOD = "as_good", "as good a match, but for other signals"
+    AS_GOOD = "as_good", "as good a match, but other signals decided"
     BELOW_THRESHOLD = "below_threshold", "below the threshold"
     TOO_RISKY = "too_risky", "[{specialist} ]takes tasks up to {ceiling} risk, and this one has {risk} risk"
     LACKS = "lacks", "[{specialist} ]lacks {lacking}"
@@ -122,19 +122,19 @@ class RationaleParams(Coded):
     """The parameters of a code; the code determines which are set. JSON omits the others."""
 
     agent: str | None = Field(None, description="The agent that the task names.")
-    specialist: str | None = Field(None, description="The specialist of whom it is said.")
-    specialists: tuple[str, ...] = Field((), description="The specialists of whom it is said.")
+    specialist: str | None = Field(None, description="The specialist in question.")
+    specialists: tuple[str, ...] = Field((), description="The specialists in question.")
     chosen: str | None = Field(None, description="The specialist with the best score.")
     by: str | None = Field(None, description="The specialist who handed it on.")
-    most: int | None = Field(None, description="How often it may be handed on.")
+    most: int | None = Field(None, description="How often the task may be handed on.")
     risk: Risk | None = Field(None, description="How much harm the task could do.")
-    ceiling: Risk | None = Field(None, description="The most that the specialist may take.")
+    ceiling: Risk | None = Field(None, description="The highest risk that the specialist may take.")
     rule: str | None = Field(None, description="The rule of the policy.")
     rules: tuple[str, ...] = Field((), description="The rules of the policy.")
     principal: str | None = Field(None, description="Who approved.")
     lacking: tuple[str, ...] = Field((), description="Required capabilities that it does not have.")
     conversation: ConversationRef | None = Field(None, description="The conversation that it has to resume.")
-    text: str | None = Field(None, description="What another program, or an earlier version, said.")
+    text: str | None = Field(None, description="The words of another program or of an earlier version.")
 
 
 class Rationale(Coded):

@@ -324,7 +324,7 @@ class _Builder:
         if known is None:
             raise self._refuse(line, f"the alias `*{shown(anchor)}` has no anchor before it", "put the text in quotes")
         if known.values == 0:
-            raise self._refuse(line, f"the alias `*{shown(anchor)}` stands for what contains it", "remove it")
+            raise self._refuse(line, f"the alias `*{shown(anchor)}` refers to what contains it", "remove it")
         self._count(known.values, known.characters, line)
         self._unused.pop(anchor, None)
         self._put(known.value, line)

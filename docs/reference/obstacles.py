@@ -1,4 +1,4 @@
-"""The page of what keeps a task from starting, from the codes and the words beside them."""
+"""The page of what keeps a task from starting, from the codes and their words."""
 
 from claudomator_py.domain.blocked import BlockCode, BlockParams
 from docs.reference.markdown import code, page, table
@@ -13,17 +13,17 @@ What keeps a task from starting is a code with parameters. `blocked` of a task s
   "source": "five_hour", "until": "2026-11-22T15:00:00.000Z"}}]}}
 ```
 
-Codes are never renamed, and a parameter keeps its meaning; there may be new ones. The words are made where they are
-shown, with times on the clock there. In them, `{name}` is a parameter, and `[a|b]` is the first of its alternatives
-whose parameters are known. The text beside the code (`reason_text`, `rejected_because`, `text`) is in these words, in
-UTC.
+Codes are never renamed, and parameters keep their meaning; new ones may be added. Whoever shows a code fills in its
+words, in the reader's time zone. In the words, `{name}` is a parameter, and `[a|b]` is the first alternative whose
+parameters are known. The text next to a code (`reason_text`, `rejected_because`, `text`) has the same words, with times
+in UTC.
 """
 _OF_TASKS = """
-`reason` is the same in one word, the `reason` of the task in lists and in
+`reason` is the obstacle in one word: the `reason` of the task in lists and in
 [`claudomator_pending_tasks`](metrics.md).
 """
 _OF_AGENTS = "The words follow the agent's name."
-_PARAMETERS = "Each code has those that its words name, where they are known; `limit` is made of those of the hold."
+_PARAMETERS = "A code has the parameters in its words that are known; `limit` is composed of those of the hold."
 
 
 def obstacles() -> str:

@@ -173,7 +173,7 @@ def test_a_task_that_is_not_to_wait_goes_on_and_says_so(world: World) -> None:
     (run,) = world.service.runs("t")
     assert run.outcome is not None
     assert run.outcome.question == QUESTION
-    assert "on_input is deny, so nobody is told: Red or blue?" in (run.outcome.detail or "")
+    assert "which nobody gets because on_input is deny: Red or blue?" in (run.outcome.detail or "")
 
 
 def test_agents_without_conversations_are_not_told_to_ask(world: World) -> None:

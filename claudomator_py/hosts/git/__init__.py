@@ -141,7 +141,7 @@ _BARE = f"it is a bare repository: clone it, and choose the clone, {_WITHOUT}"
 # The first match in git's message counts.
 _REMEDIES = (
     ("not a git repository", f"choose a folder in a git repository, {_WITHOUT}"),
-    ("cannot change to", "choose a folder that is there"),
+    ("cannot change to", "choose an existing folder"),
     ("must be run in a work tree", _BARE),
     ("cannot use bare repository", _BARE),
     ("dubious ownership", "have its owner run the daemon, or allow it with `git config --global --add safe.directory`"),

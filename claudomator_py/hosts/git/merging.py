@@ -92,7 +92,7 @@ def _explained(name: str) -> Iterator[None]:
     except GitRefused as refused:
         raise NotMerged(" ".join(refused.words.split()) or "git refused", "correct it, and try again") from refused
     except TreeFault as fault:
-        raise NotMerged(str(fault), "see what is there") from fault
+        raise NotMerged(str(fault), "check the repository with git") from fault
     except OSError as error:
         raise NotMerged(f"{name}: {error}", "correct it, and try again") from error
 

@@ -81,7 +81,7 @@ def _top(git_dir: Path, tree: Tree) -> str | None:
         return None
     pointer = Path(os.path.normpath(git_dir / (back_pointer(git_dir) or "")))
     if (_text(pointer) or "").removeprefix("gitdir: ") not in (str(git_dir), os.path.relpath(git_dir, pointer.parent)):
-        remedy = "see what is there, or have git forget it with `git worktree prune`"
+        remedy = "check that folder, or have git forget it with `git worktree prune`"
         raise NotMerged(f"the work tree in {pointer.parent} is not there, or leads elsewhere", remedy)
     return str(pointer.parent)
 
@@ -262,7 +262,7 @@ class _BranchTree:
         others = self._names(tree, move.before) & self._names(tree, move.after)
         for path in there:
             if path in others and not self._is_begun(path):
-                raise NotMerged(f"{move.top}/{path} was changed by somebody else", "see what is there")
+                raise NotMerged(f"{move.top}/{path} was changed by somebody else", "check it, then merge again")
         return tree
 
     def _names(self, tree: str, other: str) -> set[str]:

@@ -310,7 +310,7 @@ class _At:
         if not all(self._is_merged(end) for end in ends):
             return TreeState(TreeStanding.AHEAD, commits)
         if (submodule := self._submodule()) is not None:
-            words = f"what is in its submodule {submodule} is not known: git is not run there; remove the tree by hand"
+            words = f"the state of its submodule {submodule} is unknown: git is not run there; remove the tree by hand"
             return TreeState(TreeStanding.UNKNOWN, commits, words=words)
         return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)
 

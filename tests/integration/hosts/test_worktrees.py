@@ -129,7 +129,7 @@ def test_submodules_are_said_not_to_be_checked_out(trees: LocalTrees, repository
             "nothing",
             "parent directories): .git; choose a folder in a git repository",
         ),
-        ("missing", "choose a folder that is there"),
+        ("missing", "choose an existing folder"),
         ("empty", "it has no commit to begin at: make one, or write `isolation: none`"),
         ("bare", "it is a bare repository: clone it"),
         ("in the way", "rename the branch that is in the way"),

@@ -92,7 +92,7 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
     ),
     RationaleCode.NOT_AHEAD: ({}, "a match, but not clearly ahead of the others"),
     RationaleCode.LESS_ALIKE: ({}, "a weaker match"),
-    RationaleCode.AS_GOOD: ({}, "as good a match, but for other signals"),
+    RationaleCode.AS_GOOD: ({}, "as good a match, but other signals decided"),
     RationaleCode.BELOW_THRESHOLD: ({}, "below the threshold"),
     RationaleCode.TOO_RISKY: (
         {"risk": Risk.HIGH, "ceiling": Risk.LOW},

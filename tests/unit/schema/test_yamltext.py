@@ -110,7 +110,7 @@ REFUSED = [
     ("a: 1_0.5", "f:1: a: `1_0.5` is the number 10.5 to YAML"),
     ("a: -.Inf", "f:1: a: `-.Inf` is not a finite number"),
     ("a: 1.0e+999", "f:1: a: `1.0e+999` is not a finite number"),
-    ("a: &x [*x]", "f:1: a[0]: the alias `*x` stands for what contains it; remove it"),
+    ("a: &x [*x]", "f:1: a[0]: the alias `*x` refers to what contains it; remove it"),
     ("a: ! 5", 'f:1: a: the tag `!` is not supported; put the text in quotes: "! 5"'),
     ("a: ! grep x y", 'f:1: a: the tag `!` is not supported; put the text in quotes: "! grep x y"'),
     ("a: !now fix it", 'f:1: a: the tag `!now` is not supported; put the text in quotes: "!now fix it"'),
