@@ -158,6 +158,9 @@ class AgentSpec(BaseModel, frozen=True, extra="forbid"):
     """The remote specialist that this agent is. It does only that specialist's tasks, which cannot be obtained by
     naming the agent. None for a configured agent."""
 
+    fee_usd: float | None = None
+    """What a task costs on the remote specialist, in US dollars; None if that is not known beforehand."""
+
     @property
     def info(self) -> KindInfo:
         """What is known about its kind and its program."""

@@ -328,6 +328,13 @@ class Card(Strict):
         permissions = self.permissions.model_copy(update={"mode": mode, "allowed_tools": ()})
         return self.model_copy(update={"permissions": permissions})
 
+    @property
+    def fee_usd(self) -> float | None:
+        """The price of a task in US dollars; None if it is free, or depends on the skill or on tokens."""
+        prices = {self.pricing, *(skill.pricing for skill in self.skills if skill.pricing is not None)}
+        price = next(iter(prices))
+        return price.per_task or None if len(prices) == 1 and not (price.input or price.output) else None
+
     def pricing_of(self, skill_id: str | None) -> Pricing:
         """Return the price of work by that skill; None for no skill in particular."""
         skill = None if skill_id is None else self.skill(skill_id)

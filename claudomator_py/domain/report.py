@@ -75,14 +75,18 @@ def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
 
 
 def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[Problem]:
-    """Return which parts of the budget cannot be known when the agent runs these models, by default all of its own.
-    field: the key, such as ``budget.usd``; remedy: None if the program never reports usage."""
+    """Return which parts of the budget cannot be kept, or cannot be known, when the agent runs these models,
+    by default all of its own. field: the key, such as ``budget.usd``; remedy: None if its program never reports
+    usage."""
     costs = []
     silent = agent.info.reports is UsageReporting.NOTHING
     countless = silent or agent.info.reports is UsageReporting.DOLLARS_ALONE
     if budget.tokens is not None and countless:
         costs.append(Problem(field="budget.tokens", message="its program does not say how many it uses"))
-    if budget.usd is not None and silent:
+    if budget.usd is not None and agent.fee_usd is not None:
+        if agent.fee_usd > budget.usd:
+            costs.append(Problem(field="budget.usd", message=f"a task costs {agent.fee_usd:g} USD there"))
+    elif budget.usd is not None and silent:
         costs.append(Problem(field="budget.usd", message="its program does not say what it costs"))
     elif budget.usd is not None and agent.info.reports not in (UsageReporting.DOLLARS, UsageReporting.DOLLARS_ALONE):
         named = [choice.model for choice in agent.models.values()] if models is None else models

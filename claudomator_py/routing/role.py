@@ -105,7 +105,9 @@ def agent_of(card: Card) -> AgentSpec:
     except the one that holds its secret. Raises ValueError if it is not remote."""
     name, most = agent_name(card), card.max_concurrent
     if card.transport is Transport.HUB:
-        return AgentSpec(name=name, kind="hub", auto_select=False, max_concurrent=most, specialist=card.id)
+        return AgentSpec(
+            name=name, kind="hub", auto_select=False, max_concurrent=most, specialist=card.id, fee_usd=card.fee_usd
+        )
     secret = card.authentication.secret
     return AgentSpec(
         name=name,
@@ -115,4 +117,5 @@ def agent_of(card: Card) -> AgentSpec:
         max_concurrent=most,
         pass_env=() if secret is None else (secret,),
         specialist=card.id,
+        fee_usd=card.fee_usd,
     )

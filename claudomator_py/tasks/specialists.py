@@ -26,7 +26,9 @@ from claudomator_py.domain.errors import (
     suggestion,
 )
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.report import unmeasured
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.routing.role import agent_of
 from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Specialist
@@ -315,8 +317,8 @@ def ways_on_problems(
 
 
 def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:
-    """Return the problem with the task's specialist or skill, if any: unknown to the sender, not admitted, or without
-    that skill."""
+    """Return the problems with the task's specialist: unknown to the sender, not admitted, without that skill, or
+    beyond the task's budget."""
     if spec.specialist is None:
         return []
     registration = specialist_rows.find(connection, spec.specialist, by)
@@ -325,11 +327,22 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
         return [missing(connection, spec.specialist, "specialist", by, names)]
     if not specialist_rows.is_assignable(connection, spec.specialist, by):
         return [_not_given(registration)]
-    if spec.skill is None or registration.card.skill(spec.skill) is not None:
-        return []
-    remedy = suggestion(spec.skill, [skill.id for skill in registration.card.skills])
-    message = f"`{shown(spec.skill)}` is not a skill of {spec.specialist}"
-    return [Problem(field="skill", message=message, remedy=remedy)]
+    if spec.skill is not None and registration.card.skill(spec.skill) is None:
+        remedy = suggestion(spec.skill, [skill.id for skill in registration.card.skills])
+        message = f"`{shown(spec.skill)}` is not a skill of {spec.specialist}"
+        return [Problem(field="skill", message=message, remedy=remedy)]
+    return _budget_problems(spec, registration.card)
+
+
+def _budget_problems(spec: TaskSpec, card: Card) -> list[Problem]:
+    """Return why work of that specialist would break the task's budget, or could not be measured: nobody else gets the
+    task, so it would fail when it is done, or never start."""
+    most, fee = spec.budget.usd, card.pricing_of(spec.skill).per_task
+    sentences = [f"a task of {card.id} costs {fee:g} USD"] if most is not None and fee > most else []
+    if not sentences and card.transport is not Transport.LOCAL:
+        sentences = unmeasured(spec, agent_of(card))
+    remedy = "change the budget, or name another specialist"
+    return [Problem(field="budget", message=sentence, remedy=remedy) for sentence in sentences]
 
 
 def _not_given(registration: Registration) -> Problem:

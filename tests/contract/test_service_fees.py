@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.tasks import TaskView
@@ -78,3 +79,35 @@ def test_work_without_a_price_has_no_fee(world: World) -> None:
     start(world, "fence")
     fence = done(world, "fence", cost_usd=0.5)
     assert (fence.cost_usd, fence.fees_usd) == (0.5, None)
+
+
+@pytest.mark.parametrize(
+    ("pricing", "fields", "message"),
+    [
+        ({"per_task": 12}, {"budget": {"usd": 5}}, "a task of far costs 12 USD"),
+        ({}, {"budget": {"usd": 5}}, "its program does not say what it costs"),
+        ({"per_task": 1, "output": 4}, {"budget": {"usd": 5}}, "its program does not say what it costs"),
+        ({"per_task": 12}, {"budget": {"tokens": 500}}, "does not say how many it uses"),
+        ({"per_task": 12}, {"budget": {"usd": 12}}, None),
+        ({"per_task": 12}, {"budget": {"runs": 2}}, None),
+        ({"per_task": 12}, {}, None),
+    ],
+)
+def test_a_task_beyond_whose_budget_its_specialist_is_is_refused(
+    world: World, pricing: dict[str, float], fields: dict[str, Any], message: str | None
+) -> None:
+    world.specialists.register(card("far", url="http://127.0.0.1:9/far", pricing=pricing))
+    world.registry.refresh()
+    if message is not None:
+        with pytest.raises(Invalid, match=message):
+            world.submit("t", specialist="far", **fields)
+        return
+    world.submit("t", specialist="far", **fields)
+    world.router.route()
+    assert "cannot keep" not in str(world.service.get("t").reason_text)
+
+
+def test_a_task_is_refused_for_the_price_of_a_specialist_here_too(world: World) -> None:
+    with pytest.raises(Invalid, match="a task of painter costs 30 USD"):
+        world.submit("nave", specialist="painter", skill="cathedral", budget={"usd": 20})
+    assert world.submit("fence", specialist="painter", budget={"usd": 20}).name == "fence"
