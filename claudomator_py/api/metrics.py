@@ -16,10 +16,9 @@ from claudomator_py import __version__
 from claudomator_py.api.operation import Operations
 from claudomator_py.daemon.metering import BY_HAND, Measured, Meter
 from claudomator_py.domain.errors import Unavailable
-from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.lifecycle import STATE_NAMES
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.units import SECOND_MS, Histogram
 from claudomator_py.faults import Activity
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED

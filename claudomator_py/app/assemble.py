@@ -23,7 +23,6 @@ from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.health import CheckView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import RunTokens, Secrets
-from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.imports import bulk_import
@@ -175,13 +174,10 @@ def _engine(around: Surroundings) -> Engine:
 def _arrivals(around: Surroundings) -> Sources:
     database, registry, clock, secrets = around.database, around.registry, around.clock, around.secrets
 
-    def workdirs() -> Workdirs:
-        return around.current().workdirs
-
     faults = Faults(clock, secrets.redact_piece)
-    runner = ScheduleRunner(database, registry, workdirs, clock, faults)
+    runner = ScheduleRunner(database, registry, lambda: around.current().workdirs, clock, faults)
     cron = CronWorker(runner, around.files_known)
-    intake = StoreIntake(database, registry, workdirs, clock, cron.wake)
+    intake = StoreIntake(database, registry, lambda: around.current().workdirs, clock, cron.wake)
     return Sources(Refusals(secrets.clean), intake, runner, faults, cron)
 
 

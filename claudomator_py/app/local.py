@@ -78,7 +78,7 @@ def prepare(settings: Settings, state: Path, umask: int, files: int, notifier: N
     secrets = Secrets((token, *secrets_in(environ)), run_tokens.of)
     clean_log_with(secrets.redact)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
-    database.clean_with(secrets.clean)
+    database.clean = secrets.clean
     migrate_database(database, notifier)
     claim_database(database, state)
     ship_cards(database, wanted=settings.routing.shipped)
@@ -124,7 +124,7 @@ def surroundings(
 
     notifications = NotificationDispatcher(database, to, now_ms, secrets)
     stack.callback(notifications.close)
-    judge = PrimaryJudge(database, lambda: current().cheap_model, now_ms)
+    judge = PrimaryJudge(database, lambda: current().cheap_model)
     stack.callback(judge.close)
     around = Surroundings(
         database=database,

@@ -12,7 +12,7 @@ from claudomator_py.daemon.health import Pulse
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
 from claudomator_py.domain.errors import CannotServe
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.units import Histogram
 from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock

@@ -13,9 +13,9 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, Why
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.units import Histogram
 from claudomator_py.faults import ItemFault
 from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided, Decider, Subject
+from claudomator_py.dispatch.policing import STOPS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.decision import task_revision_of
 from claudomator_py.domain.rationale import RationaleCode, rationale
@@ -29,7 +30,6 @@ from claudomator_py.values import dataclass
 
 FOLLOWED = (DecisionKind.SPECIALIST, DecisionKind.POLICY, DecisionKind.PLACEMENT)
 """The kinds of decisions that are compared."""
-_STOPS = {PolicyVerdict.DENIED: Route.REJECT, PolicyVerdict.HELD: Route.HUMAN_REVIEW}
 _NOBODY = Chosen(route=Route.DEFAULT, verdict=PolicyVerdict.ALLOWED)
 """The outcome for a task that needed no decision."""
 
@@ -156,8 +156,8 @@ def _actual(connection: Connection, row: Decision) -> Chosen | None:
         verdict = PolicyVerdict.ALLOWED if verdict is PolicyVerdict.APPROVED else verdict
         return Chosen(route=record.route, specialist=record.specialist, skill=record.skill, verdict=verdict)
     verdict = PolicyRecord.model_validate(row.data).verdict
-    if verdict in _STOPS:
-        return Chosen(route=_STOPS[verdict], verdict=verdict)
+    if verdict in STOPS:
+        return Chosen(route=STOPS[verdict], verdict=verdict)
     who = decision_rows.latest(connection, task_id, DecisionKind.SPECIALIST, generation)
     return _NOBODY if verdict is PolicyVerdict.ALLOWED and who is None else None
 
@@ -165,8 +165,8 @@ def _actual(connection: Connection, row: Decision) -> Chosen | None:
 def _chosen(decided: Decided) -> Chosen:
     verdict = decided.judged.outcome
     record = decided.record
-    if verdict in _STOPS:
-        return Chosen(route=_STOPS[verdict], verdict=verdict)
+    if verdict in STOPS:
+        return Chosen(route=STOPS[verdict], verdict=verdict)
     if record is None:
         return _NOBODY
     return Chosen(route=record.route, specialist=record.specialist, skill=record.skill, verdict=verdict)

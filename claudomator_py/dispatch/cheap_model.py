@@ -71,6 +71,15 @@ class GuardedModel:
         ran_on = RanOn("", self._bucket.kind or "", self._bucket.account or "", self._model.model)
         return next((hold for hold in hold_rows.in_force(connection, now_ms) if hold.is_on(ran_on)), None)
 
+    def ask_unless_held(
+        self, database: Database, question: ModelQuestion, timeout_s: float, *, anyway: bool = False
+    ) -> str:
+        """Return the answer as ``ask`` does. Raises ModelFault, also while the shared account is limited, and
+        StoreUnavailable."""
+        if database.read(lambda connection: self.hold(connection, self._clock())) is not None:
+            raise ModelFault(Cause.LIMITED, self.hold_text())
+        return self.ask(question, timeout_s, anyway=anyway)
+
     def hold_text(self) -> str:
         """Return why the model is not asked while there is a hold."""
         label = "" if self._bucket is None else self._bucket.label
@@ -139,9 +148,9 @@ class Chooser:
         if known is not None and task.generation == 1:
             return known
         try:
-            if self._database.read(lambda connection: self._model.hold(connection, self._clock())) is not None:
-                raise ModelFault(Cause.LIMITED, self._model.hold_text())
-            answer = choice.answer(self._model.ask(choice.question, self._timeout_s, anyway=task.generation > 1))
+            anyway = task.generation > 1
+            text = self._model.ask_unless_held(self._database, choice.question, self._timeout_s, anyway=anyway)
+            answer = choice.answer(text)
         except NoAnswer as fault:
             log.warning("choice_fallback", task=task.name, task_id=task.id, cause=fault.cause, detail=fault.detail)
             self._met(task, fault)
@@ -173,14 +182,12 @@ class PrimaryJudge:
         self,
         database: Database,
         model: Callable[[], GuardedModel | None],
-        clock: Clock,
         *,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """model: returns the configured model, if any."""
         self._database = database
         self._model = model
-        self._clock = clock
         self._timeout_s = timeout_s
         self._pool = ThreadPoolExecutor(CONCURRENCY, "primary")
 
@@ -210,6 +217,4 @@ class PrimaryJudge:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, model: GuardedModel, question: ReplyQuestion) -> bool:
-        if self._database.read(lambda connection: model.hold(connection, self._clock())) is not None:
-            raise ModelFault(Cause.LIMITED, model.hold_text())
-        return is_yes(model.ask(question.question, self._timeout_s))
+        return is_yes(model.ask_unless_held(self._database, question.question, self._timeout_s))

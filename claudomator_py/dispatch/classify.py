@@ -1,7 +1,8 @@
 """Asks the classifier for tiers outside the tick: commits the question first, and the answer when it arrives."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -82,7 +83,7 @@ class TierAsker:
         Return, by task id, why a question could not be committed. Raises StoreUnavailable.
         """
         now_ms = self._clock()
-        committing = [(ask, self._database.submit(self._committing(ask, now_ms))) for ask in asks]
+        committing = [(ask, self._database.submit(partial(self._commit, ask=ask, now_ms=now_ms))) for ask in asks]
         failed: dict[str, Exception] = {}
         for ask, future in committing:
             try:
@@ -103,9 +104,6 @@ class TierAsker:
         """
         self._pool.shutdown(wait=wait, cancel_futures=not wait)
         self.model.close()
-
-    def _committing(self, ask: AskTier, now_ms: int) -> Callable[[Connection], _TierQuestion | None]:
-        return lambda connection: self._commit(connection, ask, now_ms)
 
     def _commit(self, connection: Connection, ask: AskTier, now_ms: int) -> _TierQuestion | None:
         task = task_rows.find(connection, ask.head.task_id)

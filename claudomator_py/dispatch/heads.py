@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import field
-from functools import partial
 
 from sqlalchemy import Connection
 
@@ -104,14 +103,12 @@ class HeadReader:
 
     def lane_head(self, task: Task, spec: queue.Content, context: HeadContext) -> LaneHead:
         item = item_of(Activity.START, task)
-        reading = partial(self._queued, task, spec, context)
-        queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
+        queued = self._faults.attempt(
+            item, lambda: self._with_card(task, task_rows.read_spec(spec), context), whole=False
+        )
         pinned = queued is not None and queued.head.tier is not None
         asked = task.asked_tier is not None or task.tier is not None or pinned
         return LaneHead(task, item, queued, asked)
-
-    def _queued(self, task: Task, content: queue.Content, context: HeadContext) -> QueuedTask:
-        return self._with_card(task, task_rows.read_spec(content), context)
 
     def _with_card(self, task: Task, content: TaskSpec, context: HeadContext) -> QueuedTask:
         question = context.questions.get((task.id, task.generation))

@@ -42,7 +42,8 @@ VERDICT_TTL_MS = MINUTE_MS
 """Lifetime of a verdict that depends on the time or on spending."""
 _MAX_CHANGES = 50
 """Changes of a task's content that are searched for the author of its current content."""
-_STOPS = {PolicyVerdict.HELD: Route.HUMAN_REVIEW, PolicyVerdict.DENIED: Route.REJECT}
+STOPS = {PolicyVerdict.HELD: Route.HUMAN_REVIEW, PolicyVerdict.DENIED: Route.REJECT}
+"""The route of a task by the verdict that stops it."""
 IN_FORCE = "policy"
 """Key of the remembered rules that queued tasks were judged by: their ``hash``, and ``at_ms``, since when, in epoch
 milliseconds."""
@@ -299,7 +300,7 @@ class Policing:
             policy_checks=verdict.checks,
             versions=versions.model_copy(update={"policy": self.policy.hash}),
             verdict=judged.outcome,
-            route=_STOPS.get(judged.outcome),
+            route=STOPS.get(judged.outcome),
             rules=rules,
             approved=tuple(sorted(judged.approved)),
             constraints=verdict.constraints,

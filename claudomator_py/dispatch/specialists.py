@@ -201,7 +201,7 @@ class TextVectors:
         return {digest: row for digest, row in rows.items() if width in (0, len(row))}
 
     def _store(self, made: "Mapping[str, Vector]") -> "dict[str, Row]":
-        from claudomator_py.routing.sparse import SparseRow  # numpy is for whoever compares
+        from claudomator_py.routing.space import SparseRow  # numpy is for whoever compares
 
         if self._keeps:
             now_ms = self._clock()

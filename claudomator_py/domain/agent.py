@@ -13,7 +13,20 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictIn
 
 from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.budget import AgentBudget
-from claudomator_py.domain.fields import Flag, Line, OneOrMore, Strict, refusal
+from claudomator_py.domain.fields import (
+    Count,
+    Distinct,
+    Environment,
+    EnvName,
+    Flag,
+    Line,
+    Name,
+    OneOrMore,
+    Strict,
+    Text,
+    Words,
+    refusal,
+)
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Tier, UsageReporting
 from claudomator_py.domain.remote import Remote
@@ -79,9 +92,17 @@ class ProgramResult(Strict):
 class ProgramOutput(Strict):
     """Meaning of exit codes and output."""
 
-    exit_codes: Annotated[dict[ExitCode, TellableReason], Field(max_length=50)] = Field(default_factory=dict)
-    limit_text: Annotated[tuple[Pattern, ...], Field(max_length=50), OneOrMore] = ()
-    result: ProgramResult | None = None
+    exit_codes: Annotated[dict[ExitCode, TellableReason], Field(max_length=50)] = Field(
+        {}, description="Kind `command` only: what exit codes mean, by reason code, such as `{75: rate_limited}`."
+    )
+    limit_text: Annotated[tuple[Pattern, ...], Field(max_length=50), OneOrMore] = Field(
+        (),
+        description="Kind `command` only: regular expressions. A line of its output or its errors that fits one tells "
+        "of a limit, whatever the exit code is; a time in it is when that resets.",
+    )
+    result: ProgramResult | None = Field(
+        None, description="Kind `command` only: where in the JSON that it prints its answer is, and what it has used."
+    )
 
 
 __all__ = ["DEFAULT_ACCOUNT", "TIERS", "AgentHealth", "AgentSpec", "ModelChoice", "Price", "Tier"]
@@ -117,39 +138,86 @@ class AgentMcp(Strict):
     )
 
 
-class AgentSpec(BaseModel, frozen=True, extra="forbid"):
+def _model(value: object) -> object:
+    if value == "":
+        raise refusal("is empty", "give it a value, or delete the line")
+    return {"model": value} if isinstance(value, str) else value
+
+
+Model = Annotated[ModelChoice, BeforeValidator(_model)]
+
+
+class AgentFields(Strict):
+    """What a file says about an agent of any kind. None: it says nothing, and the default follows from the kind."""
+
+    kind: Line | None = Field(
+        None, description="The CLI that the agent uses. Default: the agent's name, if that is a kind."
+    )
+    account: Line = Field(
+        DEFAULT_ACCOUNT,
+        description="A label for the login it uses. Agents of one kind and account share limits; of kind `acp`, where "
+        "no label is given, those of one program.",
+    )
+    command: Words | None = Field(None, description="Program and first arguments. Default: those of the kind.")
+    extra_args: tuple[Text, ...] = Field(
+        (), max_length=1_000, description="Arguments to append to those that Claudomator passes."
+    )
+    max_concurrent: Count = Field(2, ge=1, le=1_000, description="Maximum number of concurrent runs on this agent.")
+    hosts: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100), OneOrMore, Distinct] = Field(
+        (LOCAL,),
+        description="Where its runs may take place: `local` is this machine, others are those of `hosts`. A run goes "
+        "where no job waits for a place, then to the least active, then by name.",
+    )
+    auto_select: Flag | None = Field(
+        None,
+        description="Whether balancing may choose it. Default: yes for kinds that use a model, no for `command`, "
+        "`simulated` and `a2a`.",
+    )
+    models: dict[Tier, Model] | None = Field(
+        None, description="Model for each tier, as a name or {model: ..., effort: ...}. Default: those of the kind."
+    )
+    prices: dict[Line, Price] = Field(
+        {},
+        max_length=1_000,
+        description="US dollars per million tokens, by model, for an agent that does not report its cost.",
+    )
+    budget: AgentBudget = Field(AgentBudget(), description="Daily budget of the agent.")
+    default_tier: Tier = Field(Tier.BALANCED, description="Tier for tasks that neither name one nor are classified.")
+    fallback_model: Line | None = Field(
+        None, description="Model for further attempts after `overloaded` or `invalid_model`, for every tier."
+    )
+    env: Environment = Field({}, max_length=200, description="Environment variables for the agent.")
+    pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = Field(
+        (),
+        description="Environment variables of the daemon to pass on. The agent otherwise gets a minimal environment.",
+    )
+    mcp: AgentMcp = Field(AgentMcp(), description="Tools that the agent's runs get over MCP.")
+    background: Flag = Field(
+        False,
+        description="Kind `claude` only: whether runs may leave commands and subagents in the background, and set "
+        "themselves wake-ups. A task may say otherwise.",
+    )
+    reads_task: Flag | None = Field(
+        None,
+        description="Kind `command` only: whether the program does what a task's text says, so that the policy judges "
+        "the text as an order. Default: yes for a command with `{prompt_file}`, for programs of agents, for shells and "
+        "databases that read their standard input, and for scripts, behind other programs as well.",
+    )
+    script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
+
+
+class AgentSpec(AgentFields):
     """One configured agent."""
 
     name: str
     kind: str
-    account: str = DEFAULT_ACCOUNT
     command: tuple[str, ...] = ()
     """Argv prefix (for kind ``command`` the whole argv template)."""
-    extra_args: tuple[str, ...] = ()
-    max_concurrent: int = 2
-    hosts: tuple[str, ...] = (LOCAL,)
-    """Hosts on which its runs may execute."""
     auto_select: bool = True
     """Open to balancing."""
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
-    prices: dict[str, Price] = Field(default_factory=dict)
-    """Prices by model, for an agent that does not report its cost."""
-    budget: AgentBudget = AgentBudget()
-    """Daily budget."""
-    default_tier: Tier = Tier.BALANCED
-    fallback_model: str | None = None
-    """The model for a further attempt after the regular one was overloaded or unavailable."""
-    env: dict[str, str] = Field(default_factory=dict)
-    """Additional variables with their values."""
-    pass_env: tuple[str, ...] = ()
-    """Names of variables passed through from the daemon's environment."""
-    mcp: AgentMcp = AgentMcp()
-    background: bool = False
-    """Whether runs may leave work in the background and wake themselves up, unless the task specifies it."""
     reads_task: bool = True
     """Whether its behaviour depends on the task's text, whose risk is then assessed."""
-    script: str | None = None
-    """Kind ``simulated`` only: the behaviour used when a prompt gives none."""
     output: ProgramOutput = ProgramOutput()
     """Kind ``command`` only: the meaning of exit codes and output."""
     remote: Remote | None = None

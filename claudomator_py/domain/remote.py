@@ -111,13 +111,28 @@ def http_url(value: str, remedy: str = "write https://HOST/PATH") -> str:
 RemoteUrl = Annotated[Line, AfterValidator(http_url)]
 
 
-class Remote(Strict):
+class RemoteSettings(Strict):
+    """What a file says about a remote agent."""
+
+    url: RemoteUrl | None = Field(
+        None, description="Kind `a2a` only: https:// address of the remote agent, or of the host that its card is on."
+    )
+    protocol: Protocol = Field(
+        Protocol.AUTO,
+        description="Kind `a2a` only: what is spoken. Default: the version of A2A that the agent's card names.",
+    )
+    authentication: Authentication = Field(
+        Authentication(), description="Kind `a2a` only: how requests to `url` prove who sends them."
+    )
+    deduplicates: Flag = Field(
+        False,
+        description="Kind `a2a` only: the agent does a message once that it is sent twice under one id, so one whose "
+        "fate is unknown may be sent again.",
+    )
+    skill: Line | None = Field(None, description="Kind `a2a` only: id of the skill that the agent is asked to use.")
+
+
+class Remote(RemoteSettings):
     """Everything that the client of a remote agent needs to know."""
 
-    url: RemoteUrl = Field(description="Address of the agent, or of the host that its card is on.")
-    protocol: Protocol = Field(Protocol.AUTO, description="What it speaks. Default: what its card says.")
-    authentication: Authentication = Field(Authentication(), description="How to authenticate with `url`.")
-    deduplicates: Flag = Field(
-        False, description="Whether it handles a message that is sent again under the same id only once."
-    )
-    skill: Line | None = Field(None, description="Skill that it is asked to use, by its id.")
+    url: RemoteUrl

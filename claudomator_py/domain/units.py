@@ -1,14 +1,18 @@
-"""Units at the boundary: durations as people write them, instants as RFC 3339; internally, whole milliseconds."""
+"""Quantities: durations as people write them, instants as RFC 3339, histograms of measurements. Internally, times are
+whole milliseconds."""
 
 import difflib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from hashlib import sha1
+from typing import Self
 
 from claudomator_py.domain.errors import shown
-from claudomator_py.values import regex
+from claudomator_py.values import dataclass, regex
 
 SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
@@ -179,3 +183,49 @@ def counted(number: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number:,} {noun[:-1]}ies"
     return f"{number:,} {noun}{'es' if noun.endswith('ch') else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many observations were at or below each bound, and their sum.
+
+    bounds: rising upper bounds, inclusive; counts: observations per bound, followed by those above all bounds.
+
+    An observer replaces the whole value, so that a reader on another thread never sees a partial change.
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float = 0.0
+
+    @classmethod
+    def empty(cls, bounds: tuple[float, ...]) -> Self:
+        """Return a histogram without observations."""
+        return cls(bounds, (0,) * (len(bounds) + 1))
+
+    @property
+    def count(self) -> int:
+        """Number of observations."""
+        return sum(self.counts)
+
+    def plus(self, value: float) -> Self:
+        """Add one observation."""
+        place = bisect_left(self.bounds, value)
+        counts = (*self.counts[:place], self.counts[place] + 1, *self.counts[place + 1 :])
+        return type(self)(self.bounds, counts, self.total + value)
+
+    def merged(self, other: Self) -> Self:
+        """Return the observations of both. Raises ValueError if the bounds differ."""
+        if self.bounds != other.bounds:
+            raise ValueError("histograms of different bounds cannot be merged")
+        counts = tuple(mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True))
+        return replace(self, counts=counts, total=self.total + other.total)
+
+    def cumulative(self) -> list[tuple[float, int]]:
+        """Count for each bound the observations at or below it; infinity comes last."""
+        seen = 0
+        steps = []
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            seen += count
+            steps.append((bound, seen))
+        return steps

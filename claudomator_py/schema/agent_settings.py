@@ -1,43 +1,23 @@
 """The configuration's agents: each entry under ``agents`` becomes an agent or problems."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel
 
 from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.agent import (
     BY_NAME_KINDS,
-    AgentMcp,
+    AgentFields,
     AgentSpec,
-    ExitCode,
     ModelChoice,
     OwnServers,
-    Pattern,
-    Price,
     ProgramOutput,
-    ProgramResult,
-    TellableReason,
     Tier,
 )
-from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
-from claudomator_py.domain.fields import (
-    Count,
-    Distinct,
-    Environment,
-    EnvName,
-    Flag,
-    Line,
-    Name,
-    OneOrMore,
-    Strict,
-    Text,
-    Words,
-    refusal,
-)
-from claudomator_py.domain.host import LOCAL
-from claudomator_py.domain.remote import Authentication, Protocol, Remote, RemoteUrl, Scheme
+from claudomator_py.domain.fields import Name, Strict
+from claudomator_py.domain.remote import Remote, RemoteSettings, Scheme
 from claudomator_py.domain.report import unknown_to
 from claudomator_py.schema.validation import described, key_suggestion, odd_values, problem_at, validate
 
@@ -51,99 +31,8 @@ SUPPORTED_KINDS = (*MODEL_KINDS, *(name for name in BY_NAME_KINDS if KINDS[name]
 _NEED_COMMAND = ("acp", "command")
 
 
-def _model(value: object) -> object:
-    if value == "":
-        raise refusal("is empty", "give it a value, or delete the line")
-    return {"model": value} if isinstance(value, str) else value
-
-
-Model = Annotated[ModelChoice, BeforeValidator(_model)]
-
-
-class AgentEntry(Strict):
+class AgentEntry(RemoteSettings, ProgramOutput, AgentFields):
     """An agent as written in a file."""
-
-    kind: Line | None = Field(
-        None, description="The CLI that the agent uses. Default: the agent's name, if that is a kind."
-    )
-    account: Line = Field(
-        "default",
-        description="A label for the login it uses. Agents of one kind and account share limits; of kind `acp`, where "
-        "no label is given, those of one program.",
-    )
-    command: Words | None = Field(None, description="Program and first arguments. Default: those of the kind.")
-    extra_args: tuple[Text, ...] = Field(
-        (), max_length=1_000, description="Arguments to append to those that Claudomator passes."
-    )
-    max_concurrent: Count = Field(2, ge=1, le=1_000, description="Maximum number of concurrent runs on this agent.")
-    hosts: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100), OneOrMore, Distinct] = Field(
-        (LOCAL,),
-        description="Where its runs may take place: `local` is this machine, others are those of `hosts`. A run goes "
-        "where no job waits for a place, then to the least active, then by name.",
-    )
-    auto_select: Flag | None = Field(
-        None,
-        description="Whether balancing may choose it. Default: yes for kinds that use a model, no for `command`, "
-        "`simulated` and `a2a`.",
-    )
-    models: dict[Tier, Model] | None = Field(
-        None, description="Model for each tier, as a name or {model: ..., effort: ...}. Default: those of the kind."
-    )
-    prices: dict[Line, Price] = Field(
-        {},
-        max_length=1_000,
-        description="US dollars per million tokens, by model, for an agent that does not report its cost.",
-    )
-    budget: AgentBudget = Field(AgentBudget(), description="Daily budget of the agent.")
-    default_tier: Tier = Field(Tier.BALANCED, description="Tier for tasks that neither name one nor are classified.")
-    fallback_model: Line | None = Field(
-        None, description="Model for further attempts after `overloaded` or `invalid_model`, for every tier."
-    )
-    env: Environment = Field({}, max_length=200, description="Environment variables for the agent.")
-    pass_env: Annotated[tuple[EnvName, ...], OneOrMore, Distinct] = Field(
-        (),
-        description="Environment variables of the daemon to pass on. The agent otherwise gets a minimal environment.",
-    )
-    mcp: AgentMcp = Field(AgentMcp(), description="Tools that the agent's runs get over MCP.")
-    background: Flag = Field(
-        False,
-        description="Kind `claude` only: whether runs may leave commands and subagents in the background, and set "
-        "themselves wake-ups. A task may say otherwise.",
-    )
-    reads_task: Flag | None = Field(
-        None,
-        description="Kind `command` only: whether the program does what a task's text says, so that the policy judges "
-        "the text as an order. Default: yes for a command with `{prompt_file}`, for programs of agents, for shells and "
-        "databases that read their standard input, and for scripts, behind other programs as well.",
-    )
-    exit_codes: Annotated[dict[ExitCode, TellableReason], Field(max_length=50)] = Field(
-        {}, description="Kind `command` only: what exit codes mean, by reason code, such as `{75: rate_limited}`."
-    )
-    limit_text: Annotated[tuple[Pattern, ...], Field(max_length=50), OneOrMore] = Field(
-        (),
-        description="Kind `command` only: regular expressions. A line of its output or its errors that fits one tells "
-        "of a limit, whatever the exit code is; a time in it is when that resets.",
-    )
-    result: ProgramResult | None = Field(
-        None, description="Kind `command` only: where in the JSON that it prints its answer is, and what it has used."
-    )
-    script: Text | None = Field(None, description="Kind `simulated` only: what to do when the prompt does not say.")
-    url: RemoteUrl | None = Field(
-        None, description="Kind `a2a` only: https:// address of the remote agent, or of the host that its card is on."
-    )
-    protocol: Protocol = Field(
-        Protocol.AUTO,
-        description="Kind `a2a` only: what is spoken. Default: the version of A2A that the agent's card names.",
-    )
-    authentication: Authentication = Field(
-        Authentication(), description="Kind `a2a` only: how requests to `url` prove who sends them."
-    )
-    deduplicates: Flag = Field(
-        False,
-        description="Kind `a2a` only: the agent does a message once that it is sent twice under one id, so one whose "
-        "fate is unknown may be sent again.",
-    )
-    skill: Line | None = Field(None, description="Kind `a2a` only: id of the skill that the agent is asked to use.")
 
 
 class _Named(Strict):
@@ -248,30 +137,23 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
     problems += _odd_agent(entry, kind, lines, at)
     if problems or kind is None:
         return problems
-    agent = AgentSpec(
-        name=name,
-        kind=kind,
-        account=entry.account,
-        command=_command(entry, kind, name),
-        extra_args=entry.extra_args,
-        max_concurrent=entry.max_concurrent,
-        hosts=entry.hosts,
-        auto_select=info_of(kind).asks_model if entry.auto_select is None else entry.auto_select,
-        models=dict(info_of(kind).models) if entry.models is None else entry.models,
-        prices=entry.prices,
-        budget=entry.budget,
-        default_tier=entry.default_tier,
-        fallback_model=entry.fallback_model,
-        env=entry.env,
-        pass_env=_passed(entry),
-        mcp=entry.mcp,
-        background=entry.background,
-        reads_task=_reads_task(entry, kind),
-        script=entry.script,
-        output=ProgramOutput(exit_codes=entry.exit_codes, limit_text=entry.limit_text, result=entry.result),
-        remote=_remote(entry),
-    )
+    filled = {
+        "name": name,
+        "kind": kind,
+        "command": _command(entry, kind, name),
+        "auto_select": info_of(kind).asks_model if entry.auto_select is None else entry.auto_select,
+        "models": info_of(kind).models if entry.models is None else entry.models,
+        "pass_env": _passed(entry),
+        "reads_task": _reads_task(entry, kind),
+        "output": ProgramOutput(**_part(entry, ProgramOutput)),
+        "remote": None if entry.url is None else Remote(**_part(entry, RemoteSettings)),
+    }
+    agent = AgentSpec(**_part(entry, AgentFields) | filled)
     return _odd_budget(agent, lines, at) or agent
+
+
+def _part(entry: AgentEntry, of: type[BaseModel]) -> dict[str, Any]:
+    return {field: getattr(entry, field) for field in of.model_fields}
 
 
 def _command(entry: AgentEntry, kind: str, name: str) -> tuple[str, ...]:
@@ -285,18 +167,6 @@ def _reads_task(entry: AgentEntry, kind: str) -> bool:
     return info_of(kind).reads_task((*(entry.command or ()), *entry.extra_args))
 
 
-def _remote(entry: AgentEntry) -> Remote | None:
-    if entry.url is None:
-        return None
-    return Remote(
-        url=entry.url,
-        protocol=entry.protocol,
-        authentication=entry.authentication,
-        deduplicates=entry.deduplicates,
-        skill=entry.skill,
-    )
-
-
 def _passed(entry: AgentEntry) -> tuple[str, ...]:
     """The variables passed on, including that of the secret, so that it is also known to be secret."""
     secret = entry.authentication.secret
@@ -306,7 +176,7 @@ def _passed(entry: AgentEntry) -> tuple[str, ...]:
 def _odd_remote(entry: AgentEntry, kind: str, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
     """Problems of a remote agent's keys: missing ones, and ones that do not belong to the kind."""
     if kind != "a2a":
-        keys = [key for key in ("url", "protocol", "authentication", "deduplicates", "skill") if _is_set(entry, key)]
+        keys = [key for key in RemoteSettings.model_fields if _is_set(entry, key)]
         return [problem_at(lines, (*at, key), f"has no meaning for kind `{kind}`", "remove it") for key in keys]
     problems = []
     if entry.url is None:
@@ -361,7 +231,7 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
         problems.append(problem_at(lines, (*at, "script"), f"has no meaning for kind `{kind}`", "remove it"))
     if kind != "command" and entry.reads_task is not None:
         problems.append(problem_at(lines, (*at, "reads_task"), f"has no meaning for kind `{kind}`", "remove it"))
-    odd = [key for key in ("exit_codes", "limit_text", "result") if kind != "command" and _is_set(entry, key)]
+    odd = [key for key in ProgramOutput.model_fields if kind != "command" and _is_set(entry, key)]
     problems += [problem_at(lines, (*at, key), f"has no meaning for kind `{kind}`", "remove it") for key in odd]
     if entry.background and not info_of(kind).background:
         problems.append(problem_at(lines, (*at, "background"), f"has no meaning for kind `{kind}`", "remove it"))

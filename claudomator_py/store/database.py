@@ -7,9 +7,8 @@ import importlib.util
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -17,12 +16,11 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from claudomator_py.domain.errors import Unavailable, sentence
-from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store import remembered
 from claudomator_py.store.connections import COMMITS, Snapshots
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.events import caused_by
-from claudomator_py.store.stored_json import Clean, read_json
+from claudomator_py.store.stored_json import read_json
 from claudomator_py.store.writer import Writer
 
 __all__ = ["Database", "StoreUnavailable"]
@@ -46,8 +44,8 @@ _WAL = "journal_mode=WAL"
 _WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
-class Database:
-    """An open database. Thread-safe. Use ``Database.open``."""
+class Database(Writer):
+    """An open database: its single writer, and snapshots for readers. Thread-safe. Use ``Database.open``."""
 
     def __init__(self, *, state_dir: Path, file: Path | None, engines: "_Engines") -> None:
         self.state_dir = state_dir
@@ -55,7 +53,7 @@ class Database:
         """The SQLite file; None with PostgreSQL."""
         self._engines = engines
         self._readers = Snapshots(engines.reader, READERS if file is None else SQLITE_READERS)
-        self._writer = Writer(engines.writer)
+        super().__init__(engines.writer)
 
     @classmethod
     def open(cls, url: str, *, state_dir: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Self:
@@ -93,9 +91,9 @@ class Database:
         """
         # Not a `with`, for speed: this runs several times per task.
         try:
-            if (uncommitted := self._writer.uncommitted) is not None:
+            if (uncommitted := self.uncommitted) is not None:
                 return fn(uncommitted)
-            commits = self._writer.commits
+            commits = self.commits
             connection = self._readers.take()
             try:
                 connection.info[COMMITS] = commits
@@ -111,44 +109,9 @@ class Database:
         Raises what fn raises, and StoreUnavailable. In both cases nothing was written, with one exception: if the
         connection to PostgreSQL breaks during the commit, only the rows can tell.
         """
-        if self._writer.is_current_thread():
+        if self.is_current_thread():
             raise RuntimeError("a write inside a write would wait for itself; use submit, or the connection given")
         return self.submit(fn, planned=planned).result()
-
-    def submit(self, fn: Callable[[Connection], T], *, planned: bool = False, lazily: bool = False) -> Future[T]:
-        """Queue fn for the writer. The future resolves as ``write`` returns or raises; order is kept.
-
-        fn runs on the writer's thread, or here in ``together``, and holds up every other write: no waiting and no I/O
-        in it. lazily: it shares the commit of what is written next, and waits for that until ``flush``.
-        """
-        return self._writer.submit(fn, planned=planned, lazily=lazily)
-
-    def together(self, *, with_lazy: bool = False) -> AbstractContextManager[None]:
-        """Have what this thread submits in the block be one transaction, which it reads before it is durable.
-
-        It is durable at the end of the block, after ``flush`` and ``write``, and once a result is asked for: until then
-        nobody is told of anything, and those who listen hear of it after the block. Nobody else writes from the first
-        submission on, so nothing is waited for in it that may take long. Raises StoreUnavailable where it was lost.
-
-        with_lazy: begin with what other threads have queued lazily. It counts as planned, and their futures resolve at
-        the end of the block.
-        """
-        return self._writer.together(with_lazy=with_lazy)
-
-    def flush(self) -> None:
-        """Have the writer commit what was queued lazily. Returns before it has, unless in ``together``: then all is
-        durable that this thread has submitted. Raises as that does."""
-        self._writer.flush()
-
-    def submit_together(
-        self, fns: Sequence[Callable[[Connection], T]], *, planned: bool = False, lazily: bool = False
-    ) -> list[Future[T]]:
-        """Queue them one after the other with nothing in between, for one commit unless they are a great many.
-
-        Each future resolves as that of ``submit``: one that raises is undone alone. planned: see ``on_commit``. lazily:
-        see ``submit``.
-        """
-        return self._writer.submit_together(fns, planned=planned, lazily=lazily)
 
     def probe(self) -> None:
         """Test whether writing works, by a write that takes disk space. Its commit triggers no callbacks.
@@ -156,38 +119,7 @@ class Database:
         An empty transaction would succeed even on a full disk. Raises StoreUnavailable.
         """
         filler = {"filler": "." * PROBE_BYTES}
-        self._writer.submit(lambda connection: remembered.keep(connection, PROBE, filler), quiet=True).result()
-
-    @property
-    def trouble(self) -> StoreUnavailable | None:
-        """The database's fault in the last failed write, or None if a later write succeeded."""
-        return self._writer.trouble
-
-    @property
-    def commits(self) -> int:
-        """How many commits there were, or may have been, since the start."""
-        return self._writer.commits
-
-    @property
-    def written(self) -> Histogram:
-        """Seconds until writes were durable, including their time in the queue."""
-        return self._writer.written
-
-    @property
-    def pending(self) -> int:
-        """The number of queued writes."""
-        return self._writer.pending
-
-    def clean_with(self, clean: Clean) -> None:
-        """Set the function that removes secrets from what people may see (see ``stored_json``). It must be fast."""
-        self._writer.clean = clean
-
-    def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
-        """Call callback on the committing thread after each commit. It must be fast and must not wait.
-
-        planned: call it also for commits whose author handles the consequences itself, such as a tick.
-        """
-        self._writer.on_commit(callback, planned=planned)
+        self.submit(lambda connection: remembered.keep(connection, PROBE, filler), quiet=True).result()
 
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
@@ -226,7 +158,7 @@ class Database:
 
     def close(self) -> None:
         """Finish queued writes and close the database. Later writes are refused."""
-        self._writer.close()
+        super().close()
         self._readers.close()
         self._engines.dispose()
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Float, and_, case, cast, func, select, text
 
-from claudomator_py.domain.histogram import Histogram
-from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.units import SECOND_MS, Histogram
 from claudomator_py.scheduler.load import Taken
 from claudomator_py.store import remembered
 from claudomator_py.store.tables import CLASSIFICATION, RUN, TASK

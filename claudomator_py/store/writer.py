@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, event
 
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.units import Histogram
 from claudomator_py.store.connections import Transactions, driver_of, raise_translated
 from claudomator_py.store.errors import CLOSED, StoreUnavailable, explain
 from claudomator_py.store.stored_json import Clean, clean_with
@@ -76,10 +76,11 @@ class Writer:
         """Held from the beginning to the end of a transaction."""
         self._local = threading.local()
         """``group``: what this thread writes together."""
-        self.inside_item = False
+        self._inside_item = False
         """Whether an item is running."""
         self.clean: Clean | None = None
-        """Redacts known secrets from values that may be shown; None to redact only by pattern."""
+        """Redacts known secrets from values that people may see (see ``stored_json``); None to redact only by pattern.
+        It must be fast."""
         self.commits = 0
         """Number of groups that were committed, or may have been. Increased before futures resolve."""
         self.trouble: StoreUnavailable | None = None
@@ -94,10 +95,13 @@ class Writer:
     def submit(
         self, fn: Callable[[Connection], T], *, quiet: bool = False, planned: bool = False, lazily: bool = False
     ) -> Future[T]:
-        """Queue fn. The future resolves when its commit is durable. Raises StoreUnavailable after ``close``.
+        """Queue fn. The future resolves as ``Database.write`` returns or raises, when its commit is durable; order is
+        kept. Raises StoreUnavailable after ``close``.
 
-        quiet: do not notify listeners, unless another write in the same commit does. planned: do not notify listeners
-        that opted out of planned commits, see ``on_commit``. lazily: commit with the next write, or on ``flush``.
+        fn runs on the writer's thread, or here in ``together``, and holds up every other write: no waiting and no I/O
+        in it. quiet: do not notify listeners, unless another write in the same commit does. planned: do not notify
+        listeners that opted out of planned commits, see ``on_commit``. lazily: commit with the next write, or on
+        ``flush``.
         """
         return self.submit_together([fn], quiet=quiet, planned=planned, lazily=lazily)[0]
 
@@ -128,12 +132,13 @@ class Writer:
         return [item.future for item in items]
 
     @contextmanager
-    def together(self, *, with_lazy: bool) -> Iterator[None]:
+    def together(self, *, with_lazy: bool = False) -> Iterator[None]:
         """Run all writes that this thread submits in the block at once, in a transaction that only this thread sees.
 
         Futures resolve once it is durable: at the end of the block, after ``flush``, or when this thread asks for a
-        result. From the first write until then, no other thread can write. Raises StoreUnavailable if the transaction
-        was lost, with all writes in it.
+        result; listeners are notified after the block. From the first write until then, no other thread can write, so
+        the block must not wait for anything that may take long. Raises StoreUnavailable if the transaction was lost,
+        with all writes in it.
 
         with_lazy: begin with what other threads have queued lazily, as planned writes. Their futures resolve at the end
         of the block.
@@ -201,9 +206,10 @@ class Writer:
         return threading.current_thread() is self._thread or (group is not None and group.is_busy)
 
     def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
-        """Call callback after each commit with changes, on the committing thread. It must be quick.
+        """Call callback after each commit with changes, on the committing thread. It must be quick and must not wait.
 
-        planned: also after commits that contain only planned writes.
+        planned: also after commits that contain only planned writes, whose author handles the consequences itself, as a
+        tick does.
         """
         with self._changed:
             self._listeners = (*self._listeners, (callback, planned))
@@ -225,7 +231,7 @@ class Writer:
                 group.commit()
             group.notify()
 
-    def begin(self) -> Connection:
+    def _begin(self) -> Connection:
         """Wait until no other thread writes, and return a connection with a new transaction. Raises the database's
         errors."""
         self._turn.acquire()
@@ -235,12 +241,12 @@ class Writer:
             self._turn.release()
             raise
 
-    def end(self, connection: Connection) -> None:
+    def _end(self, connection: Connection) -> None:
         """Let other threads write, after the transaction has ended or its connection was invalidated."""
         self._connections.give_back(connection)
         self._turn.release()
 
-    def succeed(self, results: Sequence[_Result]) -> list[_Item]:
+    def _succeed(self, results: Sequence[_Result]) -> list[_Item]:
         """Note that a group is durable. Return the items that listeners have to be notified of."""
         self.commits += 1
         self.trouble = None
@@ -250,7 +256,7 @@ class Writer:
             self._log_recovery()
         return news
 
-    def fail(self, items: Sequence[_Item], error: BaseException) -> None:
+    def _fail(self, items: Sequence[_Item], error: BaseException) -> None:
         """Fail the futures of a lost group. Whether a lost commit took effect is unknown."""
         self.commits += 1
         self.trouble = group_error(error)
@@ -297,10 +303,10 @@ class Writer:
         return batch
 
     def _refuse_early_commit(self, _connection: Connection) -> None:
-        if self.inside_item:
+        if self._inside_item:
             raise RuntimeError("only the writer commits: a commit in a write would make half of its group durable")
 
-    def notify(self, *, planned: bool) -> None:
+    def _notify(self, *, planned: bool) -> None:
         """Call the listeners after a commit. planned: whether it contained only planned writes."""
         for callback, also_planned in self._listeners:
             try:
@@ -334,7 +340,7 @@ class _Group:
             return
         try:
             if self.connection is None:
-                self.connection = self._writer.begin()
+                self.connection = self._writer._begin()
                 self._stop_cleaning = clean_with(self._writer.clean)
                 crashpoint("store-begin")
             self._results.append(self._run_isolated(self.connection, item))
@@ -357,7 +363,7 @@ class _Group:
                 self._lose(error)
             else:
                 self._close()
-                self._news.append(self._writer.succeed(results))
+                self._news.append(self._writer._succeed(results))
                 for result in results:
                     if isinstance(result.item.future, _OnDemand):
                         result.resolve()
@@ -372,7 +378,7 @@ class _Group:
             result.resolve()
         news, self._news = self._news, []
         for items in filter(None, news):
-            self._writer.notify(planned=all(item.planned for item in items))
+            self._writer._notify(planned=all(item.planned for item in items))
 
     def check(self) -> None:
         """Raise StoreUnavailable if the transaction was lost."""
@@ -404,7 +410,7 @@ class _Group:
         return result
 
     def _run(self, connection: Connection, item: _Item) -> _Result:
-        self.is_busy = self._writer.inside_item = True
+        self.is_busy = self._writer._inside_item = True
         try:
             value = item.fn(connection)
         except BaseException as error:
@@ -412,7 +418,7 @@ class _Group:
                 raise
             return _Result(item, error=error)
         finally:
-            self.is_busy = self._writer.inside_item = False
+            self.is_busy = self._writer._inside_item = False
         if not connection.in_transaction():
             raise RuntimeError("only the writer rolls back: a rollback in a write would undo the rest of its group")
         return _Result(item, value=value)
@@ -427,13 +433,13 @@ class _Group:
             connection.invalidate()
         self._lost, lost = error, [*(result.item for result in self._results), *items]
         self._close()
-        self._writer.fail(lost, error)
+        self._writer._fail(lost, error)
 
     def _close(self) -> None:
         connection, self.connection, self._results = self.connection, None, []
         if connection is not None:
             self._stop_cleaning()
-            self._writer.end(connection)
+            self._writer._end(connection)
 
 
 class _OnDemand(Future[Any]):

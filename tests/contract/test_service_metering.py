@@ -9,7 +9,7 @@ from claudomator_py.daemon.loop import TICK_BOUNDS_S, Ticks
 from claudomator_py.daemon.metering import FRESH_S, Measured, Meter, ProcessGauges, WaitCount
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.units import Histogram
 from claudomator_py.store.database import Database, StoreUnavailable
 from tests.fakes.world import World
 

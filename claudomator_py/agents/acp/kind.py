@@ -6,6 +6,7 @@ from typing import Any
 from claudomator_py.agents.acp import INFO
 from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import AcpProfile, profile_of
+from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import fence_order, is_fenced
 from claudomator_py.agents.programs import find_program, own_program
@@ -97,7 +98,8 @@ class Acp(EventKind):
 def _order(request: LaunchRequest, profile: AcpProfile) -> dict[str, Any]:
     """Return the order that ``acp_client.order`` reads."""
     agent, task, model = request.agent, request.task, request.model
-    return {
+    of_profile = {name: getattr(profile, name) for name in TurnOrder._fields if name in AcpProfile.model_fields}
+    return of_profile | {
         "command": (*agent.command, *agent.extra_args),
         "session": request.conversation_id if request.resume else "",
         "mode": task.permissions.mode.value,
@@ -110,16 +112,6 @@ def _order(request: LaunchRequest, profile: AcpProfile) -> dict[str, Any]:
         "mcp_variables": MCP_VARIABLES if request.mcp_command else (),
         "fence": fence_order(request) if is_fenced(request) else {},
         "profile": profile.name,
-        "usage": profile.usage,
-        "usage_file": dict(profile.usage_file),
-        "modes": dict(profile.modes),
-        "options": dict(profile.options),
-        "noise": profile.noise,
-        "kinds": dict(profile.kinds),
-        "model_by": profile.model_by,
-        "mcp": profile.mcp,
-        "load_waits": profile.load_waits,
-        "patience_s": profile.patience_s,
     }
 
 

@@ -9,8 +9,17 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import ClassVar, Self
 
-from claudomator_py.agents.claude.errors import USAGE_LIMIT, Failure, Rejection, classify
-from claudomator_py.agents.claude.results import cut_off, ending_of, lists_all_errors, message_of, succeeded
+from claudomator_py.agents.claude.errors import (
+    USAGE_LIMIT,
+    Failure,
+    Rejection,
+    classify,
+    cut_off,
+    ending_of,
+    lists_all_errors,
+    message_of,
+    succeeded,
+)
 from claudomator_py.agents.claude.turns import Turns, is_of_no_turn
 from claudomator_py.agents.claude.use import INPUT_FIELDS, ClaudeUsage, rule_for, windows_of
 from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict, words

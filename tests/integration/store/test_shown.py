@@ -15,7 +15,7 @@ def test_a_row_is_written_without_what_is_known_and_what_becomes_known(tmp_path:
     secrets = Secrets(["known-from-the-start"])
     with Database.open("sqlite", state_dir=tmp_path) as database:
         migrate(database)
-        database.clean_with(secrets.clean)
+        database.clean = secrets.clean
         for secret in ("known-from-the-start", "known-after-a-reload"):
             secrets.add([secret])
             data = {"state": "COMPLETED", "why": f"it said {secret}", "times": 3, "none": None}

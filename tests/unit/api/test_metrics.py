@@ -11,8 +11,8 @@ from claudomator_py.api.metrics import FAMILIES, exposition
 from claudomator_py.daemon.loop import Ticks
 from claudomator_py.daemon.metering import Measured, Meter, WaitCount
 from claudomator_py.domain.budget import WindowUse
-from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.units import Histogram
 from claudomator_py.scheduler.snapshot import AgentState
 from claudomator_py.store.metric_rows import EndedRuns
 from tests.fakes.daemon import Daemon, running

@@ -36,7 +36,7 @@ def judging(database: Database) -> Iterator[Callable[..., PrimaryJudge]]:
 
     def judge(answer: Callable[[], str] | None, **more: float) -> PrimaryJudge:
         model = None if answer is None else GuardedModel(Told(answer), lambda: 0)
-        made.append(PrimaryJudge(database, lambda: model, lambda: 0, **more))
+        made.append(PrimaryJudge(database, lambda: model, **more))
         return made[-1]
 
     yield judge

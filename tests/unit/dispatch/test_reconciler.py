@@ -62,7 +62,7 @@ def test_a_tick_with_nothing_to_do_writes_nothing(world: World) -> None:
 
 def test_a_tick_finds_out_whether_a_store_in_trouble_works_again(world: World) -> None:
     """Though it has nothing to write: nobody else may try for long."""
-    world.database._writer.trouble = StoreUnavailable("the disk was full", "make room")
+    world.database.trouble = StoreUnavailable("the disk was full", "make room")
     world.tick()
     assert world.database.trouble is None
 

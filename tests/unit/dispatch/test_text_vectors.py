@@ -20,7 +20,7 @@ from claudomator_py.ports import EncoderFault
 from claudomator_py.routing.calibration import Calibration, Weights, calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
-from claudomator_py.routing.sparse import SparseRow
+from claudomator_py.routing.space import SparseRow
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.units import Histogram
 
 BOUNDS = (0.5, 1.0, 10.0)
 values = st.lists(st.floats(0, 100))
