@@ -6,7 +6,7 @@ What the words of each mean is data: ``errors.toml`` here and in the package of 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 from claudomator_py.agents.limit_text import find_model, find_reset
@@ -144,25 +144,10 @@ def _by_exit_code(code: int) -> RunVerdict | None:
 def outcome(verdict: RunVerdict, result: Result) -> Outcome:
     """Return verdict and result as an ``Outcome``."""
     near = result.near
+    known = {item.name: getattr(part, item.name) for part in (verdict, result) for item in fields(part)}
+    del known["near"]
     return Outcome(
-        status=verdict.status,
-        reason=verdict.reason,
-        reset_at=verdict.reset_at,
-        provenance=verdict.provenance,
-        limit=verdict.limit,
-        family=verdict.family,
-        model=result.model,
-        conversation_id=result.conversation_id,
-        text=result.text,
-        detail=verdict.detail,
-        tokens=result.tokens,
-        cost_usd=result.cost_usd,
-        conversation_lost=verdict.conversation_lost,
-        question=result.question,
-        denied=result.denied,
-        denials=result.denials,
-        dropped=result.dropped,
-        windows=dict(result.windows),
+        **known,
         near_limit_until=near.until if near is not None else None,
         near_limit=near.limit if near is not None else None,
         near_limit_used=near.used if near is not None else None,

@@ -5,7 +5,6 @@ stderr can say that something went wrong; the model's text never does.
 """
 
 import copy
-import dataclasses
 import json
 import re
 from abc import ABC, abstractmethod
@@ -38,8 +37,20 @@ class OutputEnd:
     """The end of stderr."""
 
 
+class Copied:
+    """What a reader has read so far, or a part of it."""
+
+    def copy(self) -> Self:
+        """Return an independent copy. Events are shared, as nobody changes them."""
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list | set | Copied):
+                setattr(other, name, value.copy())
+        return other
+
+
 @dataclass(kw_only=True)
-class RunEvents(ABC):
+class RunEvents(Copied, ABC):
     """What the events of one run have said so far. Subclasses are dataclasses as well."""
 
     lost: ClassVar[re.Pattern[str] | None] = None
@@ -60,20 +71,11 @@ class RunEvents(ABC):
     tools: dict[str, str] = field(default_factory=dict)
     """The tools of the last calls by call id."""
 
-    def copy(self) -> Self:
-        """Return an independent copy. Events are shared, as nobody changes them."""
-        other = copy.copy(self)
-        for item in dataclasses.fields(other):
-            value = getattr(other, item.name)
-            if isinstance(value, dict | list | set):
-                setattr(other, item.name, value.copy())
-        return other
-
     @abstractmethod
     def take(self, event: Event) -> list[Part]:
         """Take the next event and return what the log shows of it. Never raises, whatever it holds."""
 
-    def take_stderr(self, line: str) -> None:  # noqa: B027 - most CLIs say everything in events
+    def take_stderr(self, line: str) -> None:
         """Take the next line of stderr, made readable."""
 
     def is_log(self, line: bytes) -> bool:

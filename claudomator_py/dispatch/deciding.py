@@ -222,7 +222,7 @@ class Decider:
         known = {} if visible_to is None else visible_to
         visible = _visible(connection, task, known) if looked_for else frozenset[str]()
         asked = RoutingRequest(Request.of(spec), visible, task.organisation, needs, was_asked=by_hand is not None)
-        predecessor = _predecessor(connection, task, spec)
+        predecessor = dependency_rows.continued(connection, task, spec)
         addressed = _addressed(connection, spec.instructions, visible)
         return Subject(task, spec, asked, judged, predecessor, by_hand, next(iter(handed), None), addressed)
 
@@ -415,12 +415,3 @@ def _addressed(connection: Connection, text: str, visible: frozenset[str]) -> st
     cards = specialist_rows.cards(connection, visible)
     names = Names((Participant(card.id, card.title) for card in cards.values()), of_task=True)
     return names.addressed(text)
-
-
-def _predecessor(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
-    """Return the task that it continues, if any."""
-    if spec.continues is None:
-        return None
-    bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
-    before = bound.get(spec.continues)
-    return None if before is None else task_rows.find(connection, before)

@@ -244,7 +244,7 @@ class Followed:
 
 def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | None:
     """Return what the task takes over from the completed task that it continues; None if it continues none."""
-    other = _continued(connection, task, spec)
+    other = dependency_rows.continued(connection, task, spec)
     if other is None:
         return None
     thread = other.thread or other.id
@@ -282,14 +282,6 @@ def still_needed_by(connection: Connection, task: Task) -> Task | None:
             if spec.continues == task.name:
                 return other
     return None
-
-
-def _continued(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
-    if spec.continues is None:
-        return None
-    bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
-    task_id = bound.get(spec.continues)
-    return None if task_id is None else task_rows.find(connection, task_id)
 
 
 def _why_not(run: Run, assigned: TaskSpec, spec: TaskSpec) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, not_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, not_, select, update
 
 from claudomator_py.store.tables import API_TOKEN, BROWSER_SESSION, ApiToken, BrowserSession
 
@@ -11,14 +11,13 @@ from claudomator_py.store.tables import API_TOKEN, BROWSER_SESSION, ApiToken, Br
 def current_sessions(connection: Connection, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
     """Return the issuer's sessions that have neither ended nor expired."""
     query = select(BROWSER_SESSION).where(_is_current(issuer, now_ms))
-    return [BrowserSession(**row._mapping) for row in connection.execute(query)]
+    return BrowserSession.rows(connection, query)
 
 
 def add_session(connection: Connection, session: BrowserSession) -> None:
     """Insert a session, and delete those that are over or have another issuer."""
     connection.execute(delete(BROWSER_SESSION).where(not_(_is_current(session.issuer, session.created_ms))))
-    values = {column.name: getattr(session, column.name) for column in BROWSER_SESSION.columns}
-    connection.execute(insert(BROWSER_SESSION).values(values))
+    session.insert(connection)
 
 
 def note_session_use(connection: Connection, session_id: str, used_ms: int, expires_ms: int) -> None:
@@ -30,8 +29,7 @@ def note_session_use(connection: Connection, session_id: str, used_ms: int, expi
 def end_sessions(connection: Connection, session_ids: Collection[str], now_ms: int) -> Sequence[BrowserSession]:
     """End the sessions permanently. Return those that had not ended before."""
     changed = update(BROWSER_SESSION).where(BROWSER_SESSION.c.id.in_(session_ids), BROWSER_SESSION.c.ended_ms.is_(None))
-    ended = connection.execute(changed.values(ended_ms=now_ms).returning(*BROWSER_SESSION.c))
-    return [BrowserSession(**row._mapping) for row in ended]
+    return BrowserSession.rows(connection, changed.values(ended_ms=now_ms).returning(*BROWSER_SESSION.c))
 
 
 def _is_current(issuer: str, now_ms: int) -> ColumnElement[bool]:
@@ -39,28 +37,20 @@ def _is_current(issuer: str, now_ms: int) -> ColumnElement[bool]:
     return and_(table.issuer == issuer, table.ended_ms.is_(None), table.expires_ms > now_ms)
 
 
-def add_token(connection: Connection, token: ApiToken) -> None:
-    """Insert a token. Raises IntegrityError if the name was ever used."""
-    values = {column.name: getattr(token, column.name) for column in API_TOKEN.columns}
-    connection.execute(insert(API_TOKEN).values(values))
-
-
 def tokens(connection: Connection) -> Sequence[ApiToken]:
     """Return every token ever issued, newest first."""
     query = select(API_TOKEN).order_by(API_TOKEN.c.created_ms.desc(), API_TOKEN.c.id)
-    return [ApiToken(**row._mapping) for row in connection.execute(query)]
+    return ApiToken.rows(connection, query)
 
 
 def find_token(connection: Connection, ref: str) -> ApiToken | None:
     """Return the token with this id, else the one with this name, else None."""
-    row = connection.execute(select(API_TOKEN).where(API_TOKEN.c.id == ref)).one_or_none()
-    return token_named(connection, ref) if row is None else ApiToken(**row._mapping)
+    return ApiToken.find(connection, API_TOKEN.c.id == ref) or token_named(connection, ref)
 
 
 def token_named(connection: Connection, name: str) -> ApiToken | None:
     """Return the token with this name, or None."""
-    row = connection.execute(select(API_TOKEN).where(API_TOKEN.c.name == name)).one_or_none()
-    return None if row is None else ApiToken(**row._mapping)
+    return ApiToken.find(connection, API_TOKEN.c.name == name)
 
 
 def change_token(connection: Connection, token_id: str, **changes: Any) -> None:

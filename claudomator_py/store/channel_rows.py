@@ -19,7 +19,7 @@ from claudomator_py.store.tables import (
     ChannelMember,
     ChannelMessage,
 )
-from claudomator_py.store.visibility import channels_seen
+from claudomator_py.store.visibility import rows_seen
 from claudomator_py.values import dataclass
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
@@ -33,19 +33,11 @@ _READY = Statement(  # asked after nearly every commit
 _answer_from = loader(ChannelAnswer)
 
 
-def add(connection: Connection, channel: Channel) -> None:
-    """Insert a channel. Raises IntegrityError if the name is taken."""
-    connection.execute(
-        insert(CHANNEL).values({column.name: getattr(channel, column.name) for column in CHANNEL.columns})
-    )
-
-
 def get(connection: Connection, channel_id: str) -> Channel:
     """Return the channel with this id, whoever may see it. Raises LookupError."""
-    row = connection.execute(select(CHANNEL).where(CHANNEL.c.id == channel_id)).one_or_none()
-    if row is None:
+    if (channel := Channel.find(connection, CHANNEL.c.id == channel_id)) is None:
         raise LookupError(f"there is no channel {channel_id}")
-    return Channel(**row._mapping)
+    return channel
 
 
 def delete_channel(connection: Connection, channel_id: str) -> None:
@@ -60,18 +52,18 @@ def find(connection: Connection, ref: str, by: Principal) -> Sequence[Channel]:
     organisation takes precedence over others."""
     if "\0" in ref:  # PostgreSQL refuses NUL in text
         return []
-    query = select(CHANNEL).where((CHANNEL.c.id == ref) | (CHANNEL.c.name == ref), channels_seen(by))
-    channels = [Channel(**row._mapping) for row in connection.execute(query.order_by(CHANNEL.c.id))]
+    query = select(CHANNEL).where((CHANNEL.c.id == ref) | (CHANNEL.c.name == ref), rows_seen(CHANNEL, by))
+    channels = Channel.rows(connection, query.order_by(CHANNEL.c.id))
     own = [channel for channel in channels if channel.id == ref or channel.organisation == by.organisation]
     return own or channels
 
 
 def seen(connection: Connection, by: Principal, *, after: str | None = None, limit: int = 50) -> Sequence[Channel]:
     """Return the channels visible to the principal, ordered by id. after: only those with a greater id."""
-    query = select(CHANNEL).where(channels_seen(by)).order_by(CHANNEL.c.id).limit(limit)
+    query = select(CHANNEL).where(rows_seen(CHANNEL, by)).order_by(CHANNEL.c.id).limit(limit)
     if after is not None:
         query = query.where(CHANNEL.c.id > after)
-    return [Channel(**row._mapping) for row in connection.execute(query)]
+    return Channel.rows(connection, query)
 
 
 def change(connection: Connection, channel: Channel, now_ms: int, **changes: Any) -> None:
@@ -83,14 +75,7 @@ def change(connection: Connection, channel: Channel, now_ms: int, **changes: Any
 def members(connection: Connection, channel_id: str) -> Sequence[ChannelMember]:
     """Return the members in the order in which they joined."""
     query = select(CHANNEL_MEMBER).where(CHANNEL_MEMBER.c.channel_id == channel_id)
-    rows = connection.execute(query.order_by(CHANNEL_MEMBER.c.joined_ms, CHANNEL_MEMBER.c.id))
-    return [ChannelMember(**row._mapping) for row in rows]
-
-
-def add_member(connection: Connection, member: ChannelMember) -> None:
-    """Insert a member. Raises IntegrityError if it is one already."""
-    values = {column.name: getattr(member, column.name) for column in CHANNEL_MEMBER.columns}
-    connection.execute(insert(CHANNEL_MEMBER).values(values))
+    return ChannelMember.rows(connection, query.order_by(CHANNEL_MEMBER.c.joined_ms, CHANNEL_MEMBER.c.id))
 
 
 def change_member(connection: Connection, channel_id: str, member_id: str, **changes: Any) -> None:
@@ -115,20 +100,16 @@ def add_message(connection: Connection, message: ChannelMessage) -> ChannelMessa
 
 def message(connection: Connection, channel_id: str, message_id: int) -> ChannelMessage | None:
     """Return the channel's message with this id, or None."""
-    query = select(CHANNEL_MESSAGE).where(
-        CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.id == message_id
+    return ChannelMessage.find(
+        connection, CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.id == message_id
     )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else ChannelMessage(**row._mapping)
 
 
 def of_external(connection: Connection, channel_id: str, external_id: str) -> ChannelMessage | None:
     """Return the message with this external id, given by an incoming webhook, or None."""
-    query = select(CHANNEL_MESSAGE).where(
-        CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.external_id == external_id
+    return ChannelMessage.find(
+        connection, CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.external_id == external_id
     )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else ChannelMessage(**row._mapping)
 
 
 def messages(
@@ -138,8 +119,7 @@ def messages(
     query = select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.channel_id == channel_id)
     if before is not None:
         query = query.where(CHANNEL_MESSAGE.c.id < before)
-    rows = connection.execute(query.order_by(CHANNEL_MESSAGE.c.id.desc()).limit(limit))
-    return [ChannelMessage(**row._mapping) for row in rows]
+    return ChannelMessage.rows(connection, query.order_by(CHANNEL_MESSAGE.c.id.desc()).limit(limit))
 
 
 def change_message(connection: Connection, message_id: int, **changes: Any) -> None:
@@ -152,18 +132,12 @@ def thread(connection: Connection, message: ChannelMessage, most: int) -> Sequen
     messages: list[ChannelMessage] = []
     answered = message.reply_to
     while answered is not None and len(messages) < most:
-        row = connection.execute(select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id == answered)).one_or_none()
-        if row is None or row.channel_id != message.channel_id:
+        earlier = ChannelMessage.find(connection, CHANNEL_MESSAGE.c.id == answered)
+        if earlier is None or earlier.channel_id != message.channel_id:
             break
-        messages.append(ChannelMessage(**row._mapping))
-        answered = row.reply_to
+        messages.append(earlier)
+        answered = earlier.reply_to
     return messages[::-1]
-
-
-def put_answer(connection: Connection, answer: ChannelAnswer) -> None:
-    """Insert an answer. Raises IntegrityError if this specialist is to answer this message already."""
-    values = {column.name: getattr(answer, column.name) for column in CHANNEL_ANSWER.columns}
-    connection.execute(insert(CHANNEL_ANSWER).values(values))
 
 
 def change_answer(connection: Connection, answer: ChannelAnswer, **changes: Any) -> None:
@@ -175,14 +149,12 @@ def change_answer(connection: Connection, answer: ChannelAnswer, **changes: Any)
 def answers(connection: Connection, message_ids: Collection[int]) -> Sequence[ChannelAnswer]:
     """Return the answers to these messages, ordered by message and specialist."""
     query = select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.message_id.in_(sorted(message_ids)))
-    rows = connection.execute(query.order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist))
-    return [ChannelAnswer(**row._mapping) for row in rows]
+    return ChannelAnswer.rows(connection, query.order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist))
 
 
 def answer_behind(connection: Connection, message_id: int) -> ChannelAnswer | None:
     """Return the answer that was given by this message, or None."""
-    row = connection.execute(select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.given_id == message_id)).one_or_none()
-    return None if row is None else ChannelAnswer(**row._mapping)
+    return ChannelAnswer.find(connection, CHANNEL_ANSWER.c.given_id == message_id)
 
 
 def question_behind(connection: Connection, channel_id: str, task_id: str) -> ChannelMessage | None:
@@ -191,11 +163,9 @@ def question_behind(connection: Connection, channel_id: str, task_id: str) -> Ch
     asked = select(CHANNEL_ANSWER.c.message_id).where(
         CHANNEL_ANSWER.c.channel_id == channel_id, CHANNEL_ANSWER.c.task_id == task_id
     )
-    row = connection.execute(select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id.in_(asked))).first()
-    if row is None:
-        return None
-    message = ChannelMessage(**row._mapping)
-    return message if not message.hops else by_a_person(connection, message)
+    for message in ChannelMessage.rows(connection, select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id.in_(asked))):
+        return message if not message.hops else by_a_person(connection, message)
+    return None
 
 
 def by_a_person(connection: Connection, message: ChannelMessage) -> ChannelMessage | None:

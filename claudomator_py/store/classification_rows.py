@@ -20,22 +20,21 @@ DEFAULT = "default"
 
 def find(connection: Connection, task_id: str, generation: int) -> ClassificationRow | None:
     """Return the question for this generation of the task, or None."""
-    query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id == task_id, CLASSIFICATION.c.generation == generation)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else ClassificationRow(**row._mapping)
+    return ClassificationRow.find(
+        connection, CLASSIFICATION.c.task_id == task_id, CLASSIFICATION.c.generation == generation
+    )
 
 
 def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple[str, int], ClassificationRow]:
     """Return the questions for these tasks, by task id and generation."""
     query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id.in_(sorted(task_ids)))
-    rows = [ClassificationRow(**row._mapping) for row in connection.execute(query)]
+    rows = ClassificationRow.rows(connection, query)
     return {(row.task_id, row.generation): row for row in rows}
 
 
 def add(connection: Connection, row: ClassificationRow) -> None:
     """Insert the question. A generation has at most one."""
-    values = {column.name: getattr(row, column.name) for column in CLASSIFICATION.columns}
-    connection.execute(insert(CLASSIFICATION).values(values))
+    row.insert(connection)
     task_rows.note_asked_tier(connection, row.task_id, row.generation, OPEN)
 
 

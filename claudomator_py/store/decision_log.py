@@ -16,7 +16,7 @@ from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store.decision_rows import decision_from
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import DECISION, LABEL, RUN, SPECIALIST, TASK, Decision
-from claudomator_py.store.visibility import agent_hidden, cards_seen, decisions_seen
+from claudomator_py.store.visibility import agent_hidden, cards_seen, rows_seen
 from claudomator_py.values import dataclass
 
 Position = tuple[int, str]
@@ -45,7 +45,7 @@ def page(
 ) -> Sequence[Recorded]:
     """Return the matching decisions visible to the principal, newest first, after the position ``before``. Shadow
     decisions are returned only if their kind is asked for."""
-    conditions = [decisions_seen(by), *_conditions(wanted, by)]
+    conditions = [rows_seen(DECISION, by), *_conditions(wanted, by)]
     if before is not None:
         at_ms, last = before
         conditions.append(or_(DECISION.c.at_ms < at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id < last)))
@@ -54,13 +54,13 @@ def page(
 
 def find(connection: Connection, decision_id: str, by: Principal) -> Recorded | None:
     """Return the decision with this id if it is visible to the principal, else None."""
-    decisions = _read(connection, [decisions_seen(by), DECISION.c.id == decision_id], 1)
+    decisions = _read(connection, [rows_seen(DECISION, by), DECISION.c.id == decision_id], 1)
     return decisions[0] if decisions else None
 
 
 def placements(connection: Connection, task_id: str, by: Principal) -> Sequence[Recorded]:
     """Return the task's placements visible to the principal, newest run first."""
-    query = _all().where(decisions_seen(by), DECISION.c.task_id == task_id)
+    query = _all().where(rows_seen(DECISION, by), DECISION.c.task_id == task_id)
     query = query.where(DECISION.c.kind == DecisionKind.PLACEMENT.value)
     query = query.order_by(None).order_by(RUN.c.generation.desc(), RUN.c.seq.desc())
     return [_recorded(row._mapping) for row in connection.execute(query)]
@@ -87,7 +87,7 @@ def newest_of_kind(
     connection: Connection, kind: DecisionKind, since_ms: int, limit: int, by: Principal
 ) -> Sequence[Decision]:
     """Return decisions of a kind that are visible to the principal, from that time on, newest first."""
-    query = select(DECISION).where(DECISION.c.kind == kind.value, decisions_seen(by), *_between(since_ms, None))
+    query = select(DECISION).where(DECISION.c.kind == kind.value, rows_seen(DECISION, by), *_between(since_ms, None))
     return [decision_from(row) for row in connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(limit))]
 
 

@@ -6,10 +6,11 @@ from types import MappingProxyType
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
 from claudomator_py.domain.lifecycle import DependencyState
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.tables.columns import bytewise
-from claudomator_py.store.task_rows import task_from
+from claudomator_py.store.task_rows import find, task_from
 
 _NOTHING_MEANT: Mapping[str, str] = MappingProxyType({})
 
@@ -136,6 +137,12 @@ def _edges(connection: Connection, task_id: str, wanted: Mapping[str, Sequence[s
 
 def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
     return dict(_BOUND_IDS.rows(connection, task=task_id))
+
+
+def continued(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
+    """Return the task that this one continues, if any."""
+    task_id = None if spec.continues is None else _bound_ids(connection, task.id).get(spec.continues)
+    return None if task_id is None else find(connection, task_id)
 
 
 def _newest_named(connection: Connection, name: str, besides: str) -> str | None:

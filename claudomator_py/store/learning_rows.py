@@ -45,8 +45,7 @@ def keep_progress(connection: Connection, now: LearningProgress) -> None:
 
 def label(connection: Connection, decision_id: str) -> Label | None:
     """Return the decision's label, or None."""
-    row = connection.execute(select(LABEL).where(LABEL.c.decision_id == decision_id)).one_or_none()
-    return None if row is None else Label(**row._mapping)
+    return Label.find(connection, LABEL.c.decision_id == decision_id)
 
 
 def put(connection: Connection, row: Label) -> None:
@@ -59,7 +58,7 @@ def put(connection: Connection, row: Label) -> None:
 def unlearned(connection: Connection, limit: int) -> Sequence[Label]:
     """Return the oldest labels that were not learned yet."""
     query = select(LABEL).where(LABEL.c.learned_ms.is_(None)).order_by(LABEL.c.at_ms, LABEL.c.decision_id).limit(limit)
-    return [Label(**row._mapping) for row in connection.execute(query)]
+    return Label.rows(connection, query)
 
 
 def mark(connection: Connection, ids: Sequence[str], now_ms: int, *, forgotten: bool = False) -> None:
@@ -87,11 +86,12 @@ def forget(connection: Connection, organisation: str | None, specialist: str | N
 
 def standing(connection: Connection, organisation: str, specialist: str, topic: str) -> Standing | None:
     """Return the specialist's standing on the topic, or None. An empty topic stands for all together."""
-    query = select(STANDING).where(
-        STANDING.c.organisation == organisation, STANDING.c.specialist == specialist, STANDING.c.topic == topic
+    return Standing.find(
+        connection,
+        STANDING.c.organisation == organisation,
+        STANDING.c.specialist == specialist,
+        STANDING.c.topic == topic,
     )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else Standing(**row._mapping)
 
 
 def put_standing(connection: Connection, row: Standing) -> None:
@@ -134,7 +134,7 @@ def standings(connection: Connection, organisation: str | None) -> Sequence[Stan
     if organisation is not None:
         query = query.where(STANDING.c.organisation == organisation)
     query = query.order_by(STANDING.c.specialist, STANDING.c.topic, STANDING.c.organisation)
-    return [Standing(**row._mapping) for row in connection.execute(query)]
+    return Standing.rows(connection, query)
 
 
 def overrides(connection: Connection, organisation: str, limit: int) -> Sequence[Label]:
@@ -286,4 +286,4 @@ def _counting(organisation: str) -> Select[tuple[object, ...]]:
 
 def _labels(connection: Connection, query: Select[tuple[object, ...]], limit: int) -> Sequence[Label]:
     query = query.order_by(LABEL.c.at_ms.desc(), LABEL.c.decision_id).limit(limit)
-    return [Label(**row._mapping) for row in connection.execute(query)]
+    return Label.rows(connection, query)

@@ -61,8 +61,7 @@ def add(connection: Connection, target: str, event_id: int, notice: dict[str, An
 def due(connection: Connection, target: str, now_ms: int) -> Outbox | None:
     """Return the oldest notice to the target that is due, or None."""
     query = select(OUTBOX).where(OUTBOX.c.state == "pending", OUTBOX.c.target == target, OUTBOX.c.next_ms <= now_ms)
-    row = connection.execute(query.order_by(OUTBOX.c.id).limit(1)).one_or_none()
-    return None if row is None else Outbox(**row._mapping)
+    return next(iter(Outbox.rows(connection, query.order_by(OUTBOX.c.id).limit(1))), None)
 
 
 def next_due(connection: Connection, target: str) -> int | None:
@@ -82,8 +81,7 @@ def change(connection: Connection, row_id: int, **changes: Any) -> bool:
 
 def find(connection: Connection, row_id: int) -> Outbox | None:
     """Return the notice, or None."""
-    row = connection.execute(select(OUTBOX).where(OUTBOX.c.id == row_id)).one_or_none()
-    return None if row is None else Outbox(**row._mapping)
+    return Outbox.find(connection, OUTBOX.c.id == row_id)
 
 
 def counts(connection: Connection) -> Mapping[str, int]:
@@ -99,7 +97,7 @@ def page(connection: Connection, state: str | None, before: int | None, limit: i
         query = query.where(OUTBOX.c.state == state)
     if before is not None:
         query = query.where(OUTBOX.c.id < before)
-    return [Outbox(**row._mapping) for row in connection.execute(query.order_by(OUTBOX.c.id.desc()).limit(limit))]
+    return Outbox.rows(connection, query.order_by(OUTBOX.c.id.desc()).limit(limit))
 
 
 def revive(connection: Connection, row_id: int, now_ms: int) -> bool:

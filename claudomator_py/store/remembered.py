@@ -12,13 +12,12 @@ from claudomator_py.store.tables import ANSWERED_REQUEST, REMEMBERED, AnsweredRe
 
 def find_answer(connection: Connection, principal: str, key: str, now_ms: int) -> AnsweredRequest | None:
     """Return the answer to the principal's request with this key, or None if there is none or it has expired."""
-    query = select(ANSWERED_REQUEST).where(
+    return AnsweredRequest.find(
+        connection,
         ANSWERED_REQUEST.c.principal == principal,
         ANSWERED_REQUEST.c.key == key,
         ANSWERED_REQUEST.c.created_ms > now_ms - KEPT_MS,
     )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else AnsweredRequest(**row._mapping)
 
 
 def keep_answer(

@@ -29,7 +29,7 @@ from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import keeping_reader, readable, sound
 from claudomator_py.store.tables import EVENT, HOLD, RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
 from claudomator_py.store.task_rows import task_from
-from claudomator_py.store.visibility import alike, runs_seen, schedules_seen, tasks_seen
+from claudomator_py.store.visibility import alike, rows_seen, runs_seen, tasks_seen
 from claudomator_py.values import dataclass
 
 STARTED = "daemon_started"
@@ -247,7 +247,7 @@ def skipped_times(
     query = (
         select(SCHEDULE.c.name, SCHEDULE_FIRE.c.due_ms, SCHEDULE_FIRE.c.skipped)
         .join(SCHEDULE, SCHEDULE.c.id == SCHEDULE_FIRE.c.schedule_id)
-        .where(SCHEDULE_FIRE.c.skipped.is_not(None), schedules_seen(by))
+        .where(SCHEDULE_FIRE.c.skipped.is_not(None), rows_seen(SCHEDULE, by))
         .where(SCHEDULE_FIRE.c.due_ms >= since_ms, SCHEDULE_FIRE.c.due_ms < until_ms)
         .order_by(SCHEDULE_FIRE.c.due_ms.desc(), SCHEDULE.c.name)
         .limit(limit)

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
 from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.task_rows import task_from
-from claudomator_py.store.visibility import alike, schedules_seen
+from claudomator_py.store.visibility import alike, rows_seen
 
 _OF_FILE = (
     select(SCHEDULE)
@@ -27,13 +27,6 @@ _schedule_from = loader(Schedule)
 _UNENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 
 
-def add(connection: Connection, schedule: Schedule) -> None:
-    """Insert a new schedule."""
-    connection.execute(
-        insert(SCHEDULE).values({column.name: getattr(schedule, column.name) for column in SCHEDULE.columns})
-    )
-
-
 def change(connection: Connection, schedule_id: str, now_ms: int, **changes: Any) -> None:
     """Update columns of the schedule."""
     connection.execute(update(SCHEDULE).where(SCHEDULE.c.id == schedule_id).values(updated_ms=now_ms, **changes))
@@ -41,23 +34,21 @@ def change(connection: Connection, schedule_id: str, now_ms: int, **changes: Any
 
 def get(connection: Connection, schedule_id: str) -> Schedule:
     """Return the schedule, gone or not. Raises LookupError."""
-    row = connection.execute(select(SCHEDULE).where(SCHEDULE.c.id == schedule_id)).one_or_none()
-    if row is None:
+    if (schedule := Schedule.find(connection, SCHEDULE.c.id == schedule_id)) is None:
         raise LookupError(f"there is no schedule {schedule_id}")
-    return Schedule(**row._mapping)
+    return schedule
 
 
 def named(connection: Connection, name: str, organisation: str | None = None) -> Schedule | None:
     """Return the organisation's schedule with this name that is not gone, or None."""
     if "\0" in name:  # which PostgreSQL does not take
         return None
-    query = select(SCHEDULE).where(
+    return Schedule.find(
+        connection,
         SCHEDULE.c.name == name,
         SCHEDULE.c.gone_ms.is_(None),
         SCHEDULE.c.organisation.is_not_distinct_from(organisation),
     )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else Schedule(**row._mapping)
 
 
 def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Schedule]:
@@ -67,7 +58,7 @@ def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Sche
 
 @lru_cache(maxsize=16)
 def _all_there(by: Principal) -> Statement:
-    query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None), schedules_seen(by))
+    query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None), rows_seen(SCHEDULE, by))
     return Statement(query.order_by(bytewise(SCHEDULE.c.name), bytewise(SCHEDULE.c.organisation).nulls_first()))
 
 
@@ -87,12 +78,6 @@ def detach(connection: Connection, paths: Collection[str], now_ms: int) -> None:
     connection.execute(query.values(file_path=None, updated_ms=now_ms))
 
 
-def fire(connection: Connection, entry: ScheduleFire) -> None:
-    """Record that a time was handled. Raises IntegrityError if it was before."""
-    values = {column.name: getattr(entry, column.name) for column in SCHEDULE_FIRE.columns}
-    connection.execute(insert(SCHEDULE_FIRE).values(values))
-
-
 def was_fired(connection: Connection, schedule_id: str, due_ms: int) -> bool:
     """Return whether the time was handled."""
     query = select(SCHEDULE_FIRE.c.due_ms).where(
@@ -106,19 +91,15 @@ def last_fires(connection: Connection, schedule_ids: Sequence[str]) -> Mapping[s
     fires = {}
     for schedule_id in schedule_ids:
         query = select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.schedule_id == schedule_id)
-        row = connection.execute(query.order_by(SCHEDULE_FIRE.c.due_ms.desc()).limit(1)).one_or_none()
-        if row is not None:
-            fires[schedule_id] = ScheduleFire(**row._mapping)
+        for fire in ScheduleFire.rows(connection, query.order_by(SCHEDULE_FIRE.c.due_ms.desc()).limit(1)):
+            fires[schedule_id] = fire
     return fires
 
 
 def fire_of(connection: Connection, task_id: str) -> tuple[ScheduleFire, Schedule] | None:
     """Return the time that the task was created for, and its schedule, or None if no schedule created it."""
-    row = connection.execute(select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.task_id == task_id)).one_or_none()
-    if row is None:
-        return None
-    entry = ScheduleFire(**row._mapping)
-    return entry, get(connection, entry.schedule_id)
+    fire = ScheduleFire.find(connection, SCHEDULE_FIRE.c.task_id == task_id)
+    return None if fire is None else (fire, get(connection, fire.schedule_id))
 
 
 def unended(connection: Connection, schedule_id: str) -> Task | None:

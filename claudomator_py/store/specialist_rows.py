@@ -163,8 +163,7 @@ def content_hashes(connection: Connection) -> dict[str, str]:
 
 def row_of(connection: Connection, specialist_id: str) -> Specialist | None:
     """Return the row with this id, removed or not, or None. For writing."""
-    row = connection.execute(select(SPECIALIST).where(SPECIALIST.c.id == specialist_id)).one_or_none()
-    return None if row is None else Specialist(**row._mapping)
+    return Specialist.find(connection, SPECIALIST.c.id == specialist_id)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[Registration]:
@@ -185,12 +184,6 @@ def shipped_ids(connection: Connection) -> Sequence[str]:
     """Return the ids of shipped cards, including replaced and removed ones."""
     query = select(SPECIALIST.c.id).where((SPECIALIST.c.source == "shipped") | SPECIALIST.c.shipped.is_not(None))
     return connection.execute(query.order_by(SPECIALIST.c.id)).scalars().all()
-
-
-def add(connection: Connection, row: Specialist) -> None:
-    """Insert a row, without indexing it. Raises IntegrityError if the id has a row."""
-    values = {column.name: getattr(row, column.name) for column in SPECIALIST.columns}
-    connection.execute(insert(SPECIALIST).values(values))
 
 
 def change(connection: Connection, specialist_id: str, **changes: Any) -> None:

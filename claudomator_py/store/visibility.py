@@ -4,12 +4,12 @@ What is hidden from a principal is neither counted nor listed nor found by name,
 what does not exist.
 """
 
-from sqlalchemy import ColumnElement, and_, exists, false, not_, or_, select, true
+from sqlalchemy import ColumnElement, Table, and_, exists, false, not_, or_, select, true
 
 from claudomator_py.domain.card import REMOTE_AGENT, Visibility
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.store.stored_json import sound
-from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, SPECIALIST_GRANT, TASK
+from claudomator_py.store.tables import EVENT, RUN, SPECIALIST, SPECIALIST_GRANT, TASK
 
 
 def tasks_seen(by: Principal) -> ColumnElement[bool]:
@@ -40,25 +40,11 @@ def events_seen(by: Principal) -> ColumnElement[bool]:
     return or_(exists().where(TASK.c.id == EVENT.c.task_id, tasks_seen(by)), own)
 
 
-def schedules_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``SCHEDULE`` what is visible to the principal. A run sees none."""
+def rows_seen(table: Table, by: Principal) -> ColumnElement[bool]:
+    """Select of ``SCHEDULE``, ``CHANNEL`` or ``DECISION`` what is visible to the principal. A run sees none."""
     if by.role is Role.RUN:
         return false()
-    return true() if by.organisation is None else SCHEDULE.c.organisation == by.organisation
-
-
-def channels_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``CHANNEL`` what is visible to the principal. A run sees none."""
-    if by.role is Role.RUN:
-        return false()
-    return true() if by.organisation is None else CHANNEL.c.organisation == by.organisation
-
-
-def decisions_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``DECISION`` what is visible to the principal. A run sees none."""
-    if by.role is Role.RUN:
-        return false()
-    return true() if by.organisation is None else DECISION.c.organisation == by.organisation
+    return true() if by.organisation is None else table.c.organisation == by.organisation
 
 
 def cards_seen(by: Principal) -> ColumnElement[bool]:

@@ -38,7 +38,7 @@ def create(connection: Connection, request: NewChannel, by: Principal, now_ms: i
         created_ms=now_ms,
         updated_ms=now_ms,
     )
-    channel_rows.add(connection, channel)
+    channel.insert(connection)
     add_member(connection, channel.id, by.id, MemberRole.USER, now_ms, username=by.id)
     specialists = dict.fromkeys((*request.participants, *((request.primary,) if request.primary else ())))
     for specialist in specialists:
@@ -164,4 +164,4 @@ def add_member(
         display_name=display_name,
         joined_ms=now_ms,
     )
-    channel_rows.add_member(connection, member)
+    member.insert(connection)

@@ -296,7 +296,7 @@ def _have_answered(
         )
         # Checked before the answer is stored, which would count towards the limits.
         why = None if waits else _not_asked(connection, place, message, specialist, now_ms)
-        channel_rows.put_answer(connection, answer)
+        answer.insert(connection)
         if why is not None:
             skipped[specialist] = why
         if not waits:

@@ -60,7 +60,7 @@ def begin(connection: Connection, plan: Plan, now_ms: int) -> Schedule:
         created_ms=now_ms,
         updated_ms=now_ms,
     )
-    schedule_rows.add(connection, schedule)
+    schedule.insert(connection)
     record(connection, now_ms, "schedule_added", data={"schedule": schedule.name, "cron": schedule.cron})
     return schedule
 
@@ -122,9 +122,7 @@ def fire(
         spec, dir_key, "schedule", place=place, creator=schedule.creator, organisation=schedule.organisation
     )
     task = accept(connection, order, now_ms)
-    schedule_rows.fire(
-        connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, task_id=task.id, by=by, at_ms=now_ms)
-    )
+    ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, task_id=task.id, by=by, at_ms=now_ms).insert(connection)
     data = {"schedule": schedule.name, "due": format_instant(at_ms), "by": by}
     record(connection, now_ms, "schedule_fired", task_id=task.id, data=data)
     return task
@@ -132,9 +130,7 @@ def fire(
 
 def skip(connection: Connection, schedule: Schedule, at_ms: int, why: str, now_ms: int) -> None:
     """Let that time pass, and record why."""
-    schedule_rows.fire(
-        connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, skipped=why, by="clock", at_ms=now_ms)
-    )
+    ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, skipped=why, by="clock", at_ms=now_ms).insert(connection)
     data = {"schedule": schedule.name, "due": format_instant(at_ms), "why": why}
     record(connection, now_ms, "schedule_skipped", data=data)
 

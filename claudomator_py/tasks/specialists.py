@@ -435,7 +435,7 @@ def _put(connection: Connection, row: Specialist | None, card: Card, now_ms: int
         columns |= {"admitted_hash": None, "admitted_by": None}
     if row is None:
         row = Specialist(id=card.id, created_ms=now_ms, **columns)
-        specialist_rows.add(connection, row)
+        row.insert(connection)
     else:
         created_ms = row.created_ms if present else now_ms
         specialist_rows.change(connection, card.id, created_ms=created_ms, removed_ms=None, **columns)

@@ -8,7 +8,7 @@ import json
 from typing import Any, Final
 
 from claudomator_py.agents.a2a_client.connection import HttpAnswer, Origin, RemoteServer, address, refusal
-from claudomator_py.agents.a2a_client.wire import V0_3, V1
+from claudomator_py.agents.a2a_client.wire import V0_3, V1, objects_of
 from claudomator_py.agents.client_output import End
 from claudomator_py.values import dataclass
 
@@ -82,22 +82,17 @@ def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:
     """Return the (address, tenant) pairs for JSON-RPC in that version, best first."""
     interfaces = [
         (interface.get("url"), interface.get("tenant"))
-        for interface in _objects(card, "supportedInterfaces")
+        for interface in objects_of(card, "supportedInterfaces")
         if interface.get("protocolBinding") == "JSONRPC" and _is(interface.get("protocolVersion") or V1, version)
     ]
     if version == V0_3 and not _is(card.get("protocolVersion"), V1):
         if card.get("preferredTransport") in (None, "", "JSONRPC"):
             interfaces.append((card.get("url"), None))
-        further = _objects(card, "additionalInterfaces")
+        further = objects_of(card, "additionalInterfaces")
         interfaces += [(interface.get("url"), None) for interface in further if interface.get("transport") == "JSONRPC"]
     return [
         (url, tenant if isinstance(tenant, str) else "") for url, tenant in interfaces if isinstance(url, str) and url
     ]
-
-
-def _objects(card: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    value = card.get(key)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _is(value: object, version: str) -> bool:

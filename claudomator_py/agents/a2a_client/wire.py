@@ -105,8 +105,8 @@ def read(value: Any) -> Update | None:
 
 def _task(task: dict[str, Any]) -> Update:
     status = _object(task, "status")
-    artifacts = [_artifact(artifact, append=False) for artifact in _objects(task, "artifacts")]
-    replies = [entry for entry in _objects(task, "history") if _text(entry, "role") in ("agent", "ROLE_AGENT")]
+    artifacts = [_artifact(artifact, append=False) for artifact in objects_of(task, "artifacts")]
+    replies = [entry for entry in objects_of(task, "history") if _text(entry, "role") in ("agent", "ROLE_AGENT")]
     words = _parts(_object(status, "message")) or (_parts(replies[-1]) if replies and not artifacts else "")
     return Update(
         task_id=_text(task, "id"),
@@ -162,7 +162,7 @@ def _parts(value: dict[str, Any]) -> str:
     """Return the text of the parts: text parts joined as they are, as in a stream, others on lines of their own."""
     detail = ""
     after_text = True
-    for part in _objects(value, "parts"):
+    for part in objects_of(value, "parts"):
         is_text = "text" in part
         if words := _part(part):
             detail += words if (is_text and after_text) or not detail else f"\n{words}"
@@ -207,6 +207,7 @@ def _object(value: dict[str, Any], key: str) -> dict[str, Any]:
     return field if isinstance(field, dict) else {}
 
 
-def _objects(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def objects_of(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the objects in the list under the key; empty if it is no list."""
     field = value.get(key)
     return [item for item in field if isinstance(item, dict)] if isinstance(field, list) else []

@@ -191,14 +191,8 @@ class AcpSession:
             message = self._channel.receive(max(wait_s, 0.01))
             if message is None:
                 self._output.flush()
+            if (result := self._result(message, number)) is None:
                 continue
-            if not self._is_answer(message, number):
-                self._handle(message)
-                continue
-            if "error" in message:
-                raise RequestRefused(message["error"])
-            result = message.get("result")
-            result = result if isinstance(result, dict) else {}
             if self._order.usage_file:
                 turn.usage.take_file(self._order.usage_file, self._id, begun)
             return End("answered", stop_reason=result.get("stopReason"), **turn.facts(result))
@@ -237,17 +231,22 @@ class AcpSession:
         number = self._send(method, params)
         end = self._clock() + limit_s
         while (left := end - self._clock()) > 0:
-            message = self._channel.receive(left)
-            if message is None:
-                continue
-            if not self._is_answer(message, number):
-                self._handle(message)
-                continue
-            if "error" in message:
-                raise RequestRefused(message["error"])
-            result = message.get("result")
-            return result if isinstance(result, dict) else {}
+            if (result := self._result(self._channel.receive(left), number)) is not None:
+                return result
         raise End("no_answer", f"it did not answer {method} within {limit_s:.0f} s")
+
+    def _result(self, message: Message | None, number: int) -> dict[str, Any] | None:
+        """Return the result if the message answers that request; handle any other, and return None. Raises
+        RequestRefused, PeerGone."""
+        if message is None:
+            return None
+        if not self._is_answer(message, number):
+            self._handle(message)
+            return None
+        if "error" in message:
+            raise RequestRefused(message["error"])
+        result = message.get("result")
+        return result if isinstance(result, dict) else {}
 
     @staticmethod
     def _is_answer(message: Message, number: int) -> bool:

@@ -7,7 +7,7 @@ message word for word.
 import re
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from claudomator_py.agents.claude.errors import (
     USAGE_LIMIT,
@@ -87,12 +87,6 @@ class ClaudeEvents(RunEvents):
     model: str | None = None
     """The run's model, from the first event."""
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        other = super().copy()
-        other.turns, other.usage = self.turns.copy(), self.usage.copy()
-        return other
 
     @property
     def terminal(self) -> bool:

@@ -5,7 +5,7 @@ and then exits by itself. As seen in 2.1.330 with ``-p --output-format stream-js
 """
 
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
-from claudomator_py.agents.run_events import content_text
+from claudomator_py.agents.run_events import Copied, content_text
 from claudomator_py.domain.report import Stage
 
 _OPENING = frozenset({"assistant", "user", "stream_event"})
@@ -17,7 +17,7 @@ _SCHEDULES, _UNSCHEDULES = "CronCreate", "CronDelete"
 _SOME_TIME = 2**53
 
 
-class Turns:
+class Turns(Copied):
     """The progress of the process. ended: the last turn has its result, and nothing has come since."""
 
     def __init__(self) -> None:
@@ -39,15 +39,6 @@ class Turns:
         self._jobs: dict[str, tuple[str, int | None]] = {}
         """The scheduler's jobs by the call that created them: the answer, which contains the job's id, and when a
         one-time job is due, in epoch milliseconds."""
-
-    def copy(self) -> "Turns":
-        """Return an independent copy."""
-        other = Turns()
-        other.ended, other._wakes_at, other._queued = self.ended, self._wakes_at, self._queued
-        other._notified, other._tells_of_tasks = self._notified, self._tells_of_tasks
-        other._tasks, other._wake_calls = self._tasks.copy(), self._wake_calls.copy()
-        other._cron_calls, other._jobs = self._cron_calls.copy(), self._jobs.copy()
-        return other
 
     @property
     def stage(self) -> Stage:

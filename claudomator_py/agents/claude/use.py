@@ -7,6 +7,7 @@ from claudomator_py.acts.shell import is_simple
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import storable
+from claudomator_py.agents.run_events import Copied
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.values import dataclass, regex
@@ -69,7 +70,7 @@ class TokensAndCost:
         return TokensAndCost(self.input + other.input, self.output + other.output, cost)
 
 
-class ClaudeUsage:
+class ClaudeUsage(Copied):
     """What a run has used: by its results, plus the messages since the last of them."""
 
     def __init__(self) -> None:
@@ -124,13 +125,6 @@ class ClaudeUsage:
         tokens = per_model if per_model.input + per_model.output > 0 else self._turns
         return TokensAndCost(tokens.input, tokens.output, total_usd)
 
-    def copy(self) -> "ClaudeUsage":
-        """Return an independent copy."""
-        other = ClaudeUsage()
-        other._last, other._since_last, other._turns = self._last, self._since_last, self._turns
-        other._messages = self._messages.copy()
-        return other
-
 
 def _by_model(models: Event) -> TokensAndCost:
     share = TokensAndCost()
@@ -141,7 +135,7 @@ def _by_model(models: Event) -> TokensAndCost:
     return share
 
 
-class Messages:
+class Messages(Copied):
     """What messages have used, without the final tokens of the last answers.
 
     A message comes in several events, each with what it had used by then.
@@ -168,12 +162,6 @@ class Messages:
     def tokens(self) -> Tokens:
         """The sum over all messages; unknown without any."""
         return Tokens(input=self._input, output=self._output) if self._used else Tokens()
-
-    def copy(self) -> "Messages":
-        """Return an independent copy."""
-        other = Messages()
-        other._used, other._input, other._output = self._used.copy(), self._input, self._output
-        return other
 
 
 def windows_of(info: Event) -> dict[str, WindowUse]:

@@ -181,7 +181,7 @@ class AccessTokens(Service):
             if access_rows.token_named(connection, request.name) is not None:
                 remedy = "Choose another name; names are never reused, not even after a token is revoked."
                 raise Conflict(f"The name {request.name} was already used for a token.", remedy=remedy)
-            access_rows.add_token(connection, row)
+            row.insert(connection)
             data = {"name": row.name, "role": row.role, "organisation": row.organisation, "expires": row.expires_ms}
             record(
                 connection,

@@ -1,9 +1,21 @@
 """The base class of rows, names of constraints, and kinds of columns and indexes that tables share."""
 
 from collections.abc import Mapping, Set
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Index, Integer, String, Table, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Executable,
+    Index,
+    Integer,
+    String,
+    Table,
+    select,
+    text,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 from sqlalchemy.sql.functions import FunctionElement
@@ -41,6 +53,21 @@ class Row(SQLModel):
         if given.keys() != self._names:
             raise TypeError(f"{type(self).__name__} has other columns: {sorted(values)}")
         self.__dict__.update(given)
+
+    @classmethod
+    def find(cls, connection: Connection, *where: ColumnElement[bool]) -> Self | None:
+        """Return the only row that meets the conditions, or None."""
+        row = connection.execute(select(cls.table).where(*where)).one_or_none()
+        return None if row is None else cls(**row._mapping)
+
+    @classmethod
+    def rows(cls, connection: Connection, query: Executable) -> list[Self]:
+        """Return the rows of a query for all columns of the table."""
+        return [cls(**row._mapping) for row in connection.execute(query)]
+
+    def insert(self, connection: Connection) -> None:
+        """Insert the row. Raises IntegrityError if it breaks a constraint of the table."""
+        connection.execute(self.table.insert().values(self.__dict__))
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
