@@ -15,6 +15,8 @@ from claudomator_py.values import dataclass
 
 ENDED: Final = ("COMPLETED", "FAILED", "CANCELLED")
 """The states in which nothing more happens to a task by itself."""
+UNENDED: Final = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
+"""All other states."""
 UNSUCCESSFUL: Final = ("FAILED", "CANCELLED")
 """The end states in which a task has not done what others wait for."""
 

@@ -50,7 +50,7 @@ CANCELLED_BACKLOG_LIMIT = BacklogLimit(1.0, 1 << 20)
 BEHIND_BYTES = 32 << 20
 """Unread bytes from which the log and the explanation of the task mention it."""
 _LEFT_OUT = "too much output was unread when the run ended; its beginning and its end decide the outcome"
-_STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _Followed:
 
     run_id: str
     reader: OutputReader
-    cursors: tuple[_Cursor, ...] = field(default_factory=lambda: tuple(_Cursor(stream) for stream in _STREAMS))
+    cursors: tuple[_Cursor, ...] = field(default_factory=lambda: tuple(_Cursor(stream) for stream in STREAMS))
     wanted: bool = False
     """Whether to continue reading."""
     taken: bool = False
@@ -115,7 +115,7 @@ class _Followed:
     until_s: float | None = None
     """Time on the monotonic clock until which all output of an ended run is read."""
     said: LiveOutput = field(default_factory=LiveOutput)
-    heard_until: tuple[int, ...] = (0,) * len(_STREAMS)
+    heard_until: tuple[int, ...] = (0,) * len(STREAMS)
     """Offset in each stream up to which ``said`` was derived."""
     report: Report | None = None
     """Its report, once it was read to its end."""

@@ -13,11 +13,10 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import Redactor, without_secrets
 from claudomator_py.domain.report import Backlog, LiveOutput, OutputPiece, RunReport, priced, tail_of
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
-from claudomator_py.hosts.live_output import LiveRunMonitor
+from claudomator_py.hosts.live_output import STREAMS, LiveRunMonitor
 from claudomator_py.ports import AgentKind, Clock, OutputReader
 
 TAIL_BYTES = 4_000
-STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 RedactorOf = Callable[[Mapping[str, str], str], Redactor]
 """Returns the redactor for a run, given its task's variables and its id."""

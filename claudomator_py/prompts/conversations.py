@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
+from claudomator_py.domain.lifecycle import UNENDED
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.routing import OPEN, Constraints
@@ -277,7 +278,7 @@ def still_needed_by(connection: Connection, task: Task) -> Task | None:
         if other.id != task.id:
             return other
     for other in dependency_rows.dependents(connection, task.id):
-        if other.state in ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT"):
+        if other.state in UNENDED:
             spec = task_rows.spec_of(connection, other.id, other.revision)
             if spec.continues == task.name:
                 return other

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from claudomator_py.domain.channel import AnswerState, MarkVerdict
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal
 from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.tables import (
@@ -22,11 +23,10 @@ from claudomator_py.store.tables import (
 from claudomator_py.store.visibility import rows_seen
 from claudomator_py.values import dataclass
 
-_ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 _READY = Statement(  # asked after nearly every commit
     select(CHANNEL_ANSWER)
     .join(TASK, TASK.c.id == CHANNEL_ANSWER.c.task_id, isouter=True)
-    .where(CHANNEL_ANSWER.c.state == AnswerState.ASKED.value, TASK.c.id.is_(None) | TASK.c.state.in_(_ENDED))
+    .where(CHANNEL_ANSWER.c.state == AnswerState.ASKED.value, TASK.c.id.is_(None) | TASK.c.state.in_(ENDED))
     .order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist)
     .limit(bindparam("most"))
 )

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
-from claudomator_py.domain.lifecycle import DependencyState
+from claudomator_py.domain.lifecycle import ENDED, DependencyState
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
@@ -150,7 +150,7 @@ def _newest_named(connection: Connection, name: str, besides: str) -> str | None
 
     Only tasks of its own organisation count, so that a name reveals nothing of others' tasks and binds to none.
     """
-    over = case((TASK.c.state.in_(("COMPLETED", "FAILED", "CANCELLED")), 1), else_=0)
+    over = case((TASK.c.state.in_(ENDED), 1), else_=0)
     dependent = TASK.alias("dependent")
     own = select(dependent.c.organisation).where(dependent.c.id == besides).scalar_subquery()
     query = (

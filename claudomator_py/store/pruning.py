@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_, delete, exists, func, or_, select, tuple_
 
 from claudomator_py.domain.channel import AnswerState
+from claudomator_py.domain.lifecycle import ENDED, UNENDED
 from claudomator_py.store import remembered
 from claudomator_py.store.metric_rows import remember_answers, remember_runs
 from claudomator_py.store.tables import (
@@ -26,8 +27,6 @@ from claudomator_py.store.tables import (
     TASK_DEPENDENCY,
 )
 
-_ENDED = ("COMPLETED", "FAILED", "CANCELLED")
-_NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 """Listed, because an index serves IN but not NOT IN."""
 _EVENTS = "events"
 
@@ -58,7 +57,7 @@ def old_events(connection: Connection, end: int, limit: int) -> Sequence[int]:
 
 def events(connection: Connection, ids: Collection[int]) -> int:
     """Remove the events, except of tasks that have not ended. Return the number removed."""
-    busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
+    busy = select(TASK.c.id).where(TASK.c.state.in_(UNENDED))
     going = and_(EVENT.c.id.in_(ids), or_(EVENT.c.task_id.is_(None), EVENT.c.task_id.not_in(busy)))
     last = connection.execute(select(func.max(EVENT.c.id)).where(going)).scalar_one()
     if last is None:
@@ -85,7 +84,7 @@ def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequenc
 
 def decisions(connection: Connection, ids: Collection[str]) -> int:
     """Remove the decisions, except of tasks that have not ended. Return the number removed."""
-    busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
+    busy = select(TASK.c.id).where(TASK.c.state.in_(UNENDED))
     going = and_(DECISION.c.id.in_(ids), or_(DECISION.c.task_id.is_(None), DECISION.c.task_id.not_in(busy)))
     return connection.execute(delete(DECISION).where(going)).rowcount
 
@@ -149,7 +148,7 @@ def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tu
 
 def fires(connection: Connection, times: Collection[tuple[str, int]]) -> int:
     """Remove the times, except those whose task has not ended. Return the number removed."""
-    busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
+    busy = select(TASK.c.id).where(TASK.c.state.in_(UNENDED))
     going = and_(
         tuple_(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms).in_(times),
         or_(SCHEDULE_FIRE.c.task_id.is_(None), SCHEDULE_FIRE.c.task_id.not_in(busy)),
@@ -198,13 +197,13 @@ def _of_a_task() -> list[Table]:
 
 def _nobody_is_at(task: FromClause) -> ColumnElement[bool]:
     """Return the condition that the task has ended or does not exist."""
-    return or_(task.c.id.is_(None), task.c.state.in_(_ENDED))
+    return or_(task.c.id.is_(None), task.c.state.in_(ENDED))
 
 
 def _removable(before_ms: int) -> ColumnElement[bool]:
     """Return the condition that an old ended task is unreferenced: by dependents, schedules' times and inbox files."""
     return and_(
-        TASK.c.state.in_(_ENDED),
+        TASK.c.state.in_(ENDED),
         TASK.c.created_ms < before_ms,
         TASK.c.updated_ms < before_ms,
         TASK.c.cancel_requested_ms.is_(None),

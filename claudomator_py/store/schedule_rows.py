@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from claudomator_py.domain.lifecycle import UNENDED
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
@@ -24,7 +25,6 @@ _FILES = Statement(
     .distinct()
 )
 _schedule_from = loader(Schedule)
-_UNENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 
 
 def change(connection: Connection, schedule_id: str, now_ms: int, **changes: Any) -> None:
@@ -107,7 +107,7 @@ def unended(connection: Connection, schedule_id: str) -> Task | None:
     query = (
         select(TASK)
         .join(SCHEDULE_FIRE, SCHEDULE_FIRE.c.task_id == TASK.c.id)
-        .where(SCHEDULE_FIRE.c.schedule_id == schedule_id, TASK.c.state.in_(_UNENDED))
+        .where(SCHEDULE_FIRE.c.schedule_id == schedule_id, TASK.c.state.in_(UNENDED))
         .order_by(TASK.c.created_ms.desc(), TASK.c.id)
         .limit(1)
     )

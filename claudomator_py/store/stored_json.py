@@ -228,52 +228,30 @@ class StoredJson(TypeDecorator[Any]):
         return [item for item in value if isinstance(item, self.items)] if isinstance(value, list) else []
 
 
-class _Sound(FunctionElement[Any]):
-    """A JSON column, NULL where the database cannot parse it."""
+def by_dialect(
+    name: str, type_: Any, sqlite: str, postgresql: str
+) -> Callable[[ColumnElement[Any]], ColumnElement[Any]]:
+    """Return a function of a column whose SQL depends on the database. COLUMN in these texts stands for the column."""
+    element: Any = type(name, (FunctionElement,), {"type": type_, "name": name, "inherit_cache": True})
 
-    type = JSON()
-    name = "sound_json"
-    inherit_cache = True
+    def compiled(sql: str, function: Any, compiler: Any, **options: Any) -> str:
+        return sql.replace("COLUMN", compiler.process(function.clauses, **options))
 
-
-def sound(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the column for use of its parts in SQL, where a damaged row would otherwise fail the statement."""
-    return _Sound(column)
-
-
-@compiles(_Sound)
-def _valid(element: _Sound, compiler: Any, **options: Any) -> str:
-    column = compiler.process(element.clauses, **options)
-    return f"CASE WHEN json_valid({column}) THEN {column} END"
+    compiles(element)(partial(compiled, sqlite))
+    compiles(element, "postgresql")(partial(compiled, postgresql))
+    return cast("Callable[[ColumnElement[Any]], ColumnElement[Any]]", element)
 
 
-@compiles(_Sound, "postgresql")
-def _without_halves(element: _Sound, compiler: Any, **options: Any) -> str:
-    column = compiler.process(element.clauses, **options)
-    return f"CASE WHEN CAST({column} AS TEXT) !~ '{_LONE_ON_POSTGRESQL}' THEN {column} END"
-
-
-class _Raw(FunctionElement[Any]):
-    """A JSON column as text."""
-
-    type = String()
-    name = "raw_json"
-    inherit_cache = True
-
-
-def raw(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the column's JSON as the stored text."""
-    return _Raw(column)
-
-
-@compiles(_Raw)
-def _as_stored(element: _Raw, compiler: Any, **options: Any) -> str:
-    return str(compiler.process(element.clauses, **options))
-
-
-@compiles(_Raw, "postgresql")
-def _as_text(element: _Raw, compiler: Any, **options: Any) -> str:
-    return f"CAST({compiler.process(element.clauses, **options)} AS TEXT)"
+sound = by_dialect(
+    "sound_json",
+    JSON(),
+    "CASE WHEN json_valid(COLUMN) THEN COLUMN END",
+    f"CASE WHEN CAST(COLUMN AS TEXT) !~ '{_LONE_ON_POSTGRESQL}' THEN COLUMN END",
+)
+"""A JSON column for use of its parts in SQL, NULL where the database cannot parse it: a damaged row would otherwise
+fail the statement."""
+raw = by_dialect("raw_json", String(), "COLUMN", "CAST(COLUMN AS TEXT)")
+"""A JSON column as the stored text."""
 
 
 class ShownText(TypeDecorator[str]):

@@ -154,8 +154,7 @@ def queued_for(connection: Connection, specialist_id: str) -> list[Task]:
 
 def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
     """Return the tasks of the thread that have not ended."""
-    open_states = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
-    query = select(TASK).where(TASK.c.state.in_(open_states), TASK.c.thread == thread)
+    query = select(TASK).where(TASK.c.state.in_(lifecycle.UNENDED), TASK.c.thread == thread)
     return [task_from(row) for row in connection.execute(query.order_by(TASK.c.created_ms, TASK.c.id))]
 
 

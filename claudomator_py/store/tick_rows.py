@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, and_, bindparam, exists, func, or_, select, text
 
+from claudomator_py.domain.lifecycle import UNENDED, UNSUCCESSFUL
 from claudomator_py.store import hold_rows, run_rows, specialist_rows
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
 from claudomator_py.store.queue import EXCLUSIVE, ORDER
@@ -54,13 +55,12 @@ class NextTimes(NamedTuple):
 # Literally the conditions of the partial indexes, so that these are used.
 _TIMED = (text("task.state = 'WAITING'"), text("task.state = 'NEEDS_INPUT' AND task.until_ms IS NOT NULL"))
 _KEEPING = ("NEEDS_INPUT", "WAITING", "QUEUED")
-_NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 
 
 def _turns() -> Select[Any]:
     """See ``in_turn``."""
     another = TASK.alias("another")
-    followed = exists().where(another.c.state.in_(_NOT_ENDED), another.c.thread == TASK.c.id)
+    followed = exists().where(another.c.state.in_(UNENDED), another.c.thread == TASK.c.id)
     return (
         select(EXCLUSIVE, TASK.c.id)
         .where(text("task.seq > 0"), TASK.c.state.in_(_KEEPING), or_(TASK.c.thread.is_not(None), followed))
@@ -74,9 +74,7 @@ def _on_ended() -> Select[Any]:
     dependency = TASK.alias("dependency")
     bound = TASK_DEPENDENCY.join(dependency, dependency.c.id == TASK_DEPENDENCY.c.depends_on_id)
     failed = (
-        exists()
-        .select_from(bound)
-        .where(TASK_DEPENDENCY.c.task_id == TASK.c.id, dependency.c.state.in_(("FAILED", "CANCELLED")))
+        exists().select_from(bound).where(TASK_DEPENDENCY.c.task_id == TASK.c.id, dependency.c.state.in_(UNSUCCESSFUL))
     )
     open_dependency = (
         exists()
@@ -115,7 +113,7 @@ _NEXT_TIMES = Statement(
 _RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
 _WITH_INTENT = or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None))
 _INTENT = Statement(select(TASK).where(_WITH_INTENT))
-_UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(_NOT_ENDED)).group_by(TASK.c.state)
+_UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(UNENDED)).group_by(TASK.c.state)
 _KINDS: tuple[Any, ...] = (
     exists().where(hold_rows.IN_FORCE_OR_OVER),
     exists().where(run_rows.NEAR_LIMIT),

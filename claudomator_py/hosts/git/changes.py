@@ -47,9 +47,7 @@ class ChangeRecorder:
         """Record the state of the working directory before the run. Never raises."""
         state = self._state(run_dir, folder)
         with suppress(OSError):
-            new = run_dir / f"{BEFORE}.new"
-            new.write_text(json.dumps({name: getattr(state, name) for name in PlaceState.__slots__}), encoding="utf-8")
-            new.rename(run_dir / BEFORE)
+            _replace(run_dir / BEFORE, json.dumps({name: getattr(state, name) for name in PlaceState.__slots__}))
 
     @staticmethod
     def is_of_interest(run_dir: Path) -> bool:
@@ -79,9 +77,7 @@ class ChangeRecorder:
             return known
         changes = self._compared(run_dir, before)
         with suppress(OSError):
-            new = run_dir / f"{RECORD}.new"
-            new.write_text(changes.model_dump_json(), encoding="utf-8")
-            new.rename(run_dir / RECORD)
+            _replace(run_dir / RECORD, changes.model_dump_json())
             if before.git_dir is not None:
                 self._indexes.keep(before.git_dir, run_dir / RECORD_FOLDER, run_dir)
             shutil.rmtree(run_dir / RECORD_FOLDER, ignore_errors=True)
@@ -117,6 +113,12 @@ class ChangeRecorder:
 
     def _look(self, run_dir: Path, repository: Repository, until: float) -> Look:
         return Look(self._git, self._indexes, run_dir, repository, lambda: until - time.monotonic())
+
+
+def _replace(file: Path, text: str) -> None:
+    new = file.with_name(f"{file.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.rename(file)
 
 
 def recorded(run_dir: Path) -> RunChanges | None:

@@ -11,7 +11,6 @@ sees only the data of the repository, see ``shadow``.
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -24,15 +23,12 @@ from claudomator_py.hosts.git import Git, GitRefused, fault_of
 from claudomator_py.hosts.git.branches import begun, is_absorbed
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding, require_sound, suspicious
 from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
+from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.values import dataclass
 
 CHECKOUT_S = 600.0
 STATUS_S = 60.0
 _MAX_WORDS = 2_000
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class LocalTrees:
@@ -42,7 +38,7 @@ class LocalTrees:
         self,
         root: Path,
         environ: Mapping[str, str],
-        clock: Callable[[], int] = _now_ms,
+        clock: Callable[[], int] = now_ms,
         umask: int = -1,
         clean: Callable[[str], str] = str,
     ) -> None:

@@ -18,12 +18,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
-from sqlalchemy.sql.functions import FunctionElement
 from sqlmodel import Field, SQLModel
 from sqlmodel.main import get_column_from_field
 
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.store.stored_json import ShownJson, ShownText, StoredJson
+from claudomator_py.store.stored_json import ShownJson, ShownText, StoredJson, by_dialect
 
 RowNumber: Any = BigInteger().with_variant(Integer, "sqlite")
 
@@ -124,24 +123,5 @@ def _create_with_condition(create: CreateIndex, compiler: Any, **options: Any) -
     return created
 
 
-class _Bytewise(FunctionElement[str]):
-    """A text compared by its bytes."""
-
-    type = String()
-    name = "bytewise"
-    inherit_cache = True
-
-
-def bytewise(column: ColumnElement[str]) -> ColumnElement[str]:
-    """Return the column for ordering by bytes, which is the same on SQLite and, despite its locale, on PostgreSQL."""
-    return _Bytewise(column)
-
-
-@compiles(_Bytewise)
-def _as_it_is(element: _Bytewise, compiler: Any, **options: Any) -> str:
-    return str(compiler.process(element.clauses, **options))
-
-
-@compiles(_Bytewise, "postgresql")
-def _without_locale(element: _Bytewise, compiler: Any, **options: Any) -> str:
-    return f'{compiler.process(element.clauses, **options)} COLLATE "C"'
+bytewise = by_dialect("bytewise", String(), "COLUMN", 'COLUMN COLLATE "C"')
+"""A text for ordering by its bytes, which is the same on SQLite and, despite its locale, on PostgreSQL."""
