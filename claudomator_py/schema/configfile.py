@@ -1,17 +1,25 @@
-"""The configuration file: its settings, or what is wrong with it."""
+"""The configuration: a file or a mapping becomes settings, or problems with it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
 from claudomator_py.domain.fields import TextUse
-from claudomator_py.schema.agent_settings import AgentEntry
+from claudomator_py.schema.agent_settings import KNOWN_KINDS, AgentEntry, parse_agents
+from claudomator_py.schema.concurrency import odd_hosts, odd_shares
 from claudomator_py.schema.configpath import config_bytes, digest_of, expand_home, state_folder
 from claudomator_py.schema.documents import EVERY_USE, beside, misread, refusal_of
-from claudomator_py.schema.settings import Settings, parse_settings
-from claudomator_py.schema.validation import described, zone_problem
+from claudomator_py.schema.settings import Classifier, Settings, SettingsKeys
+from claudomator_py.schema.validation import (
+    described,
+    key_suggestion,
+    odd_values,
+    problem_at,
+    validate,
+    zone_problem,
+)
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode, read_documents
 from claudomator_py.values import dataclass
@@ -90,6 +98,67 @@ def _read(data: bytes) -> Settings | list[Problem]:
     ]
     problems = [zone_problem(zone, first.lines, (*path, "timezone")) for zone, path in zones]
     return [problem for problem in problems if problem is not None] or parsed
+
+
+def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
+    """Return the settings that the mapping describes, or everything wrong with it. Paths stay as written."""
+    where = lines or {}
+    # Odd values in agents are reported by `parse_agents`, which knows what their fields accept.
+    if problems := odd_values({**mapping, "agents": None}, where, model=Settings):
+        return problems
+    known = {*SettingsKeys.model_fields, "agents"}
+    fields: dict[str, object] = {}
+    for key, value in mapping.items():
+        if key not in known:
+            problems.append(problem_at(where, (key,), "is not a known key", key_suggestion(key, known)))
+        elif key != "agents":
+            fields[key] = value
+    agents = parse_agents(mapping["agents"], where) if "agents" in mapping else {}
+    parsed = validate(SettingsKeys, fields, where)
+    problems += agents if isinstance(agents, list) else []
+    problems += parsed if isinstance(parsed, list) else []
+    if problems or isinstance(agents, list) or isinstance(parsed, list):
+        return sorted(problems, key=lambda problem: problem.line or 0)
+    if problems := odd_shares(parsed.concurrency, where) or odd_hosts(parsed.hosts, agents, parsed.policy, where):
+        return problems
+    keys = {name: getattr(parsed, name) for name in SettingsKeys.model_fields}
+    if "agents" in mapping:
+        if problem := _odd_account(parsed.classifier, agents.values(), where):
+            return [problem]
+        if problems := _odd_agents(parsed, agents, where):
+            return problems
+    return Settings(**keys, agents=agents, agents_configured="agents" in mapping, reach_configured="reach" in mapping)
+
+
+def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lines) -> Problem | None:
+    """A problem if no agent has the classifier's account, which would then be shared with nobody."""
+    known = {f"{agent.kind}/{agent.quota_account}" for agent in agents}
+    if classifier.account is None or classifier.account in known:
+        return None
+    message = f"no agent has the account `{shown(classifier.account)}`"
+    return problem_at(lines, ("classifier", "account"), message, suggestion(classifier.account, known))
+
+
+def _odd_agents(keys: SettingsKeys, agents: Iterable[str], lines: Lines) -> list[Problem]:
+    """Agents named by a rule or a reserve that are not configured: a task allowed only on these would wait forever, and
+    excluding one would have no effect."""
+    known = {*agents, *KNOWN_KINDS}
+    named: list[tuple[tuple[str | int, ...], str]] = [
+        (("policy", place, key), name)
+        for place, rule in enumerate(keys.policy)
+        for key, names in (("agents", rule.agents), ("exclude_agents", rule.exclude_agents))
+        for name in names
+    ]
+    named += [
+        (("balancing", "reserve", place, "agents"), name)
+        for place, reserve in enumerate(keys.balancing.reserve)
+        for name in reserve.agents
+    ]
+    return [
+        problem_at(lines, path, f"no agent or kind `{shown(name)}` is configured", suggestion(name, known))
+        for path, name in named
+        if name not in known
+    ]
 
 
 def _misread(document: Document) -> list[Problem]:

@@ -1,9 +1,8 @@
-"""The configuration: a mapping becomes settings or problems. Every key is optional."""
+"""The keys of the configuration, all of which are optional; ``configfile`` reads them."""
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -13,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget
-from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
+from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import (
     Count,
     Distinct,
@@ -34,10 +33,9 @@ from claudomator_py.domain.reserve import Reserve
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.policy.rule import Rules
-from claudomator_py.schema.agent_settings import KNOWN_KINDS, SUPPORTED_KINDS, parse_agents
-from claudomator_py.schema.concurrency import Concurrency, odd_hosts, odd_shares
+from claudomator_py.schema.agent_settings import SUPPORTED_KINDS
+from claudomator_py.schema.concurrency import Concurrency
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
-from claudomator_py.schema.validation import key_suggestion, odd_values, problem_at, validate
 
 
 class LogFormat(StrEnum):
@@ -343,7 +341,7 @@ class Log(Strict):
     level: LogLevel = Field(LogLevel.INFO, description="Minimum level to log.")
 
 
-class _Keys(Strict):
+class SettingsKeys(Strict):
     """The keys that a file may have in addition to ``agents``."""
 
     inbox: Inbox = Inbox()
@@ -394,74 +392,13 @@ class _Keys(Strict):
     notify: dict[Name, NotifyTarget] = Field({}, max_length=100, description="Notification targets, by name.")
 
 
-class Settings(_Keys):
+class Settings(SettingsKeys):
     """The configuration. agents_configured: True if it has the key ``agents``; otherwise the agents found on PATH are
     used. reach_configured: True if it sets ``reach``; otherwise that is the default."""
 
     agents: dict[str, AgentSpec] = Field(default_factory=dict)
     agents_configured: bool = False
     reach_configured: bool = False
-
-
-def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
-    """Return the settings that the mapping describes, or everything wrong with it. Paths stay as written."""
-    where = lines or {}
-    # Odd values in agents are reported by `parse_agents`, which knows what their fields accept.
-    if problems := odd_values({**mapping, "agents": None}, where, model=Settings):
-        return problems
-    known = {*_Keys.model_fields, "agents"}
-    fields: dict[str, object] = {}
-    for key, value in mapping.items():
-        if key not in known:
-            problems.append(problem_at(where, (key,), "is not a known key", key_suggestion(key, known)))
-        elif key != "agents":
-            fields[key] = value
-    agents = parse_agents(mapping["agents"], where) if "agents" in mapping else {}
-    parsed = validate(_Keys, fields, where)
-    problems += agents if isinstance(agents, list) else []
-    problems += parsed if isinstance(parsed, list) else []
-    if problems or isinstance(agents, list) or isinstance(parsed, list):
-        return sorted(problems, key=lambda problem: problem.line or 0)
-    if problems := odd_shares(parsed.concurrency, where) or odd_hosts(parsed.hosts, agents, parsed.policy, where):
-        return problems
-    keys = {name: getattr(parsed, name) for name in _Keys.model_fields}
-    if "agents" in mapping:
-        if problem := _odd_account(parsed.classifier, agents.values(), where):
-            return [problem]
-        if problems := _odd_agents(parsed, agents, where):
-            return problems
-    return Settings(**keys, agents=agents, agents_configured="agents" in mapping, reach_configured="reach" in mapping)
-
-
-def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lines) -> Problem | None:
-    """A problem if no agent has the classifier's account, which would then be shared with nobody."""
-    known = {f"{agent.kind}/{agent.quota_account}" for agent in agents}
-    if classifier.account is None or classifier.account in known:
-        return None
-    message = f"no agent has the account `{shown(classifier.account)}`"
-    return problem_at(lines, ("classifier", "account"), message, suggestion(classifier.account, known))
-
-
-def _odd_agents(keys: _Keys, agents: Iterable[str], lines: Lines) -> list[Problem]:
-    """Agents named by a rule or a reserve that are not configured: a task allowed only on these would wait forever, and
-    excluding one would have no effect."""
-    known = {*agents, *KNOWN_KINDS}
-    named: list[tuple[tuple[str | int, ...], str]] = [
-        (("policy", place, key), name)
-        for place, rule in enumerate(keys.policy)
-        for key, names in (("agents", rule.agents), ("exclude_agents", rule.exclude_agents))
-        for name in names
-    ]
-    named += [
-        (("balancing", "reserve", place, "agents"), name)
-        for place, reserve in enumerate(keys.balancing.reserve)
-        for name in reserve.agents
-    ]
-    return [
-        problem_at(lines, path, f"no agent or kind `{shown(name)}` is configured", suggestion(name, known))
-        for path, name in named
-        if name not in known
-    ]
 
 
 def settings_hash(settings: Settings) -> str:

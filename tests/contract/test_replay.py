@@ -9,7 +9,8 @@ from sqlalchemy import update
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.lab.replay import Replay, Window, bootstrap, wilson
 from claudomator_py.lab.replay_shape import OtherView, ReplayView
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.configfile import parse_settings
+from claudomator_py.schema.settings import Settings
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION, SNAPSHOT

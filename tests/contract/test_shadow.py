@@ -26,8 +26,9 @@ from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.decision import ShadowRecord
+from claudomator_py.schema.configfile import parse_settings
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION
 from claudomator_py.workers.shadow import Shadow

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.card import Card
-from claudomator_py.schema.settings import parse_settings
+from claudomator_py.schema.configfile import parse_settings
 from claudomator_py.schema.taskfile import parse_task_file
 from claudomator_py.schema.validation import validate
 from claudomator_py.schema.yamlfaults import BadText

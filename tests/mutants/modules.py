@@ -179,9 +179,6 @@ EQUIVALENT = {
         "each that is compared has a record"
     ),
     "dispatch/deciding.py: the condition is True: if whose not in known:": "what is known is only read again",
-    "dispatch/deciding.py: the condition is False: if spec.continues is None:": "nothing is bound by the name None",
-    "dispatch/deciding.py: the condition is False: "
-    "return None if before is None else task_rows.find(connection, before)": "no task has the id None",
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
     "dispatch/routing.py: the condition is True: if unspecialised:": "of no tasks none is passed",
     "dispatch/routing.py: the condition is False: if digest == self._connected_digest:": "they are the same agents",

@@ -6,7 +6,8 @@ from pathlib import Path
 import yaml
 
 from claudomator_py.api.metrics import FAMILIES
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.configfile import parse_settings
+from claudomator_py.schema.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/how-to/monitoring.md").read_text()

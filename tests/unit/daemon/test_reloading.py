@@ -7,7 +7,8 @@ import pytest
 
 from claudomator_py.daemon.reload import ConfigurationRefused, Reloader, in_force
 from claudomator_py.daemon.systemd import Notifier
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.configfile import parse_settings
+from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
 from tests.fakes.service_manager import ServiceManager
 

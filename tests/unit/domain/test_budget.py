@@ -31,7 +31,8 @@ from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.report import Used, unmeasured
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.configfile import parse_settings
+from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.taskfile import parse_task
 
 budgets = st.builds(

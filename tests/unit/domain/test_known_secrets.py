@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.schema.configfile import parse_settings
 from claudomator_py.schema.known_secrets import is_secret_name, secrets_in, secrets_of
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.settings import Settings
 
 
 def settings(document: dict[str, object]) -> Settings:

@@ -4,7 +4,8 @@ import pytest
 
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.configfile import parse_settings
+from claudomator_py.schema.settings import Settings
 
 
 def kept(**keys: object) -> Retention:

@@ -9,6 +9,7 @@ from claudomator_py.domain.agent import ModelChoice, Price, Tier
 from claudomator_py.domain.errors import Path
 from claudomator_py.domain.remote import Protocol
 from claudomator_py.schema.agent_settings import FOUND_KINDS, SUPPORTED_KINDS, default_agent
+from claudomator_py.schema.configfile import parse_settings
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.settings import (
     AfterAccept,
@@ -16,7 +17,6 @@ from claudomator_py.schema.settings import (
     Settings,
     TypeHint,
     WhenAllLimited,
-    parse_settings,
     settings_hash,
 )
 

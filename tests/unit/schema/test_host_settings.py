@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from claudomator_py.domain.host import choose_host
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.configfile import parse_settings
+from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.taskfile import parse_task
 
 CLUSTER = {"kind": "slurm", "root": "/srv/runs"}

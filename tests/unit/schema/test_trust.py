@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.configfile import parse_settings
+from claudomator_py.schema.settings import Settings
 from claudomator_py.schema.trust import Exposure, Trust
 
 NOBODY = 65534
