@@ -253,7 +253,7 @@ def test_outside_of_a_run_it_says_what_it_is_for(tmp_path: Path) -> None:
 
 def test_it_starts_with_nothing_that_only_a_call_needs() -> None:
     program = "import sys; sys.path.append(sys.argv[1]); import claudomator_py.agents.mcp_server.main as _"
-    isolated = [sys.executable, "-I", "-S", "-c", f"{program}; print(*sys.modules)", mcp_command(Path("state"))[-2]]
+    isolated = [sys.executable, "-I", "-S", "-c", f"{program}; print(*sys.modules)", mcp_command(Path("state"))[-3]]
     ended = subprocess.run(isolated, capture_output=True, timeout=PATIENCE_S, check=True, text=True)
     loaded = set(ended.stdout.split())
     assert not loaded & {"http.client", "ssl", "dataclasses", "inspect", "pathlib", "pydantic", "claudomator_py.domain"}
