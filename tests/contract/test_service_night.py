@@ -195,7 +195,7 @@ def test_open_tasks_are_those_that_were_accepted_and_had_not_ended(world: World)
     assert [entry.open for entry in night(world, 5, since_ms=since_ms - 5 * HOUR_MS).bins] == [2] * BINS
     stranger = Principal("p", Role.READ, "elsewhere")
     assert {entry.open for entry in night(world, 10, stranger, since_ms).bins} == {0}
-    assert "3 tasks open" in drawing_of(world, night(world, 10, since_ms=since_ms)).columns[0].words
+    assert "3 tasks left open" in drawing_of(world, night(world, 10, since_ms=since_ms)).columns[0].words
 
 
 def test_what_ran_for_a_moment_is_counted_among_what_ran_at_a_time(world: World) -> None:

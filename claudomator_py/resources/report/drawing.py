@@ -301,7 +301,7 @@ def _column(night: Night, bin_: Bin, max_ended: int) -> ChartColumn:
     words = (
         f"{_clock(night, bin_.begin_ms)}: {bin_.done} succeeded, {bin_.failed} failed, at most {bin_.running} at once, "
     )
-    words += f"{counted(bin_.open, 'task')} open at its end"
+    words += f"{counted(bin_.open, 'task')} left open"
     return ChartColumn(
         left,
         round(width - 1, 1),

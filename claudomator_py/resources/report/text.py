@@ -26,8 +26,8 @@ def headline_of(report: ReportView) -> str:
         tasks = ["nothing happened"]
     tasks += [counted(report.refused_total, "refused file")] if report.refused_total else []
     tasks += [f"{report.running} running"] if report.running else []
-    tasks += [f"{report.queued} queued"] if report.queued else []
-    tasks += [f"{report.waiting - report.queued} waiting"] if report.waiting > report.queued else []
+    tasks += [f"{report.queued:,} queued"] if report.queued else []
+    tasks += [f"{report.waiting - report.queued:,} waiting"] if report.waiting > report.queued else []
     parts = [", ".join(tasks), *_figures(report)]
     if report.doubtful:
         parts.append(f"{report.doubtful} changed nothing, but {'says' if report.doubtful == 1 else 'say'} otherwise")

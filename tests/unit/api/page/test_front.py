@@ -410,6 +410,15 @@ def test_totals_add_up_beyond_what_is_shown(operator: Visitor, prepared: Prepare
     assert "11 of them shown" in last
 
 
+def test_a_list_of_tasks_that_are_all_alike_shows_each(operator: Visitor, prepared: PreparedService) -> None:
+    for number in range(9):
+        prepared.add(f"broken-{number}", Failed(Reason.TIMEOUT))
+    assert "<strong>9 failed</strong>" in section(operator.get("/"), "problems")
+    result = section(operator.get("/?state=FAILED"), "found")
+    assert "<details" not in result
+    assert len(re.findall(r">broken-\d</a>", result)) == 9
+
+
 def test_the_strip_counts_every_task_once(operator: Visitor, prepared: PreparedService) -> None:
     for number in range(3):
         prepared.add(f"done-{number}", Completed())
