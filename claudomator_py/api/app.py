@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.routing import BaseRoute
 
 from claudomator_py import __version__
-from claudomator_py.api import problem
+from claudomator_py.api import page, problem
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.pace import Paces
 from claudomator_py.api.guard.security import Security
@@ -161,12 +161,6 @@ def _a2a() -> Iterable[BaseRoute]:
     return a2a.routes
 
 
-def _pages() -> Iterable[BaseRoute]:
-    from claudomator_py.api.page.application import ROUTES  # late, with its templates: for those who open a page
-
-    return ROUTES
-
-
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
@@ -211,7 +205,7 @@ def create_app(
     routes += [resource.section for resource in RESOURCES]
     routes.append(Section(["/v1/channels/"], lambda: incoming.routes))
     routes.append(Section(["/a2a", "/.well-known/"], _a2a))
-    routes.append(Section(["/"], _pages))
+    routes.append(Section(["/"], page.routes))
     problem.install(app)
     errors.install(app)
     app.add_middleware(WithoutSecrets, redactor=redactor)

@@ -8,7 +8,7 @@ import pytest
 from fastapi.routing import APIRoute
 from playwright.sync_api import Page, expect
 
-from claudomator_py.api.page.application import ROUTES
+from claudomator_py.api.page import routes
 from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChannel, NewMessage, TriageSettings
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.task import TaskSpec
@@ -166,7 +166,7 @@ def _settle(page: Page) -> None:
 
 def test_no_page_is_left_out(desktop: Desktop) -> None:
     paths = [urlsplit(path).path for path in _paths(desktop).values()]
-    pages = [route.path for route in ROUTES if isinstance(route, APIRoute) and "GET" in (route.methods or ())]
+    pages = [route.path for route in routes() if isinstance(route, APIRoute) and "GET" in (route.methods or ())]
     assert set(pages) >= NO_PAGES
     patterns = [(page, re.sub(r"\{\w+\}", "[^/]+", page)) for page in pages if page not in NO_PAGES]
     assert [page for page, pattern in patterns if not any(re.fullmatch(pattern, path) for path in paths)] == []

@@ -128,7 +128,7 @@ def test_the_daemon_starts_without_what_nobody_uses_yet() -> None:
     unused = {"apscheduler", "claudomator_py.risk.reading", "claudomator_py.agents.gemini.kind"}
     assert modules & unused == set()
     # For people who look, and for other agents.
-    assert modules & {"claudomator_py.api.page.application", "claudomator_py.protocols.a2a"} == set()
+    assert modules & {"claudomator_py.api.page.front", "claudomator_py.protocols.a2a"} == set()
     # Routes, and the models of answers, are for who asks.
     assert built == []
 

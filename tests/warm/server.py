@@ -49,7 +49,7 @@ _PR_SET_PDEATHSIG = 1
 _IMPORTED_LATE = (
     *("anyio._backends._asyncio", "apscheduler.triggers.interval", "encodings.idna", "stringprep", "tomllib"),
     *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
-    *("claudomator_py.protocols.a2a", "claudomator_py.api.page.application", "claudomator_py.sources.alarms"),
+    *("claudomator_py.protocols.a2a", "claudomator_py.sources.alarms"),
     *("claudomator_py.agents.command.kind", "claudomator_py.agents.simulated.kind"),
     "claudomator_py.risk.reading",
 )
@@ -147,7 +147,7 @@ def warm_up() -> None:
     with bulk_import():
         import claudomator_py.app.web_server  # noqa: F401 - with it, all that a daemon imports
         from claudomator_py.app import serving
-    from claudomator_py.api import app
+    from claudomator_py.api import app, page
     from claudomator_py.api.page import rendering
     from tests.compiled import compile_once
     from tests.fakes.daemon import openapi_document
@@ -157,6 +157,7 @@ def warm_up() -> None:
     _load_commands()
     document = openapi_document()  # with which every route is made
     setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls when somebody asks for it
+    assert page.routes()
     for template in rendering._environment().list_templates():
         rendering._environment().get_template(template)
     compile_once()

@@ -54,10 +54,10 @@ def _asset_url(name: str) -> str:
     return f"/static/{name}?v={_ASSETS[name].digest}"
 
 
-static_files = UnlistedRoutes("/static")
+routes = UnlistedRoutes("/static")
 
 
-@static_files.get("/{name}", OPEN)
+@routes.get("/{name}", OPEN)
 def file(request: Request, name: str) -> Response:
     """Return a static file. It is open, as the login page needs them too."""
     asset = _ASSETS.get(name)

@@ -14,7 +14,7 @@ from claudomator_py.api.app import RESOURCES, create_app
 from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.roles import PAGES, declare, may, needed_by, not_permitted, permitted
 from claudomator_py.api.operation import Operations, Section
-from claudomator_py.api.page.application import ROUTES
+from claudomator_py.api.page import routes
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -61,7 +61,7 @@ def test_all_that_an_application_serves_asks_who_uses_it() -> None:
 
 
 def page(path: str, method: str = "GET") -> APIRoute:
-    served = [route for route in ROUTES if isinstance(route, APIRoute)]
+    served = [route for route in routes() if isinstance(route, APIRoute)]
     return next(route for route in served if route.path == path and method in (route.methods or ()))
 
 
