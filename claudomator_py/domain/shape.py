@@ -11,7 +11,6 @@ from itertools import product
 from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.fields import FieldInfo
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.units import format_instant
@@ -61,7 +60,8 @@ class View(BaseModel):
             except ValidationError as error:
                 for name in {str(problem["loc"][0]) for problem in error.errors()}:
                     field = cls.model_fields[name]
-                    values[name] = _first_choice(field, stand_in) if field.is_required() else field.get_default()
+                    first = _first_choice(field.annotation, stand_in)
+                    values[name] = first if field.is_required() else field.get_default()
         return cls.model_validate(values)
 
     @classmethod
@@ -78,9 +78,8 @@ class View(BaseModel):
         return values
 
 
-def _first_choice(field: FieldInfo, otherwise: object) -> object:
-    """Return the first of the values that a field permits, if it lists them."""
-    kind: Any = field.annotation
+def _first_choice(kind: Any, otherwise: object) -> object:
+    """Return the first of the values that a field of this kind permits, if it lists them."""
     listed = kind if isinstance(kind, EnumType) else get_args(kind) if get_origin(kind) is Literal else ()
     return next(iter(listed), otherwise)
 
