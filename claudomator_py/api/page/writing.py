@@ -16,7 +16,7 @@ from claudomator_py.api.problem import status_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.fields import name_of_text
-from claudomator_py.domain.task import Priority, TaskSpec
+from claudomator_py.domain.task import PermissionMode, Priority, TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.session import Session
@@ -32,7 +32,9 @@ from claudomator_py.values import dataclass
 Of = Annotated[str, Query(max_length=128)]
 _TEXTS: Final = ("name", "instructions", "working_dir", "isolation", "specialist", "priority", "continues")
 _LISTS: Final = ("tags", "depends_on")
-_AGENT: Final = ("type", "tier")
+_PARTS: Final = {"agent": ("type", "tier"), "permissions": ("mode",)}
+"""Settings of which only some keys have fields."""
+_FIELDS: Final = (*_TEXTS, *_LISTS, *(key for keys in _PARTS.values() for key in keys))
 _DEFAULTS: Final = to_document(TaskSpec(name="x", instructions="x"))
 
 
@@ -50,10 +52,10 @@ class Written:
         document |= {
             key: [part.strip() for part in self.given[key].split(",")] for key in _LISTS if self.given.get(key)
         }
-        agent = {key: self.given[key] for key in _AGENT if self.given.get(key)}
-        if agent:
-            other = document.get("agent")
-            document["agent"] = {**(other if isinstance(other, dict) else {}), **agent}
+        for name, keys in _PARTS.items():
+            if part := {key: self.given[key] for key in keys if self.given.get(key)}:
+                other = document.get(name)
+                document[name] = {**(other if isinstance(other, dict) else {}), **part}
         if "name" not in document:
             document["name"] = name_of_text(self.given.get("instructions", "")) or "task"
         return document
@@ -73,18 +75,19 @@ def written_as(task: TaskView) -> Written:
     for key in _LISTS:
         removed = content.pop(key, None)
         given[key] = ", ".join(map(str, removed)) if isinstance(removed, list) else ""
-    agent = content.pop("agent", None)
-    if isinstance(agent, dict):
-        given |= {key: str(agent[key]) for key in _AGENT if key in agent}
-        if rest := {key: value for key, value in agent.items() if key not in _AGENT}:
-            content["agent"] = rest
+    for name, keys in _PARTS.items():
+        part = content.pop(name, None)
+        if isinstance(part, dict):
+            given |= {key: str(part[key]) for key in keys if key in part}
+            if rest := {key: value for key, value in part.items() if key not in keys}:
+                content[name] = rest
     return Written(given, card_text(content) if content else "")
 
 
 async def _read(request: Request) -> Written:
     form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
     # Browsers send CRLF line ends.
-    given = {key: form.get(key, "").replace("\r\n", "\n").strip() for key in (*_TEXTS, *_LISTS, *_AGENT)}
+    given = {key: form.get(key, "").replace("\r\n", "\n").strip() for key in _FIELDS}
     return Written(given, form.get("more", "").replace("\r\n", "\n"))
 
 
@@ -174,13 +177,14 @@ def _form(
     """task: the one that gets new content; None: a new task."""
     values = {
         "task": task,
-        "given": {key: written.given.get(key, "") for key in (*_TEXTS, *_LISTS, *_AGENT)},
+        "given": {key: written.given.get(key, "") for key in _FIELDS},
         "more": written.more,
         "refusal": refusal,
         "agents": [agent.name for agent in granted[Agents].all()],
         "tiers": TIERS,
         "priorities": [priority.label for priority in Priority],
         "isolations": [isolation.value for isolation in Isolation],
+        "modes": [mode.value for mode in PermissionMode],
         "specialists": [(specialist.id, specialist.name) for specialist in granted[Specialists].page(limit=200).items],
     }
     return render("write.html", values, granted, status_of(refusal))

@@ -20,7 +20,9 @@ def test_a_task_is_written_and_sent(operator: Visitor, prepared: PreparedService
         "tier": "powerful",
         "tags": "shop, login",
         "priority": "high",
-        "more": "retry: {max_attempts: 2}\r\nagent: {type: claude, model: opus}\r\n",
+        "mode": "acceptEdits",
+        "more": "retry: {max_attempts: 2}\r\nagent: {type: claude, model: opus}\r\n"
+        "permissions: {allowed_tools: [Bash]}",
     }
     sent = operator.post("/new", fields)
     assert sent.status == 303, text_of(sent)
@@ -32,6 +34,10 @@ def test_a_task_is_written_and_sent(operator: Visitor, prepared: PreparedService
     assert (content["tags"], content["priority"], content["isolation"]) == (["shop", "login"], "high", "worktree")
     assert content["retry"]["max_attempts"] == 2
     assert (content["agent"]["tier"], content["agent"]["model"]) == ("powerful", "opus")
+    assert (content["permissions"]["mode"], content["permissions"]["allowed_tools"]) == ("acceptEdits", ["Bash"])
+    again = operator.get(f"/new?again={task.id}").body.decode()
+    assert '<option value="acceptEdits" selected>' in again
+    assert re.search(r"permissions:\s+allowed_tools:\s+- Bash", again)
 
 
 @pytest.mark.parametrize(
