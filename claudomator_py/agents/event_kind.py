@@ -4,7 +4,7 @@ import sys
 from abc import ABC, abstractmethod
 
 from claudomator_py.agents.event_reader import EventReader
-from claudomator_py.agents.kinds import info_of
+from claudomator_py.agents.programs import probe
 from claudomator_py.agents.run_events import RunEvents
 from claudomator_py.agents.transcript import EventTranscript, LineTranscript, StderrTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -16,11 +16,23 @@ from claudomator_py.domain.task import PermissionMode, TaskSpec
 class EventKind(ABC):
     """A kind whose CLI prints JSON events; subclasses say how it is started."""
 
-    kind: str
+    info: KindInfo
+    package: str
+    """The npm package of its program."""
+
+    @property
+    def kind(self) -> str:
+        """The kind's name in the configuration."""
+        return self.info.name
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Return whether its program is installed, and which version."""
+        remedy = f"install it (npm install -g {self.package}), or set the agent's command in the configuration"
+        return probe(agent.command or self.info.command, path, remedy)
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """Return why runs of the agent cannot be kept within a reach; None: they can."""
-        return unfenced(info_of(self.kind))
+        return None if self.info.fences else f"there is no fence for agents of kind {self.kind}"
 
     @abstractmethod
     def events(self, request: LaunchRequest | None) -> RunEvents:
@@ -51,11 +63,6 @@ class RemoteKind(EventKind):
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return the task's restrictions that a remote agent need not follow: permissions, model and folders."""
         return [f"{agent.name} is a remote agent, which cannot be held to {field}" for field in restrictions(task)]
-
-
-def unfenced(info: KindInfo) -> str | None:
-    """Return why runs of the kind cannot be kept within a reach; None: they can."""
-    return None if info.fences else f"there is no fence for agents of kind {info.name}"
 
 
 def restrictions(task: TaskSpec) -> list[str]:

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from claudomator_py.agents.event_kind import EventKind, check_folders
-from claudomator_py.agents.programs import probe
-from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.kind import KindInfo
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.values import dataclass
@@ -31,9 +29,6 @@ class GeminiFamily(EventKind):
     """A kind of this family."""
 
     conversations = Conversations.GIVEN
-    info: KindInfo
-    remedy: str
-    """How to install the program."""
     auto_edit: str
     """Its name for the mode in which edits need no approval."""
     asking: str | None = None
@@ -75,7 +70,3 @@ class GeminiFamily(EventKind):
     @abstractmethod
     def fence(self, request: LaunchRequest) -> dict[str, str]:
         """Return the variables that keep the run within its reach; empty: no fence."""
-
-    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether it is installed, and which version."""
-        return probe(agent.command or self.info.command, path, self.remedy)

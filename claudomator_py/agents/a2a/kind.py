@@ -120,7 +120,7 @@ class A2aEvents(ClientEvents):
 class A2a(RemoteKind):
     """The kind ``a2a``."""
 
-    kind = INFO.name
+    info = INFO
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:

@@ -23,7 +23,7 @@ _ASKED = frozenset({"execute", "edit", "delete", "move", "fetch"})
 class Acp(EventKind):
     """The kind ``acp``."""
 
-    kind = INFO.name
+    info = INFO
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:

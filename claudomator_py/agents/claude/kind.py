@@ -9,12 +9,10 @@ from claudomator_py.agents.claude.events import ClaudeEvents
 from claudomator_py.agents.claude.use import rule_for
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
-from claudomator_py.agents.programs import MCP_NAME, probe
-from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
+from claudomator_py.agents.programs import MCP_NAME
+from claudomator_py.domain.agent import AgentSpec, OwnServers
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
-
-REMEDY = "install it (npm install -g @anthropic-ai/claude-code), or set the agent's command in the configuration"
 
 # Left alone it retries ten times more, and waits three minutes for a service that refuses a key or is out of quota,
 # with the agent's slot taken and no other agent tried. Four retries bridge some eight seconds; for longer trouble the
@@ -41,7 +39,8 @@ SANDBOX_NAME = "IS_SANDBOX"
 class Claude(EventKind):
     """The kind ``claude``."""
 
-    kind = INFO.name
+    info = INFO
+    package = "@anthropic-ai/claude-code"
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -105,10 +104,6 @@ class Claude(EventKind):
         if request is None:
             return ClaudeEvents()
         return ClaudeEvents(resumed=request.resume, prior_cost_usd=request.prior_cost_usd, zone=zone_of(request))
-
-    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether it is installed, and which version."""
-        return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what it refuses; otherwise it enforces all that a task can ask for."""

@@ -9,13 +9,11 @@ from claudomator_py.agents.codex import INFO
 from claudomator_py.agents.codex.events import NOTHING, CodexEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
-from claudomator_py.agents.programs import MCP_NAME, MCP_SECONDS, probe
-from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.agents.programs import MCP_NAME, MCP_SECONDS
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.run import MCP_VARIABLES, Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
-
-REMEDY = "install it (npm install -g @openai/codex), or set the agent's command in the configuration"
 
 # With analytics it waits five seconds at its end for a report that it cannot send.
 NO_ANALYTICS = "analytics.enabled=false"
@@ -34,7 +32,8 @@ _MODES = {
 class Codex(EventKind):
     """The kind ``codex``."""
 
-    kind = INFO.name
+    info = INFO
+    package = "@openai/codex"
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -81,10 +80,6 @@ class Codex(EventKind):
             return CodexEvents()
         prior = _known(request.prior_tokens) if request.resume else NOTHING
         return CodexEvents(resumed=request.resume, prior=prior, zone=zone_of(request))
-
-    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether it is installed, and which version."""
-        return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what the agent cannot keep to: a sandbox confines what its tools can do, but it has no list of

@@ -2,7 +2,7 @@
 
 from claudomator_py.agents.command import INFO
 from claudomator_py.agents.command.reader import CommandReader
-from claudomator_py.agents.event_kind import restrictions, unfenced, zone_of
+from claudomator_py.agents.event_kind import restrictions, zone_of
 from claudomator_py.agents.programs import find_program
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -58,7 +58,7 @@ class CommandAgent:
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """Return why it has no fence: nobody can tell what a program will do."""
-        return unfenced(INFO)
+        return f"there is no fence for agents of kind {self.kind}"
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what of the task a plain program ignores, such as tools, turns and further folders."""

@@ -5,12 +5,10 @@ import json
 from claudomator_py.agents.copilot import INFO
 from claudomator_py.agents.copilot.events import CopilotEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
-from claudomator_py.agents.programs import MCP_NAME, probe
-from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.agents.programs import MCP_NAME
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.run import MCP_VARIABLES, Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
-
-REMEDY = "install it (npm install -g @github/copilot), or set the agent's command in the configuration"
 
 # It must not update itself during a run, nor ask the user: Claudomator's own tool is there for questions.
 QUIET = ("--output-format=json", "--no-ask-user", "--no-auto-update")
@@ -24,7 +22,8 @@ _MODES = {
 class Copilot(EventKind):
     """The kind ``copilot``."""
 
-    kind = INFO.name
+    info = INFO
+    package = "@github/copilot"
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -48,10 +47,6 @@ class Copilot(EventKind):
         if request is None:
             return CopilotEvents()
         return CopilotEvents(resumed=request.resume, zone=zone_of(request), given=request.conversation_id)
-
-    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether it is installed, and which version."""
-        return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what the agent cannot keep to: turns, and an empty list of tools."""

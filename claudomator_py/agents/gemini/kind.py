@@ -40,9 +40,8 @@ UNFENCED = (
 class Gemini(GeminiFamily):
     """The kind ``gemini``."""
 
-    kind = INFO.name
     info = INFO
-    remedy = "install it (npm install -g @google/gemini-cli), or set the agent's command in the configuration"
+    package = "@google/gemini-cli"
     auto_edit = "auto_edit"
 
     def options(self, request: LaunchRequest) -> Sequence[str]:

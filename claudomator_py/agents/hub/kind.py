@@ -88,7 +88,7 @@ OF_AN_AGENT = frozenset(
 class HubAgent(RemoteKind):
     """The kind ``hub``."""
 
-    kind = INFO.name
+    info = INFO
     conversations = Conversations.NONE
 
     def launch(self, request: LaunchRequest) -> Launch:

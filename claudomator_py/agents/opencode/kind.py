@@ -9,12 +9,10 @@ from claudomator_py.agents.event_kind import EventKind, without_list_of_tools
 from claudomator_py.agents.fence import FENCE_NAME, hook_line, is_fenced
 from claudomator_py.agents.opencode import INFO
 from claudomator_py.agents.opencode.events import OpencodeEvents
-from claudomator_py.agents.programs import MCP_NAME, MCP_SECONDS, probe
-from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.agents.programs import MCP_NAME, MCP_SECONDS
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PLAIN_TOOL, PermissionMode, Permissions, TaskSpec
-
-REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"
 
 # Configuration as JSON, which overrides all files.
 CONFIG_NAME = "OPENCODE_CONFIG_CONTENT"
@@ -48,7 +46,8 @@ _EDITS = ("write", "patch", "apply_patch", "multiedit")
 class Opencode(EventKind):
     """The kind ``opencode``."""
 
-    kind = INFO.name
+    info = INFO
+    package = "opencode-ai"
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
@@ -81,10 +80,6 @@ class Opencode(EventKind):
     def events(self, request: LaunchRequest | None) -> OpencodeEvents:
         """Return an empty reader for the run's events."""
         return OpencodeEvents(resumed=request is not None and request.resume)
-
-    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether it is installed, and which version."""
-        return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what the agent cannot keep to: at its maximum of steps it ends as if it were done, and it takes

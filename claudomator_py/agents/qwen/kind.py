@@ -32,9 +32,8 @@ UNFENCED = (
 class Qwen(GeminiFamily):
     """The kind ``qwen``."""
 
-    kind = INFO.name
     info = INFO
-    remedy = "install it (npm install -g @qwen-code/qwen-code), or set the agent's command in the configuration"
+    package = "@qwen-code/qwen-code"
     auto_edit = "auto-edit"
     # Its own default has a model approve calls, and does not allow tools that could start anything, such as `make`.
     asking = "default"

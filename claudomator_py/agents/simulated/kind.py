@@ -117,7 +117,7 @@ SCRIPT_NAME = "CLAUDOMATOR_SIMULATED_SCRIPT"
 class Simulated(EventKind):
     """The kind ``simulated``."""
 
-    kind = INFO.name
+    info = INFO
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
