@@ -23,6 +23,7 @@ class LabelRule(WordedCode):
 
     SUCCEEDED = "succeeded", "the task was completed, with an answer"
     FOLLOWED = "followed", "a later task continues it"
+    HANDED_ON = "handed_on", "the task was handed on, and completed with an answer"
     OVERRIDDEN = "overridden", "an operator assigned the task to another specialist"
     FAILED = "failed", "the task failed for a reason of the work"
     NO_ANSWER = "no_answer", "the task was completed without an answer"
@@ -50,6 +51,7 @@ or people, and would have affected any specialist."""
 _VERDICTS = {
     LabelRule.SUCCEEDED: LabelVerdict.POSITIVE,
     LabelRule.FOLLOWED: LabelVerdict.POSITIVE,
+    LabelRule.HANDED_ON: LabelVerdict.POSITIVE,
     LabelRule.OVERRIDDEN: LabelVerdict.NEGATIVE,
     LabelRule.FAILED: LabelVerdict.NEGATIVE,
     LabelRule.NO_ANSWER: LabelVerdict.NEGATIVE,

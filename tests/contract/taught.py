@@ -45,8 +45,8 @@ def _shipped() -> list[Card]:
 class Taught:
     """A world with the shipped specialists, or these, and what learns from it."""
 
-    def __init__(self, database: Database, *cards: Card) -> None:
-        self.world = World(database, total=50, per_workdir=50)
+    def __init__(self, database: Database, *cards: Card, **configuration: Any) -> None:
+        self.world = World(database, total=50, per_workdir=50, **configuration)
         if cards:
             for card in cards:
                 self.world.specialists.register(card)

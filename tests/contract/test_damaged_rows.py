@@ -181,7 +181,9 @@ def test_tasks(world: World, database: Database, columns: Sequence[tuple[str, st
     task_id = world.task("bad").id
     before = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
     rows = rows_of(database, columns, task_id)
-    for way in filter(partial(damage, rows), WAYS):
+    # The ways are read alike in all columns: each column has a third of them, the next column another third.
+    begins = sum(map(len, columns[0])) % 3
+    for way in filter(partial(damage, rows), WAYS[begins::3]):
         now = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
         assert list(now) == list(before), way
         assert (now["first"], now["last"]) == (before["first"], before["last"])

@@ -16,6 +16,7 @@ from claudomator_py.store import hold_rows, learning_rows, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL
 from claudomator_py.tasks.learning import FROZEN, reset
+from tests.contract.handing_on import hand_on
 from tests.contract.taught import ANSWER, LATER_QUERIES, QUERIES, Taught
 from tests.fakes.cards import card
 from tests.fakes.steps import spec
@@ -417,3 +418,22 @@ def test_an_organisation_forgets_only_what_it_has_taught(taught: Taught) -> None
     assert taught.world.access.as_(ANN)[Routing].all().standings == ()
     assert len(taught.world.access.as_(BOB)[Routing].all().standings) == 2
     assert {entry.organisation for entry in taught.world.learned.all().standings} == {"bolt"}
+
+
+@pytest.mark.both_databases
+def test_what_a_run_handed_on_is_no_example_of_its_text(database: Database) -> None:
+    """Its text is about what was done before: it says nothing for whom such a task is."""
+    taught = Taught(database, card("ann"), card("ben"), routing=True)
+    for number in range(3):
+        name = f"t{number}"
+        taught.submit(name, f"Look at export {number} and say what is missing", specialist="ann")
+        taught.world.tick(SECOND_MS)
+        hand_on(taught.world, "ben", name, left="Document the export button.")
+        taught.world.router.route()
+        taught.done(name)
+    taught.learner.run_once()
+    assert [(label.specialist, label.rule) for label in taught.labels("t1")] == [("ben", LabelRule.HANDED_ON)]
+    (standing,) = taught.world.learned.all().standings
+    assert (standing.specialist, standing.positive) == ("ben", 3)
+    assert not database.read(lambda connection: learning_rows.confirmations(connection, "", 9))
+    assert not taught.world.learned.labelled().items

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.fuzzed_api import FuzzedApi
 
-EXAMPLES, MORE_EXAMPLES, WEAK_EXAMPLES = 3, 60, 2
+EXAMPLES, MORE_EXAMPLES, WEAK_EXAMPLES = 2, 60, 2
 AGENT = {"kind": "simulated", "auto_select": True, "max_concurrent": 2, "models": {"balanced": "opus"}}
 
 

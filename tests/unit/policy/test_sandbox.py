@@ -23,6 +23,7 @@ from claudomator_py.policy.expression import Allowance, Expression, Unevaluated,
 from claudomator_py.policy.facts import MAX_TEXT, Facts
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
+from tests.cells import cells
 from tests.patience import wait_until
 from tests.unit.policy.hostile import CONDITIONS, MEGABYTE, MEMORY, NEAR, READ, TIME, facts, large
 
@@ -47,7 +48,7 @@ def value(tried: Condition, values: dict[str, Any]) -> bool | str:
     return text
 
 
-@pytest.mark.parametrize("text", [*MEMORY, *TIME])
+@pytest.mark.parametrize("text", cells([MEMORY[0], TIME[0]], [*MEMORY[1:], *TIME[1:]]))
 def test_what_takes_too_much_for_a_task_has_no_value_for_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_CPU_MS", 100)
     tried = Condition(text)
@@ -57,7 +58,7 @@ def test_what_takes_too_much_for_a_task_has_no_value_for_it(text: str, monkeypat
     assert isinstance(tried.applies(context_of(facts(text="Tidy up.", paths=[], tags=[]))), bool)
 
 
-@pytest.mark.parametrize("text", MEMORY[:3])
+@pytest.mark.parametrize("text", cells(MEMORY[:1], MEMORY[1:3]))
 def test_what_takes_too_much_memory_is_told_so(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_CPU_MS", 20_000)
     with pytest.raises(Unevaluated, match="more than 128 MiB of memory, the budget of a rule"):
