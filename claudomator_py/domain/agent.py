@@ -100,6 +100,11 @@ class ProgramOutput(Strict):
         description="Kind `command` only: regular expressions. A line of its output or its errors that fits one tells "
         "of a limit, whatever the exit code is; a time in it is when that resets.",
     )
+    failure_text: Annotated[tuple[Pattern, ...], Field(max_length=50), OneOrMore] = Field(
+        (),
+        description="Kind `command` only: regular expressions. A line that fits one tells of a failure, whatever the "
+        "exit code is. The reason follows from its words, such as `auth` for a refused key, or is `agent_error`.",
+    )
     result: ProgramResult | None = Field(
         None, description="Kind `command` only: where in the JSON that it prints its answer is, and what it has used."
     )

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from claudomator_py.agents.ending import Result, RunVerdict, failed, limited, outcome, verdict_of
+from claudomator_py.agents.ending import Result, RunVerdict, classify, failed, limited, outcome, verdict_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail, readable, shortened
 from claudomator_py.domain.agent import ProgramOutput, ProgramResult, ResultFormat
@@ -58,11 +58,13 @@ class CommandReader:
         return outcome(verdict, Result(text=text, tokens=answer.tokens, cost_usd=answer.cost_usd))
 
     def _by_exit(self, record: ExitRecord, printed: str, has_answer: bool, now_ms: int) -> RunVerdict:
-        text = self._tails["stderr"].text()
-        if (line := self._limit(text) or self._limit(printed)) is not None:
+        text, rules = self._tails["stderr"].text(), self._output_rules
+        if (line := _matching(rules.limit_text, text, printed)) is not None:
             return limited(line, find_reset(line, now_ms, self._zone))
+        if (line := _matching(rules.failure_text, text, printed)) is not None:
+            return classify(line, (), now_ms, zone=self._zone)
         code = record.exit_code or 0
-        named = self._output_rules.exit_codes.get(code)
+        named = rules.exit_codes.get(code)
         reason = None if named is None else Reason(named)
         detail = text or (shortened(printed, MAX_DETAIL) if reason is not None else "")
         if reason is Reason.RATE_LIMITED:
@@ -71,19 +73,23 @@ class CommandReader:
             return failed(reason, detail or f"it exited with {code}")
         if code != 0:
             return failed(Reason.AGENT_ERROR, text or f"it exited with {code} and wrote nothing to stderr")
-        if self._output_rules.result is not None and not has_answer:
-            return failed(Reason.NO_ANSWER, f"it exited with 0, but printed no {self._output_rules.result.text}")
+        if rules.result is not None and not has_answer:
+            return failed(Reason.NO_ANSWER, f"it exited with 0, but printed no {rules.result.text}")
         return RunVerdict(OutcomeStatus.SUCCEEDED)
 
-    def _limit(self, text: str) -> str | None:
-        """Return the last line that reports a limit, or the output around it."""
-        patterns = [re.compile(pattern) for pattern in self._output_rules.limit_text]
-        for line in reversed(text.split("\n")) if patterns else ():
+
+def _matching(expressions: Sequence[str], *texts: str) -> str | None:
+    """Return the last line of the first text that matches one of the expressions, or the output around it."""
+    patterns = [re.compile(expression) for expression in expressions]
+    for text in texts if patterns else ():
+        for line in reversed(text.split("\n")):
             if any(pattern.search(line[:_LINE_LENGTH]) for pattern in patterns):
                 return line[:_LINE_LENGTH]
         # The program may have wrapped the message.
         whole = " ".join(text[-MAX_DETAIL:].split())
-        return whole if any(pattern.search(whole) for pattern in patterns) else None
+        if any(pattern.search(whole) for pattern in patterns):
+            return whole
+    return None
 
 
 class _AnswerFields:

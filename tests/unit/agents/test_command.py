@@ -206,6 +206,22 @@ def test_a_limit_that_is_wrapped_is_found_and_no_time_is_made_up() -> None:
     assert (outcome.status, outcome.provenance, outcome.reset_at) == (OutcomeStatus.LIMITED, "estimated", None)
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("litellm.AuthenticationError: Incorrect API key provided", "auth"),
+        ("Only 3 reflections allowed, stopping.", "agent_error"),
+        ("litellm.RateLimitError: Error code: 429", "rate_limited"),
+    ],
+)
+def test_a_line_of_a_failure_is_one_although_the_program_exits_with_0(line: str, reason: str) -> None:
+    """As Aider 0.86.2 and OpenHands CLI 1.16.0 exit after a refused key."""
+    words = {"failure_text": [r"litellm\.\w+Error", "Only 3 reflections allowed"]}
+    outcome = says(f"working\n{line}\nbye\n", "", 0, **words)
+    assert (outcome.status is OutcomeStatus.SUCCEEDED, outcome.reason, outcome.detail) == (False, reason, line)
+    assert says("working\nbye\n", "", 0, **words).status is OutcomeStatus.SUCCEEDED
+
+
 RESULT = {"text": "message.content.-1.text", "usage": "message.usage"}
 
 
@@ -241,6 +257,7 @@ def test_exit_0_without_the_answer_is_no_success(printed: str) -> None:
         ("exit_codes", {"75": "timeout"}, "rate_limited"),
         ("exit_codes", {"75": "slow"}, "75"),
         ("limit_text", ["(open"], "is not a regular expression"),
+        ("failure_text", ["(open"], "is not a regular expression"),
         ("result", {"format": "xml", "text": "a"}, "format"),
         ("result", {}, "text"),
     ],
