@@ -55,12 +55,8 @@ class Judged:
 
     facts: Facts
     verdict: Verdict
-    harmful: bool = False
-    """Whether the text asks for harm."""
-    unread: bool = False
-    """Whether too few words of the text are known to assess its risk, and no rule or model has assessed it."""
-    words: str = ""
-    """The words on which the assessment is based."""
+    assessment: Assessment = Assessment(Risk.LOW)
+    """What its words say, if they are read as instructions."""
     approved: frozenset[str] = frozenset()
     """The rules whose approval a person has given."""
     raised_by: str | None = None
@@ -69,6 +65,11 @@ class Judged:
     """The model that was asked for the risk and gave no valid answer."""
     asks: bool = False
     """Whether the task itself requires approval before its first run, and has none."""
+
+    @property
+    def unread(self) -> bool:
+        """Whether too few words of the text are known to assess its risk, and no model has assessed it."""
+        return self.assessment.unread and self.raised_by is None
 
     @property
     def stopped(self) -> bool:
@@ -135,9 +136,8 @@ class Policing:
         """
         now_ms = self._clock()
         spec = _with_handoff(connection, task, spec)
-        judgement = assess(spec.instructions) if reads else None
+        judgement = assess(spec.instructions) if reads else Assessment(Risk.LOW)
         spent = self._spent(connection, now_ms)
-        risk = Risk.LOW if judgement is None else judgement.risk
         actor, role = self._actor(connection, task.creator, task.organisation), None
         author = _content_author(connection, task) if self._acts and task.revision > 1 else None
         if author not in (None, task.creator):
@@ -145,11 +145,11 @@ class Policing:
         if task.channel is not None and self._acts:
             asked = channel_rows.question_behind(connection, task.channel, task.id)
             actor, role = self._author(connection, actor, None if asked is None else asked.author)
-        facts = Facts(spec, actor, task.source, spec.specialist, spec.skill, risk, role=role, creator=task.creator)
+        facts = Facts(
+            spec, actor, task.source, spec.specialist, spec.skill, judgement.risk, role=role, creator=task.creator
+        )
         facts = local_facts(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
-        judged = Judged(facts, Verdict(), asks=spec.approval and task.approved_ms is None)
-        if judgement is not None:
-            judged = replace(judged, harmful=judgement.harmful, unread=judgement.unread, words=judgement.words)
+        judged = Judged(facts, Verdict(), judgement, asks=spec.approval and task.approved_ms is None)
         return _with_approval(connection, task, self._judged(judged))
 
     def judge_answer(self, connection: Connection, task: Task, text: str, by: Principal) -> PolicyRecord | None:
@@ -217,7 +217,7 @@ class Policing:
         if more < 0 or (more == 0 and not judged.unread):
             return judged
         facts = replace(judged.facts, risk=risk)
-        judged = self._judged(replace(judged, facts=facts, unread=False, raised_by=by))
+        judged = self._judged(replace(judged, facts=facts, raised_by=by))
         return _with_approval(connection, task, judged)
 
     def judge_unanswered(self, judged: Judged, by: str) -> Judged:
@@ -239,7 +239,7 @@ class Policing:
         return judged.stopped or verdict.constraints != before or other or task.specialist in verdict.excluded
 
     def _judged(self, judged: Judged) -> Judged:
-        verdict, words = self.policy.judge(judged.facts), judged.words
+        verdict, words = self.policy.judge(judged.facts), judged.assessment.words
         if judged.raised_by is not None:
             words = f"{judged.raised_by} judges its risk {judged.facts.risk}"
             check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=words)
@@ -250,7 +250,7 @@ class Policing:
             verdict = replace(verdict, checks=(check, *verdict.checks))
         verdict = with_built_in(
             verdict,
-            harmful=judged.harmful,
+            harmful=judged.assessment.harmful,
             unread=judged.unread,
             reviews=self._reviews,
             words=words,

@@ -47,8 +47,6 @@ class CopilotEvents(RunEvents):
     """Whether the last message called tools of which none has started."""
     is_aborted: bool = False
     """Whether the turn was aborted, with nothing since."""
-    complaint: str | None = None
-    """The first line of stderr. For a usage error it has the cause; the usage follows."""
 
     @property
     def terminal(self) -> bool:
@@ -81,9 +79,6 @@ class CopilotEvents(RunEvents):
                 self.last = event
                 self.conversation_id = text_of(event, "sessionId") or self.conversation_id
         return []
-
-    def take_stderr(self, line: str) -> None:
-        self.complaint = self.complaint or line or None
 
     def _take_message(self, data: Event) -> list[Part]:
         text, asks = text_of(data, "content") or "", bool(list_of(data, "toolRequests"))
