@@ -19,9 +19,10 @@ _DATABASES: Final = frozenset(
 _SAYS_WHAT: Final = ("-c", "-e", "-f", "--command", "--execute", "--file", "--eval")
 _RUNS_ITS_INPUT: Final = frozenset({"at", "batch", "eval", "parallel", "xargs"})
 _AGENTS: Final = frozenset({
-    "aichat", "aider", "amp", "auggie", "chatgpt", "claude", "claude-code", "cline", "codex", "copilot", "crush",
-    "cursor-agent", "droid", "gemini", "gemini-cli", "goose", "gptme", "kimi", "llm", "mods", "ollama", "opencode",
-    "opencode-ai", "openhands", "qwen", "qwen-code", "sgpt", "vibe",
+    "aichat", "aider", "amp", "auggie", "chatgpt", "claude", "claude-code", "cline", "cn", "codex", "copilot", "crush",
+    "cursor-agent", "droid", "fast-agent", "gemini", "gemini-cli", "goose", "gptme", "grok", "hermes", "junie", "kilo",
+    "kimi", "letta", "llm", "mini", "mods", "ollama", "opencode", "opencode-ai", "openhands", "pi", "qodercli", "qwen",
+    "qwen-code", "sgpt", "vibe",
 })  # fmt: skip
 _PARTS_COMMANDS: Final = re.compile(r"[;|&\n(){}]+")
 
