@@ -19,6 +19,8 @@ from claudomator_py.domain.text import escaped
 from claudomator_py.values import regex
 
 _MAX_READ: Final = 100_000
+_MAX_BEGINNING: Final = 1_000
+"""Characters from the first letter on in which the intent is looked for: five times as many as are shown."""
 
 _URL = regex(r"https?://[^\s<>\"'`\\)\]]{1,2000}")
 _CREDENTIALS = regex(r"(?<=://)[^\s/@]{1,512}@")
@@ -43,7 +45,9 @@ _END = regex(rf"{_CODE_SPAN}|(?P<end>(?<=[\w)\]}}\"'`*_][.!?])(?=\s+(?![a-z])))"
 def intent_of(text: str, redactor: Redactor | None = None) -> str:
     """Return what the text asks for: its first sentence on one line, without list, heading and bold markup, secrets and
     personal data. For a conversation, the last message counts. Names, paths and patterns are unchanged."""
-    for line in _clean(spoken_in(text)[-1], redactor).splitlines():
+    message = spoken_in(text)[-1]
+    first = next((place for place, letter in enumerate(message) if letter.isalnum()), 0)
+    for line in _clean(message, redactor, first + _MAX_BEGINNING).splitlines():
         plain = " ".join(_BOLD.sub(_unmarked, _LIST_MARK.sub("", line.strip())).split())
         if any(letter.isalnum() for letter in plain):
             sentence = plain[
@@ -82,9 +86,9 @@ def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
     )
 
 
-def _clean(text: str, redactor: Redactor | None) -> str:
+def _clean(text: str, redactor: Redactor | None, most: int = _MAX_READ) -> str:
     # Cut only after redaction: a secret cut in two would not be found.
-    return without_personal((redactor or Redactor()).redact(text[: _MAX_READ + MAX_HELD])[:_MAX_READ])
+    return without_personal((redactor or Redactor()).redact(text[: most + MAX_HELD])[:most])
 
 
 def _address(url: str) -> str:

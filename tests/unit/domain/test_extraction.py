@@ -21,6 +21,9 @@ def test_what_it_wants_is_its_first_sentence_without_decoration() -> None:
     assert intent_of(TEXT) == "Fix the login in `src/app/login.py`."
     assert intent_of("\n---\n\n1. do   it") == "do it"
     assert intent_of("---") == ""
+    assert intent_of(f"{'-' * 3_000}\n\n Do it. {'Then stop. ' * 500}") == "Do it."
+    account = "DE89 3704 0044 0532 0130 00"
+    assert all("3704" not in intent_of(f"Pay {'to ' * number}{account}") for number in range(0, 400, 3))
     assert len(intent_of("word " * 1_000)) == MAX_INTENT_LENGTH
 
 
