@@ -185,7 +185,8 @@ def decide(
         if best is None and barred:
             why = rationale(RationaleCode.NONE_MAY)
         else:
-            why = rationale(RationaleCode.NO_MATCH, specialist=None if best is None else best.specialist)
+            closest = None if best is None or best.specialist == rules.default else best.specialist
+            why = rationale(RationaleCode.NO_MATCH, specialist=closest)
         may = needs.of_anybody or (rules.default not in (None, *barred) and needs.may_be_anybody)
         route = Route.DEFAULT if may else Route.CLARIFY
         return _record(route, None, why, ranked, barred, rules, least, needs, degraded, set(), topic)

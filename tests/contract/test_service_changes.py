@@ -95,7 +95,7 @@ def test_of_a_run_that_is_not_over_or_not_recorded_nothing_is_known(world: World
     world.succeed("t")
     assert world.task("t").changes is None
     (view,) = asked(world).of_task("t").runs
-    assert (view.summary, view.changes) == ("not known", None)
+    assert (view.summary, view.changes) == ("not recorded", None)
 
 
 def test_all_files_are_named_where_the_record_is_kept_and_the_first_where_it_is_gone(world: World) -> None:

@@ -24,7 +24,7 @@ class ChangesView(View):
     agent: str
     started_at: Instant
     summary: str
-    """The changes in one line; ``not known`` if nothing was recorded, ``recorded when the run ends`` before that."""
+    """The changes in one line; ``not recorded`` if there is no record, ``recorded when the run ends`` before that."""
     is_doubtful: bool = False
     """Whether it succeeded without changes, although its result claims some."""
     changes: RunChanges | None = None

@@ -37,7 +37,7 @@ from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface import answers
 
-UNKNOWN = "not known"
+UNKNOWN = "not recorded"
 UNENDED = "recorded when the run ends"
 
 

@@ -108,7 +108,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     if best is None or record.threshold is None:
         return sentences
     score, _ = apart(best.score, record.threshold)
-    if record.route is Route.DEFAULT and best.score < record.threshold:
+    if record.route is Route.DEFAULT and best.score < record.threshold and best.specialist != to:
         sentences.append(f"With a threshold of {score} or less it {would_have_gone} to {best.specialist}.")
     elif len(open_) > 1 and record.route is Route.SPECIALIST and to == best.specialist:
         lead = f"{best.score - open_[1].score:.2f}"

@@ -390,6 +390,12 @@ def test_where_there_is_nobody_nobody_in_particular_does_it() -> None:
     assert (record.reason.code, record.reason.params.specialist) == (RationaleCode.NO_MATCH, None)
 
 
+def test_who_gets_it_by_default_is_not_also_called_the_closest() -> None:
+    rules = RoutingRules(PLAIN, default="g")
+    assert decided({"g": 0.2, "w": 0.1}, rules).reason.params.specialist is None
+    assert decided({"g": 0.1, "w": 0.2}, rules).reason.params.specialist == "w"
+
+
 def test_the_bounds_belong_to_what_they_bound() -> None:
     bounds = PLAIN.model_copy(update={"threshold": 0.5, "margin": 0.25})
     asks = RoutingRules(bounds, on_ambiguity=OnAmbiguity.CLARIFY)
