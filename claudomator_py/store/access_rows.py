@@ -1,11 +1,20 @@
-"""Rows of API tokens and browser sessions. Neither tokens nor cookies are stored in the clear."""
+"""Rows of those who use the API: tokens, browser sessions, and answers to requests with idempotency keys. Neither
+tokens nor cookies are stored in the clear."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, not_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, not_, select, update
 
-from claudomator_py.store.tables import API_TOKEN, BROWSER_SESSION, ApiToken, BrowserSession
+from claudomator_py.domain.principal import KEPT_MS, MAX_KEPT
+from claudomator_py.store.tables import (
+    ANSWERED_REQUEST,
+    API_TOKEN,
+    BROWSER_SESSION,
+    AnsweredRequest,
+    ApiToken,
+    BrowserSession,
+)
 
 
 def current_sessions(connection: Connection, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
@@ -56,3 +65,23 @@ def token_named(connection: Connection, name: str) -> ApiToken | None:
 def change_token(connection: Connection, token_id: str, **changes: Any) -> None:
     """Update columns of the token."""
     connection.execute(update(API_TOKEN).where(API_TOKEN.c.id == token_id).values(**changes))
+
+
+def find_answer(connection: Connection, principal: str, key: str, now_ms: int) -> AnsweredRequest | None:
+    """Return the answer to the principal's request with this key, or None if there is none or it has expired."""
+    return AnsweredRequest.find(
+        connection,
+        ANSWERED_REQUEST.c.principal == principal,
+        ANSWERED_REQUEST.c.key == key,
+        ANSWERED_REQUEST.c.created_ms > now_ms - KEPT_MS,
+    )
+
+
+def keep_answer(
+    connection: Connection, principal: str, key: str, fingerprint: str, answer: Mapping[str, Any], now_ms: int
+) -> None:
+    """Store the answer, and remove expired and surplus ones."""
+    connection.execute(delete(ANSWERED_REQUEST).where(ANSWERED_REQUEST.c.created_ms <= now_ms - KEPT_MS))
+    row = {"principal": principal, "key": key, "fingerprint": fingerprint, "answer": dict(answer), "created_ms": now_ms}
+    number = connection.execute(insert(ANSWERED_REQUEST).values(**row).returning(ANSWERED_REQUEST.c.id)).scalar_one()
+    connection.execute(delete(ANSWERED_REQUEST).where(ANSWERED_REQUEST.c.id <= number - MAX_KEPT))

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import KeyInUse, KeyReused
 from claudomator_py.domain.principal import RequestKey
 from claudomator_py.ports import Clock
-from claudomator_py.store import remembered
+from claudomator_py.store import access_rows
 from claudomator_py.store.database import Database, read_or_refuse
 
 A = TypeVar("A", bound=BaseModel)
@@ -60,13 +60,13 @@ class IdempotentRequests:
         is stored."""
         if key is not None:
             document = answer.model_dump(mode="json")
-            remembered.keep_answer(connection, principal_id, key.key, key.fingerprint, document, self._clock())
+            access_rows.keep_answer(connection, principal_id, key.key, key.fingerprint, document, self._clock())
         return answer
 
     def _earlier(self, key: RequestKey, principal_id: str, answer: type[A]) -> A | None:
         now_ms = self._clock()
         stored = read_or_refuse(
-            self._database, lambda connection: remembered.find_answer(connection, principal_id, key.key, now_ms)
+            self._database, lambda connection: access_rows.find_answer(connection, principal_id, key.key, now_ms)
         )
         if stored is None:
             return None

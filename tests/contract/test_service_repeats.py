@@ -117,7 +117,7 @@ def test_keys_are_kept_for_a_day(world: World) -> None:
 
 def test_the_number_of_keys_is_bounded_and_the_oldest_go_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert principal.MAX_KEPT >= 1_000
-    monkeypatch.setattr("claudomator_py.store.remembered.MAX_KEPT", 3)
+    monkeypatch.setattr("claudomator_py.store.access_rows.MAX_KEPT", 3)
     for number in range(5):
         world.service.submit(spec(f"t{number}"), key=RequestKey(str(number), "x"))
     for number in range(2, 5):
