@@ -117,7 +117,7 @@ class _Formatter(logging.Formatter):
             "event": record.getMessage(),
             **{name: value for name, value in record.__dict__.items() if name not in _NO_FIELDS},
         }
-        if record.exc_info is not None and record.exc_info[0] is not None:
+        if record.exc_info and record.exc_info[0] is not None:
             event["exception"] = self.formatException(record.exc_info)
         text = self._render(event, journal=self._journal)
         if not self._journal:

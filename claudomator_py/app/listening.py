@@ -66,6 +66,10 @@ def make_private(state: Path) -> None:
                 f"{state} stays open to other users (mode {mode:04o}): its file system keeps no permissions; "
                 "choose another state_dir, or mount it with umask=077"
             )
+    except OSError as error:
+        # A call on a descriptor names no path.
+        error.filename = error.filename or str(state)
+        raise
     finally:
         os.close(descriptor)
 

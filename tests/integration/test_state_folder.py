@@ -1,6 +1,8 @@
 """The state folder is this user's own: made private, closed if it was open, and refused if others could exchange it."""
 
+import errno
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -95,3 +97,13 @@ def test_what_is_opened_later_is_no_link_either(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         write_new(tmp_path / "record", b"forged")
     assert victim.read_text() == "precious"
+
+
+def test_a_file_system_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, mode: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("os.fchmod", refuse)
+    tmp_path.chmod(0o700)
+    with pytest.raises(OSError, match=re.escape(f"Read-only file system: '{tmp_path}'")):
+        make_private(tmp_path)

@@ -47,6 +47,16 @@ def test_text_for_people(stream: io.StringIO) -> None:
     assert other.endswith("Z WARNING some.library: it said so")
 
 
+@pytest.mark.parametrize("form", LogFormat)
+def test_an_exception_that_is_expected_leaves_its_message(form: LogFormat, stream: io.StringIO) -> None:
+    """As ``exc_info=failures == 0`` says from the second time on."""
+    set_up(Log(format=form), stream=stream, environ={})
+    logging.getLogger("claudomator.inbox").warning("again in %d s", 4, exc_info=False)
+    get_logger("claudomator.inbox").warning("failed_again", exc_info=False)
+    first, second = stream.getvalue().splitlines()
+    assert ("again in 4 s" in first, "failed_again" in second) == (True, True)
+
+
 def test_json_for_programs(stream: io.StringIO) -> None:
     set_up(JSON, stream=stream, environ={})
     get_logger("claudomator.start").debug("run_started", task="x", task_id="1", run_id="2", agent="a", reason=None)
