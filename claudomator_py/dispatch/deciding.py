@@ -222,7 +222,7 @@ class Decider:
         known = {} if visible_to is None else visible_to
         visible = _visible(connection, task, known) if looked_for else frozenset[str]()
         asked = RoutingRequest(Request.of(spec), visible, task.organisation, needs, was_asked=by_hand is not None)
-        predecessor = dependency_rows.continued(connection, task, spec)
+        predecessor = None if spec.continues is None else dependency_rows.dependency(connection, task, spec.continues)
         addressed = _addressed(connection, spec.instructions, visible)
         return Subject(task, spec, asked, judged, predecessor, by_hand, next(iter(handed), None), addressed)
 

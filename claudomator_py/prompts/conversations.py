@@ -245,7 +245,7 @@ class Followed:
 
 def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | None:
     """Return what the task takes over from the completed task that it continues; None if it continues none."""
-    other = dependency_rows.continued(connection, task, spec)
+    other = None if spec.continues is None else dependency_rows.dependency(connection, task, spec.continues)
     if other is None:
         return None
     thread = other.thread or other.id

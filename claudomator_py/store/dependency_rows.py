@@ -6,7 +6,6 @@ from types import MappingProxyType
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
 from claudomator_py.domain.lifecycle import ENDED, DependencyState
-from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.tables.columns import bytewise
@@ -139,9 +138,9 @@ def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
     return dict(_BOUND_IDS.rows(connection, task=task_id))
 
 
-def continued(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
-    """Return the task that this one continues, if any."""
-    task_id = None if spec.continues is None else _bound_ids(connection, task.id).get(spec.continues)
+def dependency(connection: Connection, task: Task, name: str) -> Task | None:
+    """Return the task that this one's dependency of that name is bound to, if any."""
+    task_id = _bound_ids(connection, task.id).get(name)
     return None if task_id is None else find(connection, task_id)
 
 

@@ -179,6 +179,10 @@ EQUIVALENT = {
         "each that is compared has a record"
     ),
     "dispatch/deciding.py: the condition is True: if whose not in known:": "what is known is only read again",
+    "dispatch/deciding.py: the condition is False: "
+    "predecessor = None if spec.continues is None else dependency_rows.dependency(connection, task, spec.continues)": (
+        "nothing is bound by the name None"
+    ),
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
     "dispatch/routing.py: the condition is True: if unspecialised:": "of no tasks none is passed",
     "dispatch/routing.py: the condition is False: if digest == self._connected_digest:": "they are the same agents",
