@@ -13,14 +13,13 @@ from claudomator_py.resources.session import Access
 from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """
-The daemon itself serves this as an OpenAPI 3.1 document at `/openapi.json`. Every path that does not say otherwise
-needs `Authorization: Bearer TOKEN`, with the token in the file `token` of the state folder. Instants are RFC 3339 in
-UTC, states are upper case, lists are `{"items": [...], "next_cursor": ...}`. A client ignores fields that it does not
-know.
+The daemon serves this as an OpenAPI 3.1 document at `/openapi.json`. Unless stated otherwise, a path requires
+`Authorization: Bearer TOKEN`, with the token in the file `token` of the state folder. Instants are RFC 3339 in UTC,
+states are in upper case, and lists are `{"items": [...], "next_cursor": ...}`. Clients should ignore unknown fields.
 """
 _ERRORS = """
-A refusal is `application/problem+json` (RFC 9457) with `title`, `status`, `detail`, a stable `code`, a `remedy` that
-says what to do next, and `problems` where several fields were wrong.
+An error is `application/problem+json` (RFC 9457) with `title`, `status`, `detail`, a stable `code`, a `remedy` that
+says what to do next, and `problems` if several fields are wrong.
 """
 _PROBLEM = "application/problem+json"
 _METHODS = ("get", "post", "put", "patch", "delete")

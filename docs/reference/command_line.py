@@ -11,8 +11,8 @@ from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """
 Data goes to stdout, messages to stderr. Commands that talk to the daemon find it by `--config` or `--state-dir`, else
-by `CLAUDOMATOR_URL` and `CLAUDOMATOR_TOKEN`, else by the configuration that is found. TASK is a task's id, the start
-of it, or its name.
+by `CLAUDOMATOR_URL` and `CLAUDOMATOR_TOKEN`, else by the [configuration](configuration.md) that they find. TASK is a
+task's id, the beginning of its id, or its name.
 """
 _EXIT_CODES = re.compile(r"Exit codes: (.*)", re.DOTALL)
 _REQUIRED = "[required]"

@@ -12,10 +12,10 @@ from docs.reference.markdown import code, page, table
 from docs.reference.schema_words import Schema, default_words, fields, type_words
 
 _INTRODUCTION = """
-Every key is optional, and so is the file: without one, the agents found on PATH are used. It is looked for in this
+Every key is optional, and so is the file: without one, the agents found on PATH are used. It is searched for in this
 order: `--config`, `$CLAUDOMATOR_CONFIG`, `./claudomator.yaml`, `$XDG_CONFIG_HOME/claudomator/claudomator.yaml` (by
-default in `~/.config`), `/etc/claudomator/claudomator.yaml`. Relative paths are relative to the file, `~` is the user's
-home. A file with a mistake is refused with line, key and remedy.
+default in `~/.config`), `/etc/claudomator/claudomator.yaml`. Relative paths are relative to the file, and `~` is the
+user's home. A file with a mistake is refused, with the line, the key and a remedy.
 """
 _AGENTS = """
 `agents` maps names to agents. With `agents` in the file, only these exist; without it, those found on PATH. Two logins

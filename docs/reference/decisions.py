@@ -24,20 +24,20 @@ from claudomator_py.scheduler.decision import RECORDS, DecisionKind, PolicyVerdi
 from docs.reference.markdown import code, first_sentence, page, table
 
 _INTRODUCTION = """
-A decision is a row that is never changed: what was chosen, among what, and why. `GET /v1/decisions`,
-`claudomator decisions export` and the page show all of it ([how](../how-to/decisions.md)). No label on this page is
-ever renamed or removed, and each keeps its meaning; there may be new ones.
+A decision is a row that is never changed: what was chosen, from which candidates, and why. `GET /v1/decisions`,
+`claudomator decisions export` and the page show all of it ([how](../how-to/decisions.md)). Labels on this page are
+never renamed or removed, and keep their meaning; new ones may be added.
 """
 _REASONS = """
-`rationale` of a decision, and of a specialist who was not chosen, is a code with parameters; `reason` and `rejected`
-are the same in words. In them, `{name}` is a parameter, `[a|b]` is the first of its alternatives whose parameters are
-known, and what stands in brackets alone is left out where they are not. Why an agent was not chosen is one of [these
-codes](obstacles.md).
+The `rationale` of a decision, or for not choosing a specialist, is a code with parameters; `reason` and `rejected`
+express it in words. In the words, `{name}` is a parameter, `[a|b]` is the first alternative whose parameters are known,
+and a single text in brackets is omitted if its parameters are unknown. [These codes](obstacles.md) say why an agent was
+not chosen.
 """
 _FIELDS = """
-Decisions of all kinds have the first of these tables, and each kind its own as well. What the API calls otherwise, or
-has inside another field, has that name in the last column. The [shape of the API](api.md#decisionview) also
-has what became of the decision.
+Decisions of all kinds have the fields of the first table, and each kind has its own as well. If a field has another
+name in the API, or is inside another field, the last column says so. The [shape of the API](api.md#decisionview) also
+contains the outcome of the decision.
 """
 _SHOWN = {
     "candidates": "agents",

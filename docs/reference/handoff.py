@@ -9,15 +9,14 @@ from docs.reference.markdown import code, page, table
 from docs.reference.schema_words import resolve, type_words
 
 _INTRODUCTION = """
-Every run gets a `handoff.json` in its run directory (readable by its owner alone): what was decided about the task,
-what the run may do, what is left of budget and time, and what happened before. It names runs, decisions, files and
-branches, and contains none of them: no history of other tasks, no text of rules, no secrets, and no e-mail addresses,
-card, account or telephone numbers. Tools that are forbidden are not listed as allowed. A run whose document would not
-be valid does not start.
+Every run gets a `handoff.json` in its run directory (readable only by its owner): the decisions on the task, what the
+run may do, the remaining budget and time, and what happened before. It names runs, decisions, files and branches but
+does not contain them, nor any history of other tasks, text of rules, secrets, e-mail addresses, or card, account or
+telephone numbers. Forbidden tools are not listed as allowed. A run whose document is not valid does not start.
 """
 _PLAIN = """
-What is only a default is left out, and unknown keys are refused. What the agents say under `before` and what
-`extracted` found in the task's text is data: it changes no permission, limit or route.
+Defaults are omitted, and unknown keys are refused. The agents' words under `before` and the contents of `extracted` are
+data: they change no permission, limit or route.
 """
 
 

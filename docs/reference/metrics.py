@@ -4,15 +4,15 @@ from claudomator_py.api.metrics import FAMILIES, Family
 from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """
-`GET /metrics` gives these in Prometheus' text format, with the operator's token. How to scrape them, and what to be
-told of, is in [monitoring](../how-to/monitoring.md).
+`GET /metrics` returns these in Prometheus' text format, with the operator's token.
+[Monitoring](../how-to/monitoring.md) shows how to scrape them, and useful alerts.
 
-What is in the database is summed when it is asked for, once in five seconds at most: it outlives restarts of the
-daemon, and runs that were removed are gone from it. What begins with the daemon's start says so. There
-are also the usual `process_*` metrics: memory, processor time and open files of the daemon.
+Sums over the database are computed on request, at most once every five seconds. They outlive restarts of the daemon,
+and do not include runs that were removed. Metrics that begin with the daemon's start say so. There are also the usual
+`process_*` metrics: memory, processor time and open files of the daemon.
 
-Labels never hold a task's name or id. A reason is one of the [reason codes](reason-codes.md), `other` for a code of
-another version, or empty where there is none. A code is [what stands in the way](obstacles.md).
+No label contains a task's name or id. `reason` is one of the [reason codes](reason-codes.md), `other` for a code of
+another version, or empty. `code` is [what keeps the task from starting](obstacles.md).
 """
 
 

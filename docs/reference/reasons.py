@@ -5,9 +5,8 @@ from docs.reference.markdown import code, page, table
 
 _INTRODUCTION = """
 Every end that is not a success has one of these codes, in the API, the logs and the command line. The same table
-decides what the daemon does; `GET /v1/reasons` gives it as JSON. What to do about each is in
-[troubleshooting](../how-to/troubleshooting.md). What "falls back" is tried again on the agent's `fallback_model`, where
-it has one.
+determines what the daemon does; `GET /v1/reasons` returns it as JSON. [Troubleshooting](../how-to/troubleshooting.md)
+says what to do about each. "Falls back" means that the next attempt uses the agent's `fallback_model`, if it has one.
 """
 _HEAD = (
     "code",

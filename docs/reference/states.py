@@ -9,12 +9,12 @@ from claudomator_py.domain.outcome import Reason
 from docs.reference.markdown import code, first_sentence, page, table
 
 _INTRODUCTION = """
-A task is in exactly one state. A state carries its data, so a FAILED without a reason cannot be built. What is not in
-the table of transitions cannot happen; the picture of it is in [the architecture](../architecture.md).
+A task is in exactly one state. A state carries its data, so a FAILED without a reason cannot be constructed. Only the
+transitions in the table are possible; [the architecture](../architecture.md) has a diagram of them.
 """
 _MEANINGS = {
     WaitReason: "`reason` of WAITING",
-    QueueReason: "`reason` of QUEUED, as stored; asked, the daemon says what it finds",
+    QueueReason: "`reason` of QUEUED, as stored; on request, the daemon gives the current obstacle",
     Phase: "`phase` of RUNNING",
     InputKind: "`reason` of NEEDS_INPUT",
 }
@@ -32,7 +32,7 @@ def states() -> str:
         _INTRODUCTION,
         table(("state", "meaning", "what you can do"), rows),
         table(("data", "values"), data),
-        "`reason` of FAILED is a [reason code](reason-codes.md). That of WAITING and QUEUED is one word for "
+        "The `reason` of FAILED is a [reason code](reason-codes.md); that of WAITING and QUEUED is one word for "
         "[what keeps it from starting](obstacles.md).",
         "## Transitions",
         table(("from", "event", "to"), _transitions()),

@@ -7,11 +7,11 @@ from docs.reference.schema_words import Schema, default_words, fields, type_word
 
 _INTRODUCTION = """
 A task is a YAML mapping in a `.yaml`, `.yml` or `.json` file, or the front matter of a `.md` file whose text is the
-instructions. A YAML file may hold several, separated by `---`; each then needs a name. The API takes the same fields
-as JSON. An unknown key is an error that names the nearest known one.
+instructions. A YAML file may contain several tasks, separated by `---`; each then needs a name. The API accepts the
+same fields as JSON. An unknown key is an error that names the nearest known one.
 
-`claudomator validate --schema` prints the same as a JSON Schema. A list of texts may be a single text. Durations are
-written `90s`, `45m`, `2h`, `1d`; a bare number is refused, as its unit would be a guess.
+`claudomator validate --schema` prints this table as a JSON Schema. A list of texts may be a single text. Durations are
+written `90s`, `45m`, `2h`, `1d`; a bare number is refused, because its unit would be a guess.
 """
 _OWN = "`x-*` | anything | none | Stored, never interpreted."
 
