@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from claudomator_py.dispatch.observe import Observation, Observer
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.outcome import Outcome
@@ -39,6 +40,7 @@ class Steps:
 
     database: Database
     host: MemoryRunHost
+    observer: Observer
     reconciler: Reconciler
     service: Tasks
     intake: StoreIntake
@@ -51,6 +53,12 @@ class Steps:
         report = self.reconciler.tick()
         self.host.watch((step.run_id, step.step) for step in report.live)
         return report
+
+    def observed(self) -> Observation:
+        """What a tick with queued tasks would plan now."""
+        observed = self.database.read(self.observer.observe)
+        assert observed is not None, "no task is queued"
+        return observed
 
     def submit(self, name: str, **fields: Any) -> TaskView:
         return self.service.submit(spec(name, **fields))

@@ -9,7 +9,6 @@ from claudomator_py.app.assemble import Components, Surroundings
 from claudomator_py.app.configured import Configured
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.launch import LaunchRules
-from claudomator_py.dispatch.observe import Observation
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget
@@ -146,12 +145,6 @@ class World(Steps):
             workdirs=self.workdirs,
             asker=self.asker,
         )
-
-    def observed(self) -> Observation:
-        """What a tick with queued tasks would plan now."""
-        observed = self.database.read(self.observer.observe)
-        assert observed is not None, "no task is queued"
-        return observed
 
     def clock(self) -> int:
         return self.now_ms
