@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from claudomator_py.risk.folding import data
-from claudomator_py.risk.lexicon import KINDS
+from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.orders import WEIGHTS, Order
 from claudomator_py.risk.orders import orders as orders_in
 from claudomator_py.risk.reading import sentences

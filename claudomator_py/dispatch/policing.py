@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec, reads_task
+from claudomator_py.domain.assessment import Assessment
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.channel import FROM_OUTSIDE, Incoming, MessageRole
 from claudomator_py.domain.decision import PolicyCheck, Versions
@@ -27,7 +28,7 @@ from claudomator_py.policy.facts import WEBHOOK, Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
-from claudomator_py.risk import Assessment, assess
+from claudomator_py.risk import assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.store import access_rows, channel_rows, decision_rows, events, queue, remembered, task_rows

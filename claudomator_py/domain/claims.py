@@ -1,10 +1,10 @@
 """Detects results that claim a change, using the words in ``claims.toml``, so that false claims can be flagged."""
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from claudomator_py.domain.folding import fold, listed
 from claudomator_py.values import dataclass, regex, toml_data
 
 MAX_CHARS: Final = 4_000
@@ -13,7 +13,6 @@ _SENTENCE_END: Final = regex(r"[.!?]+(?=\s|$)|[\u3002\uff01\uff1f;\n]+")
 _WORD: Final = regex(r"[\w'\u2019/-]*\w")
 _QUOTED: Final = regex(r"`[^`\n]*`")
 _UNSPACED: Final = ("zh", "ja", "ko")
-_DOUBLE_S: Final = str.maketrans({"\u0142": "l", "\u00df": "ss"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class _Words:
 
 def claims_changes(text: str) -> bool:
     """Return whether a result's text claims that files were changed."""
-    words_of_text = folded(text[:MAX_CHARS])
+    words_of_text = fold(text[:MAX_CHARS])
     sentences = [_QUOTED.sub(" x ", sentence) for sentence in _SENTENCE_END.split(words_of_text)]
     seen = frozenset(_WORD.findall(words_of_text))
     return any(
@@ -39,15 +38,6 @@ def claims_changes(text: str) -> bool:
         for words in _languages()
         if not words.first or not words.first.isdisjoint(seen)
     )
-
-
-def folded(text: str) -> str:
-    """Return the text without case and accents."""
-    apart = unicodedata.normalize("NFKD", text).casefold().translate(_DOUBLE_S)
-    # Compose again for scripts where marks make other letters, such as Japanese and Korean; Latin accents are gone by
-    # now.
-    bare = "".join(letter for letter in apart if not unicodedata.combining(letter) or letter in "\u3099\u309a\u0306")
-    return unicodedata.normalize("NFKC", bare)
 
 
 def _claims(text: str, sentences: Sequence[str], words: _Words) -> bool:
@@ -93,16 +83,12 @@ def examples() -> Mapping[str, tuple[Sequence[str], Sequence[str]]]:
 def _languages() -> tuple[_Words, ...]:
     return tuple(
         _Words(
-            done=_listed(entry["done"]),
-            says=_listed(entry["says"]),
-            refuted=_listed(entry["not"]),
-            outside=_listed(entry["outside"]),
-            none=_listed(entry["none"]),
-            first=frozenset(() if name in _UNSPACED else (item.split()[0] for item in _listed(entry["done"]))),
+            done=listed(entry["done"]),
+            says=listed(entry["says"]),
+            refuted=listed(entry["not"]),
+            outside=listed(entry["outside"]),
+            none=listed(entry["none"]),
+            first=frozenset(() if name in _UNSPACED else (item.split()[0] for item in listed(entry["done"]))),
         )
         for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
     )
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(word for phrase in folded(text).split(",") if (word := " ".join(phrase.split())))

@@ -6,80 +6,26 @@ harmless, approved or urgent, or tells who is to judge it, is content like the r
 """
 
 import hashlib
-from enum import StrEnum
+import re
 from functools import lru_cache
 from typing import Final
 
+from claudomator_py.domain.assessment import Assessment, Sign
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import spoken_in
-from claudomator_py.risk.vagueness import says_nothing
-from claudomator_py.values import dataclass
-
-__all__ = ["MAX_SIGNS", "Assessment", "Sign", "assess", "assess_anew", "says_nothing"]
+from claudomator_py.risk.lexicon import entries, pattern
 
 MAX_EXCERPT: Final = 200
 MAX_SIGNS: Final = 10
 """Signs reported of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
-_MAX_KNOWN: Final = 1_000
 _MIN_KNOWN, _MIN_KNOWN_ELSEWHERE = 0.26, 0.4
 """The share of a text's words that have to be known for it to be read: in English, and in other languages, which share
 more words with those that are not known."""
+MAX_WORDS: Final = 30
+"""Words of a text that says nothing; with more, it is given the benefit of the doubt."""
+_MAX_LETTERS: Final = 6_000
 _FEW: Final = 3
 """Words that are too few to say that a text cannot be read."""
-
-
-class Sign(StrEnum):
-    """What was seen in a text: an order of a class of the lexicon, or what is described here."""
-
-    IRREVERSIBLE = "irreversible"
-    LIVE = "live"
-    PUBLISHED = "published"
-    MONEY = "money"
-    MASS_MAIL = "mass_mail"
-    ACCESS = "access"
-    COMMAND = "command"
-    """It has a command run that acts on others."""
-    DOUBTFUL = "doubtful"
-    """It may be meant to harm or deceive somebody; a person is to judge."""
-    HARMFUL = "harmful"
-    """It is meant to harm or deceive somebody."""
-    UNREAD = "unread"
-    """Hardly a word of it is known."""
-    VAGUE = "vague"
-    """It does not say what is wanted of what."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assessment:
-    """What a text says."""
-
-    risk: Risk
-    signs: tuple[tuple[Sign, str], ...] = ()
-    """What was seen, with the words in which it was."""
-
-    @property
-    def harmful(self) -> bool:
-        """Whether it asks for harm."""
-        return self.seen(Sign.HARMFUL) is not None
-
-    @property
-    def unread(self) -> bool:
-        """Whether hardly a word of it is known."""
-        return self.seen(Sign.UNREAD) is not None
-
-    @property
-    def vague(self) -> bool:
-        """Whether it says too little for anybody."""
-        return self.seen(Sign.VAGUE) is not None
-
-    @property
-    def words(self) -> str:
-        """What was seen of harm, in the words of the text; empty: nothing."""
-        return "; ".join(dict.fromkeys(words for sign, words in self.signs if sign is not Sign.VAGUE))
-
-    def seen(self, sign: Sign) -> str | None:
-        """Return the words in which that was seen; None: it was not."""
-        return next((words for present, words in self.signs if present is sign), None)
 
 
 def assess(instructions: str) -> Assessment:
@@ -99,7 +45,7 @@ def assess(instructions: str) -> Assessment:
     return known[0]
 
 
-@lru_cache(maxsize=_MAX_KNOWN)
+@lru_cache(maxsize=1_000)
 def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is found
     """What was said of the text with that hash; empty: nothing yet. The text, of up to a million characters, is not
     kept."""
@@ -131,6 +77,16 @@ def assess_anew(text: str) -> Assessment:
     if words >= _FEW and known < needed:
         return Assessment(Risk.MEDIUM, ((Sign.UNREAD, "hardly a word of it is known"),))
     return Assessment(Risk.LOW)
+
+
+def says_nothing(text: str) -> str | None:
+    """Return the text, if every word of it could be about anything; None: it says something."""
+    words = re.findall(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*", text[:_MAX_LETTERS])
+    plain = pattern("vague", "capital").sub(" ", text.strip().removesuffix("."))
+    if len(words) > MAX_WORDS or pattern("vague", "concrete").search(plain):
+        return None
+    bare = {re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) for word in words}
+    return " ".join(words)[:200] if bare <= entries("vague", "words") else None
 
 
 def _excerpt(text: str) -> str:

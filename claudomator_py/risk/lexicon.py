@@ -2,13 +2,14 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache, lru_cache
+from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from claudomator_py.risk.folding import data, entries, fold, listed, pattern
-from claudomator_py.risk.harm import stems
-from claudomator_py.values import regex
+from claudomator_py.domain.folding import fold, listed
+from claudomator_py.values import regex, toml_data
 
 ENGLISH: Final = "en"
 SPACELESS: Final = frozenset({"zh", "ja", "ko"})
@@ -19,17 +20,17 @@ Names: TypeAlias = frozenset[str]
 NONE: Final[Names] = frozenset()
 ACTS: Final = frozenset({"reads", "builds"})
 """Verbs that change nothing beyond the working tree."""
-_VERB, _DONE, _THING, _KEY = "verb:", "done:", "thing:", "key:"
-_WHOLE: Final = frozenset({"words", "own", "program"})
-"""Lists of whole words in any language."""
-_KEPT: Final = frozenset({"outside", "test", "dry", "prod", "many", "own", "not", "fails", "det", "stops"})
+CONTEXT: Final = frozenset({"code", "outside", "test", "dry", "prod", "many", "own", "not", "fails", "when"})
+"""What the words of a clause say of it, wherever they stand."""
+_BEGINS: Final = ACTS | {"lead", "when", "passive"}
+_KEPT: Final = CONTEXT - {"code", "when"}
 """What a word means even within a phrase."""
-_SHORT: Final = 3
-"""An entry with so few letters is a whole word in any language."""
-_OPENING: Final = 4
-"""Letters of the second word of a phrase that it is found by."""
+_MAX_SHORT: Final = 3
+"""Letters of an entry that is a whole word in any language."""
+_STEM: Final = 6
+"""Letters of a word that count in phrases of other languages than English."""
 _MAX_PHRASE: Final = 6
-"""Words within which a phrase ends."""
+"""Words of a phrase, with its gap."""
 _MAX_TOKEN: Final = 200
 """Characters of a token that are looked at."""
 _MAX_NAME: Final = 2
@@ -46,13 +47,30 @@ _TOKEN: Final = regex(
 _PART: Final = regex(r"[^\W_]+")
 
 
+def data() -> dict[str, Any]:
+    """Return the tables of the lexicon."""
+    return toml_data("claudomator_py.risk", "lexicon.toml")
+
+
+@cache
+def entries(table: str, key: str) -> Names:
+    """Return the entries of a list, folded."""
+    return frozenset(listed(data()[table][key]))
+
+
+@cache
+def pattern(table: str, key: str) -> re.Pattern[str]:
+    """Return an expression of a table."""
+    return re.compile(data()[table][key])
+
+
 class Word(NamedTuple):
     """A word, a phrase, what stands in quotation marks, or a mark between clauses."""
 
     text: str
     folded: str
     tags: Names = NONE
-    """The lists that have it, such as ``code`` or ``verb:live``; none if it is not known."""
+    """The lists that have it, such as ``code`` or ``verbs:live``; none if it is not known."""
     verbs: Names = NONE
     """The classes of which it is a verb."""
     done: Names = NONE
@@ -61,63 +79,67 @@ class Word(NamedTuple):
     """The classes of what it names."""
     keys: Names = NONE
     """The keys of harm that it may be of."""
+    features: Names = NONE
+    """What it says of an order, if it is not the verb."""
     acts: bool = False
     """Whether a sentence may order something because of it."""
+    begins: bool = False
+    """Whether a clause may begin with it behind a mark or an "and"."""
 
     @classmethod
-    def of(cls, text: str, folded: str, tags: Collection[str]) -> "Word":
-        """Return the word with these tags."""
+    def of(cls, text: str, tags: AbstractSet[str]) -> "Word":
+        """Return the word that has these tags."""
+        folded = fold(text[:_MAX_TOKEN])
         verbs, done, things, keys = (
             frozenset([tag.removeprefix(part) for tag in tags if tag.startswith(part)])
-            for part in (_VERB, _DONE, _THING, _KEY)
+            for part in ("verbs:", "done:", "things:", "key:")
         )
-        known = frozenset([tag for tag in tags if not tag.startswith(_KEY)])
-        return cls(text, folded, known, verbs, done, things, keys, bool(verbs or done or "program" in tags))
+        known = frozenset([tag for tag in tags if not tag.startswith("key:")])
+        noun = {f"noun {folded.removesuffix('s')}"} if things else NONE
+        acts, begins = bool(verbs or done or tags & {"program", "verb"}), bool(verbs or tags & _BEGINS)
+        return cls(text, folded, known, verbs, done, things, keys, known & CONTEXT | noun, acts, begins)
 
 
 class Language:
     """The words of a language."""
 
-    def __init__(self, name: str, document: Mapping[str, Any], programs: str) -> None:
+    def __init__(self, name: str, triggers: Iterable[tuple[str, str]]) -> None:
         self.is_english, self.is_spaceless = name == ENGLISH, name in SPACELESS
-        self.common = frozenset(listed(document["words"]))
-        self._whole, self._stems = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
-        self._phrases, self._gaps = (
-            defaultdict[str, defaultdict[str, set[str]]](lambda: defaultdict(set)) for _ in "pg"
-        )
-        """The tags of phrases, by the first word with the beginning of the second, and by what follows the first; and
-        those of verbs with a gap ("shut it _down_"), by the first and the last word."""
-        self._first, self._first_of_verb = set[str](), set[str]()
-        self._word, self._phrase = lru_cache(_MAX_MEMO)(self._read_token), lru_cache(_MAX_MEMO)(self._read_phrase)
+        self.common, self._stem = entries(name, "words"), None if self.is_english else _STEM
+        self._whole, self._stems, self._phrases = (defaultdict[str, set[str]](set) for _ in range(3))
+        self._openings = set[str]()
+        """The first words of phrases, and the first two."""
+        self._word, self._phrase = lru_cache(_MAX_MEMO)(self._read_token), lru_cache(_MAX_MEMO)(Word.of)
         self._words = lru_cache(_MAX_MEMO)(self._read_chunk)
-        for tag, text in (("program", programs), *document.items()):
-            if isinstance(text, str):
-                self._put(text, tag)
-        for kind in KINDS:
-            for prefix, words in ((_VERB, "verbs"), (_DONE, "done"), (_THING, "things")):
-                self._put(document[kind].get(words, ""), prefix + kind)
-        for stem, key in stems():
-            self._stems[stem].add(_KEY + key)
+        for suffix, table in (("", data()[name]), *((f":{kind}", data()[name][kind]) for kind in KINDS)):
+            for role, text in table.items():
+                if isinstance(text, str):
+                    self._add(text, role + suffix)
+        for program in entries("commands", "programs"):
+            self._whole[re.split("[-.]", program)[0]].add("program")
+        for word, key in triggers:
+            self._stems[word].add(f"key:{key}")
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
 
-    def _put(self, text: str, tag: str) -> None:
-        plural = self.is_english and tag.startswith((_THING, "code", "outside"))
+    def _add(self, text: str, tag: str) -> None:
         for entry in listed(text):
-            first, _, rest = (entry, "", "") if self.is_spaceless else entry.strip("$").partition(" ")
-            is_whole = not self.is_spaceless and (
-                self.is_english or tag in _WHOLE or entry.endswith("$") or len(entry) <= _SHORT
-            )
-            if rest:
-                self._first.add(first)
-                self._first_of_verb.update([first] if tag.startswith((_VERB, _DONE)) else [])
-            if rest.startswith("_ "):
-                self._gaps[first][rest.split()[-1]].add(tag)
-            elif rest:
-                for ending in (" ", "s ") if self.is_english else ("",):
-                    self._phrases[f"{first} {rest.split()[0][:_OPENING]}"][rest + ending].add(tag)
+            words = [] if self.is_spaceless else [word[: self._stem] for word in entry.strip("$").split()]
+            if len(words) > 1:
+                for last in (words[-1], f"{words[-1]}s") if self.is_english else words[-1:]:
+                    self._phrases[" ".join([*words[:-1], last])].add(tag)
+                    self._openings.update((words[0], " ".join([*words[:-1], last][:2])))
+                if tag.startswith(("verbs:", "done:")):
+                    self._whole[words[0]].add("verb")
+            elif words and (
+                self.is_english or tag in ("words", "own") or entry.endswith("$") or len(entry) <= _MAX_SHORT
+            ):
+                forms = {entry.strip("$")}
+                if self.is_english and tag.startswith(("things:", "code", "outside")):
+                    forms |= {f"{entry}s", f"{entry}es", re.sub("y$", "ies", entry)}
+                for form in forms:
+                    self._whole[form].add(tag)
             else:
-                for form in _plurals(first) if plural else (first,):
-                    (self._whole if is_whole else self._stems)[form].add(tag)
+                self._stems[entry].add(tag)
 
     def read(self, sentence: str) -> Sequence[Word]:
         """Return the words of a sentence."""
@@ -125,11 +147,7 @@ class Language:
             return [*map(self._word, self._segments(fold(sentence)))]
         if _QUOTE.search(sentence):
             return self._read_chunk(sentence)
-        return [word for chunk in sentence.split() for word in self._words(chunk)]
-
-    def knows(self, words: Sequence[Word]) -> int:
-        """Return how many of the words it has."""
-        return sum([bool(self._word(word.text).tags) for word in words])
+        return [*chain.from_iterable(map(self._words, sentence.split()))]
 
     def _read_chunk(self, text: str) -> Sequence[Word]:
         return [*map(self._word, _TOKEN.findall(text))]
@@ -139,16 +157,15 @@ class Language:
         parts = _PART.findall(folded)
         if token[0] == "@" or not parts:
             # Who is addressed stands before an order: "@ops restart the mail server".
-            return Word(token, folded, frozenset({"lead" if parts else "breaks"}))
+            return Word.of(token, {"lead" if parts else "breaks"})
         # A compound such as "drop-down", or a name in quotation marks, means nothing of what its words mean.
         tags = self._tags(folded)
-        tags |= {tag for part in parts for tag in self._tags(part) if tag.startswith(("program", _KEY))}
+        tags |= {tag for part in parts for tag in self._tags(part) if tag.startswith(("program", "key:"))}
         if token[0] in _QUOTES and len(parts) > _MAX_NAME:
             tags = tags & {"program"} | {"number"}
         if not folded.isalpha():
             tags |= {name for name in data()["seen"] if pattern("seen", name).search(token[:_MAX_TOKEN])}
-        word = Word.of(token, folded, tags)
-        return word._replace(acts=word.acts or folded in self._first_of_verb)
+        return Word.of(token, tags)
 
     def _tags(self, word: str) -> Names:
         return NONE.union(
@@ -165,39 +182,26 @@ class Language:
                 yield text[at : at + size]
             at += size
 
-    def joined(self, plain: Sequence[Word]) -> Sequence[Word]:
-        """Return the words of a sentence, phrases in one."""
-        words, done = list[Word](), 0
-        for at in [at for at, word in enumerate(plain[:-1]) if word.folded in self._first]:
+    def joined(self, words: Sequence[Word]) -> Sequence[Word]:
+        """Return the words of a sentence, each phrase as one; the longest counts."""
+        stems = [word.folded if self.is_english else word.folded[:_STEM] for word in words]
+        joined, done = list[Word](), 0
+        for at in [at for at, stem in enumerate(stems[:-1]) if stem in self._openings]:
             if at < done:
                 continue
-            word, size, after = plain[at], 1, plain[at + 1 : at + 1 + _MAX_PHRASE]
-            if rests := self._phrases.get(f"{word.folded} {after[0].folded[:_OPENING]}"):
-                follows = " ".join([other.folded for other in after]) + " "
-                if rest := max(filter(follows.startswith, rests), key=len, default=""):
-                    size += len(rest.split())
-                    word = self._phrase(tuple(plain[at : at + size]), rest)
-            for tags in (
-                [self._gaps[word.folded].get(other.folded) for other in after] if word.folded in self._gaps else ()
-            ):
-                word = Word.of(word.text, word.folded, word.tags - ACTS - {"lead"} | tags) if tags else word
-            words += [*plain[done:at], word]
-            done = at + size
-        return [*words, *plain[done:]]
-
-    def _read_phrase(self, parts: Sequence[Word], rest: str) -> Word:
-        text, folded = " ".join([part.text for part in parts]), " ".join([part.folded for part in parts])
-        tags = self._phrases[f"{parts[0].folded} {parts[1].folded[:_OPENING]}"][rest]
-        word = Word.of(text, folded, tags.union(*[part.tags & _KEPT for part in parts]))
-        return word if word.verbs or word.done else word._replace(verbs=parts[0].verbs)
-
-
-@cache
-def languages() -> Mapping[str, Language]:
-    """Return the languages of the lexicon; English is the first."""
-    programs = ", ".join(re.split("[-.]", name)[0] for name in entries("commands", "programs"))
-    return {name: Language(name, text, programs) for name, text in data().items() if "reads" in text}
-
-
-def _plurals(word: str) -> tuple[str, ...]:
-    return word, f"{word}{'es' if word.endswith(('s', 'x', 'ch', 'sh')) else 's'}", re.sub("y$", "ies", word)
+            word, end, gap = words[at], at + 1, f"{stems[at]} _"
+            if f"{stems[at]} {stems[end]}" in self._openings:
+                phrases = [*accumulate(stems[at : at + _MAX_PHRASE], "{} {}".format)]
+                size = max([size for size, phrase in enumerate(phrases, 1) if phrase in self._phrases], default=1)
+                if size > 1:
+                    end, parts = at + size, words[at : at + size]
+                    tags = NONE.union(self._phrases[phrases[size - 1]], *[part.tags & _KEPT for part in parts])
+                    word = self._phrase(" ".join([part.text for part in parts]), tags)
+            elif gap in self._openings:
+                phrases = [f"{gap} {stem}" for stem in stems[end : end + _MAX_PHRASE]]
+                tags = NONE.union(*[self._phrases[phrase] for phrase in phrases if phrase in self._phrases])
+                word = self._phrase(word.text, word.tags - ACTS - {"lead"} | tags) if tags else word
+            if word is not words[at]:
+                joined += [*words[done:at], word]
+                done = end
+        return [*joined, *words[done:]]

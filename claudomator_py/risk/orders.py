@@ -2,38 +2,47 @@
 
 import json
 import pkgutil
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
-from claudomator_py.risk.commands import has_command
-from claudomator_py.risk.lexicon import ACTS, KINDS, NONE, Names, Word
+from claudomator_py.acts.prose import commands_in
+from claudomator_py.domain.folding import fold
+from claudomator_py.risk.lexicon import ACTS, KINDS, NONE, Names, Word, entries
 from claudomator_py.risk.reading import Sentence
+from claudomator_py.values import regex
 
 WEIGHTS: Final = "weights.json"
-CONTEXT: Final = frozenset({"code", "outside", "test", "dry", "prod", "many", "own", "not", "fails", "when"})
-"""What the words of a clause say of it, wherever they stand."""
-_STRONG: Final = frozenset({"strong"})
 _SURE: Final = frozenset({"command", "sole"})
 _SHOWN: Final = frozenset({"test", "not"})
 """What makes a command harmless: it is not to be run, or where nobody is harmed."""
+MANNER: Final = ACTS | {"strong"}
 _BEFORE_VERB: Final = frozenset({"lead", "number"})
 _NAMES: Final = frozenset({"det", "number"})
 _SMALL: Final = frozenset({"lead", "number", "breaks", "back"})
-_MAX_PASSIVE: Final = 6
-"""Words behind "has to be" within which is what has to be done."""
-_ROUNDED: Final = 1e-6
-"""Weights have three decimals: what is nearer to nothing than that comes of adding them in another order."""
+_CLAUSE: Final = regex(r"[,:(]\s|@[\w-]+\s|\s(?:and|then|und|et|y|e|i|en|dann)\s")
+"""What parts a command from the clause before."""
+_TELLS_ON: Final = regex(r"^([^'\"]*?),\s.*")
+_QUOTED: Final = regex(r"'[^']*'|\"[^\"]*\"")
+_WORD: Final = regex(r"[\w:']+")
 
 
 class Order(NamedTuple):
-    """A clause that orders something, or a command."""
+    """A clause that orders something, or a sentence with a command."""
 
-    text: str
+    sentence: str
     features: Names
+    clause: Sequence[Word] = ()
     verbs: Names = NONE
     things: Names = NONE
     """The classes of its verb, and of what it names."""
+
+    @property
+    def text(self) -> str:
+        """The clause as it is written: without blanks around its marks, or between words that have none."""
+        text = " ".join([word.text for word in self.clause])
+        return text if text and text in self.sentence else self.sentence
 
     @property
     def kind(self) -> str:
@@ -45,7 +54,7 @@ class Order(NamedTuple):
         """Whether it is sure to be, or the weights of its features add up to more than nothing."""
         known = weights()
         adds = sum([known[name] for name in self.features if name in known]) + known["bias"]
-        return adds >= -_ROUNDED or not _SURE.isdisjoint(self.features)
+        return round(adds, 3) >= 0 or not _SURE.isdisjoint(self.features)
 
 
 @cache
@@ -54,63 +63,65 @@ def weights() -> Mapping[str, float]:
     return dict[str, float](json.loads(pkgutil.get_data("claudomator_py.risk", WEIGHTS) or b"{}"))
 
 
-def orders(sentence: Sentence) -> Iterator[Order]:
-    """Yield what a sentence orders."""
-    if not [word for word in sentence.words if word.acts]:
-        return
-    words, begin = sentence.language.joined(sentence.words), 0
-    tags = NONE.union(*[word.tags for word in words])
-    if "program" in tags and tags.isdisjoint(_SHOWN) and has_command(sentence.text):
-        yield Order(sentence.text, frozenset({"command"}))
+def orders(sentence: Sentence) -> Sequence[Order]:
+    """Return what a sentence orders."""
+    acting = [word for word in sentence.words if word.acts]
+    if not acting:
+        return ()
+    words = sentence.language.joined(sentence.words)
+    # Behind a mark or an "and", a clause begins with a verb, or with what may stand before it.
+    marks = [at for at, (mark, word) in enumerate(pairwise(words)) if word.begins and "breaks" in mark.tags]
+    clauses = [words[begin + 1 : end] for begin, end in pairwise([-1, *marks, len(words)])]
+    orders = [order for clause in clauses if (order := _order(sentence, clause))]
+    may_command = [word for word in acting if "program" in word.tags] and not any(word.tags & _SHOWN for word in words)
+    if may_command and _has_command(sentence.text):
+        orders.append(Order(sentence.text, frozenset({"command"})))
     # "Deploy." and "Ship it!" name no thing, and yet are orders if nothing else is said.
-    sole = sentence.sole and "strong" in tags and all(word.verbs or word.tags & _SMALL for word in words)
-    is_english = sentence.language.is_english
-    for end in [at for at, word in enumerate(words) if "breaks" in word.tags] + [len(words)]:
-        if end + 1 < len(words) and not _begins_clause(words[end + 1], is_english):
-            continue
-        clause, begin = words[begin:end], end + 1
-        if order := _english(clause) if is_english else _foreign(clause):
-            # As it is written: without blanks around its marks, and between words of languages that have none.
-            text = order.text if order.text in sentence.text else sentence.text
-            yield order._replace(text=text, features=order.features | {"sole"} if sole else order.features)
+    if sentence.sole and all(word.verbs or word.tags & _SMALL for word in words):
+        is_strong = any("strong" in word.tags for word in words)
+        return [order._replace(features=order.features | {"sole"}) for order in orders] if is_strong else orders
+    return orders
 
 
-def _begins_clause(word: Word, is_english: bool) -> bool:
-    """Whether a clause begins with a word behind a mark or an "and": not, in English, with a preposition ("locally and
-    on origin"), and in other languages only with a verb."""
-    acts = bool(word.verbs or word.tags & ACTS)
-    return acts or (is_english and ("stops" not in word.tags or not word.tags.isdisjoint({"lead", "when"})))
+def _order(sentence: Sentence, clause: Sequence[Word]) -> Order | None:
+    """Return what a clause orders.
 
-
-def _english(clause: Sequence[Word]) -> Order | None:
-    """An English order begins with its verb, or says what has to be done."""
-    at = 0
-    while at < len(clause) and not clause[at].tags.isdisjoint(_BEFORE_VERB):
-        at += 1
-    if at < len(clause) and clause[at].verbs:
-        form = "alone" if at + 1 == len(clause) else "bare" if clause[at + 1].tags.isdisjoint(_NAMES) else "det"
-        manner = clause[at].tags & (_STRONG if "strong" in clause[at].tags else ACTS)
-        return _order(clause, at, clause[at].verbs, manner | {form, "phrase" if " " in clause[at].folded else form})
-    for begin in [begin for begin, word in enumerate(clause) if "passive" in word.tags]:
-        for at in range(begin, min(len(clause), begin + _MAX_PASSIVE)):
-            if clause[at].done:
-                return _order(clause, at, clause[at].done, NONE | {"passive"})
-    return None
-
-
-def _foreign(clause: Sequence[Word]) -> Order | None:
-    """In other languages the verb may be anywhere."""
-    verbs = NONE.union(*[word.verbs for word in clause])
-    manner = NONE.union(*[word.tags for word in clause]) & ACTS
-    return _order(clause, None, verbs, manner | {"foreign"}) if verbs else None
-
-
-def _order(clause: Sequence[Word], at: int | None, verbs: Names, features: Names) -> Order:
-    """Return the order of a clause. at: where the verb is, if that is no more than a verb."""
-    others = clause if at is None else [*clause[:at], *clause[at + 1 :]]
+    In English it begins with its verb, or says what has to be done, and is read from there: "the servers have to be
+    stopped" as "have to be stopped, the servers". In other languages the verb may be anywhere,
+    and in what names a thing ("Mailserver").
+    """
+    passive = [at for at, word in enumerate(clause) if "passive" in word.tags]
+    if passive:
+        clause = [*clause[passive[0] :], *clause[: passive[0]]]
+    begin, is_english = 0, sentence.language.is_english
+    while is_english and begin < len(clause) and not clause[begin].tags.isdisjoint(_BEFORE_VERB):
+        begin += 1
+    acting = clause[begin : begin + 1] if is_english else clause
+    others = [*clause[:begin], *clause[begin + 1 :]] if is_english else clause
+    verbs = NONE.union(*[word.done if passive else word.verbs for word in acting])
+    if not verbs:
+        return None
     things = NONE.union(*[word.things for word in others])
-    features = features | NONE.union(*[word.tags for word in others]) & CONTEXT
-    if things:
-        features |= {"thing", *[f"noun {word.folded.removesuffix('s')}" for word in others if word.things]}
-    text = " ".join([word.text for word in clause])
-    return Order(text, features if verbs.isdisjoint(things) else features | {"match"}, verbs, things)
+    manner = NONE.union(*[word.tags for word in acting]) & MANNER
+    is_det = any(word.tags & _NAMES for word in clause[begin + 1 : begin + 2])
+    form = "passive" if passive else "foreign" if not is_english else "det" if is_det else "bare"
+    match = NONE if verbs.isdisjoint(things) else {"match"}
+    features = manner.union(match, {form}, *[word.features for word in others])
+    return Order(sentence.text, features, clause, verbs, things)
+
+
+@lru_cache(maxsize=500)
+def _has_command(text: str) -> bool:
+    """Whether a sentence has a command run that acts on others."""
+    begins = text.split(None, 1)[0]
+    is_line = begins in entries("commands", "programs") and (begins not in entries("commands", "plain") or " -" in text)
+    for command in commands_in(_TELLS_ON.sub(r"\1", f"$ {text}") if is_line else text):
+        if " " in command.text and any(act.kind in entries("commands", "risky") for act in command.acts):
+            before = "" if is_line else _CLAUSE.split(text[: command.start])[-1]
+            if words := _WORD.findall(fold(before)):
+                leads = entries("commands", "leads")
+                return words[0] in leads | entries("commands", "in") and words[-1] in leads
+            # What only speaks of a command has a verb behind it: "`npm publish` prints a warning".
+            then = text[command.end :] if command.in_code and not is_line else command.text
+            return entries("commands", "states").isdisjoint(_WORD.findall(_QUOTED.sub("", then.lower())))
+    return False

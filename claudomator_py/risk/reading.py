@@ -1,28 +1,28 @@
 """Splits a text into sentences, and finds out which of them are only shown: logs, code, steps of a bug report."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from claudomator_py.risk.folding import cleaned, data, entries, fold, pattern
-from claudomator_py.risk.harm import Harm, harm_in
-from claudomator_py.risk.lexicon import ACTS, ENGLISH, NONE, Language, Word, languages
+from claudomator_py.domain.folding import fold, visible
+from claudomator_py.risk.harm import Harm, harm_in, triggers
+from claudomator_py.risk.lexicon import ACTS, ENGLISH, NONE, Language, Word, data, entries, pattern
 from claudomator_py.values import regex
 
-_MARK: Final = regex('["\u201c\u201d\u201e\u00ab\u00bb]')
-_ALL_QUOTED: Final = regex(
-    '^\\s*["\u201c\u201e\u00ab]([^"\u201c\u201d\u201e\u00ab\u00bb]{4,})["\u201c\u201d\u00bb]\\s*$'
-)
+_MARKS: Final = '"\u201c\u201d\u201e\u00ab\u00bb'
+_ALL_QUOTED: Final = regex(rf"^\s*[{_MARKS}]([^{_MARKS}]{{4,}})[{_MARKS}]\s*$")
+_SPACED: Final = regex(r"[ ._*-][^\W\d_](?:[ ._*-][^\W\d_]){2,}\b")
+"""A word such as ``d e l e t e``."""
 _END: Final = regex(r"[.!?\u3002\uff01\uff1f\uff1b](?:\s+|(?<![.!?]))")
-_CONTINUES: Final = regex(r"[a-z0-9`(\"'/]|--?\w")
-"""How a line may begin that continues the one before, and the marks that may end that."""
-_CONTINUED: Final = ",)\"'`_"
+_CONTINUES: Final = regex(r"[\w,)\"'`]\n(?:[a-z0-9`(\"'/]|--?\w)")
+"""What may end a line that goes on in the next, and with what that begins."""
 _MAX_OPENING: Final = 40
 """Characters of a line among which its order begins."""
-_MIN_COMMON: Final = 3
-"""Common words of English by which a sentence is."""
-_ASIDE: Final = regex(r"\([^()]{1,120}\)")
 _DIGITS: Final = str.maketrans("123456789", "000000000")
+_MIN_SHARE: Final = 0.7
+"""The share of known words by which a sentence is English, whatever other languages it may be."""
+_MIN_COMMON: Final = 3
+"""Common words of English by which it is, if every third word is one."""
 
 
 class Sentence(NamedTuple):
@@ -55,31 +55,25 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     for line, pasted in _lines(text):
         if pasted:
             yield line.translate(_DIGITS), True
-            continue
-        # What stands in brackets ends no clause: "Run the scan (ZAP, full policy) on production".
-        line = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), line) if "(" in line else line
-        line = _MARK.sub(" , ", line) if line[0] in "{[" else line
-        for sentence in _END.split(line):
-            if sentence:
-                yield sentence, False
+        else:
+            yield from ((sentence, False) for sentence in _END.split(line) if sentence)
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
     """Yield lines; those over which a sentence continues are one."""
-    fenced, is_pasted = False, pattern("lines", "pasted").match
-    before = ""
-    for line in (*cleaned(text).splitlines(), ""):
+    fenced, before, is_pasted = False, "", pattern("lines", "pasted").match
+    spaced = _SPACED.sub(lambda word: f" {word[0][1::2]}", f" {visible(text)}")[1:]
+    for line in (*spaced.splitlines(), ""):
         bare = line.strip()
-        fence = bare.startswith(("```", "~~~"))
-        pasted = fenced or fence or is_pasted(line)
+        is_fence = bare.startswith(("```", "~~~"))
+        pasted = fenced or is_fence or is_pasted(line)
         if before and (pasted or not bare or not _continues(before, bare)):
             yield before, False
             before = ""
-        if fence:
-            fenced = not fenced
-        elif bare and pasted:
+        fenced ^= is_fence
+        if bare and not is_fence and pasted:
             yield bare, True
-        elif bare:
+        elif bare and not pasted:
             before = f"{before} {bare}".lstrip()
 
 
@@ -87,43 +81,33 @@ def _continues(before: str, line: str) -> bool:
     """Whether a line continues the one before: not if it begins with an order or a command."""
     if before[-1].isalpha() and fold(before.rsplit(None, 1)[-1]) in entries("wrapped", "open"):
         return True
-    if not _CONTINUES.match(line) or not (before[-1].isalnum() or before[-1] in _CONTINUED):
+    if not _CONTINUES.match(f"{before[-1]}\n{line}"):
         return False
-    first = next(
-        (word for word in languages()[ENGLISH].read(line[:_MAX_OPENING]) if word.tags.isdisjoint({"lead", "number"})),
-        None,
-    )
+    words = languages()[ENGLISH].read(line[:_MAX_OPENING])
+    first = next((word for word in words if word.tags.isdisjoint({"lead", "number"})), None)
     return not first or not (first.verbs or first.tags & (ACTS | {"program"}))
 
 
 @cache
-def _latin() -> tuple[Sequence[Language], frozenset[str]]:
-    """Return the languages in Latin letters, English first, and the common words of the others that are none of it."""
-    latin = [language for name, language in languages().items() if name not in data()["scripts"]]
-    return latin, frozenset[str]().union(*[language.common for language in latin[1:]]) - latin[0].common
+def languages() -> Mapping[str, Language]:
+    """Return the languages of the lexicon; English is the first."""
+    return {name: Language(name, triggers()) for name, table in data().items() if "reads" in table}
 
 
 def _read(sentence: str) -> tuple[Language, Sequence[Word]]:
-    """Return the language of a sentence and its words."""
-    folded = fold(sentence)
-    for name in () if folded.isascii() else data()["scripts"]:
+    """Return the language of a sentence and its words: by its letters, else that of most of its common words."""
+    folded, scripts = fold(sentence), data()["scripts"]
+    for name in () if folded.isascii() else scripts:
         if pattern("scripts", name).search(folded):
             return languages()[name], languages()[name].read(sentence)
-    latin, strange = _latin()
-    english = latin[0]
+    english = languages()[ENGLISH]
     words = english.read(sentence)
-    known = len([word for word in words if word.tags])
-    if known * 10 >= len(words) * 7:
+    if len([word for word in words if word.tags]) >= _MIN_SHARE * len(words):
         return english, words
     present = {word.folded for word in words}
-    common = len(present & english.common)
-    if common >= _MIN_COMMON and (common * 3 >= len(words) or strange.isdisjoint(present)):
+    if len(present & english.common) >= max(_MIN_COMMON, len(words) / 3):
         return english, words
-    # The language of which most words are common, or else known; in doubt, English.
-    shares = [len(present & language.common) for language in latin]
-    most = max(shares)
-    if not most and known * 2 > len(words):
-        return english, words
-    best = [language for language, share in zip(latin, shares, strict=True) if share == most]
-    language = max(best, key=lambda language: language.knows(words)) if len(best) > 1 else best[0]
-    return language, words if language is english else language.read(sentence)
+    shares = {language: len(present & language.common) for name, language in languages().items() if name not in scripts}
+    most = max(shares.values())
+    read = [(language, language.read(sentence)) for language, share in shares.items() if share == most]
+    return max(read, key=lambda candidate: sum(bool(word.tags) for word in candidate[1]))

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from claudomator_py.domain.claims import MAX_CHARS, claims_changes, examples
-from claudomator_py.risk.lexicon import languages
+from claudomator_py.risk.reading import languages
 
 
 @pytest.mark.parametrize("language", examples())

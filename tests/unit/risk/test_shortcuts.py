@@ -6,9 +6,10 @@ from typing import Final
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from claudomator_py.risk import MAX_SIGNS, Sign, assess_anew
-from claudomator_py.risk.folding import data, listed
-from claudomator_py.risk.lexicon import KINDS
+from claudomator_py.domain.assessment import Sign
+from claudomator_py.domain.folding import listed
+from claudomator_py.risk import MAX_SIGNS, assess_anew
+from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.orders import orders
 from claudomator_py.risk.reading import sentences
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from claudomator_py.domain.assessment import Assessment, Sign
 from claudomator_py.domain.routing import Risk
-from claudomator_py.risk import Assessment, Sign, assess
-from claudomator_py.risk.folding import data
+from claudomator_py.risk import assess
+from claudomator_py.risk.lexicon import data
 
 LEXICON = data()
 
