@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any
+from unicodedata import category
 
 from pydantic import (
     AfterValidator,
@@ -163,6 +164,13 @@ Instant = Annotated[
 ]
 
 
+def _with_letters(text: str) -> str:
+    """Return the text. Raises PydanticCustomError for one of nothing that can be seen, such as zero-width spaces."""
+    if all(letter.isspace() or category(letter) == "Cf" for letter in text):
+        raise refusal("has no character that can be seen", "write what to do")
+    return text
+
+
 MAX_INSTRUCTIONS_LENGTH = 1_000_000
 """Maximum characters of a task's instructions."""
 Instructions = Annotated[
@@ -170,6 +178,7 @@ Instructions = Annotated[
     TextUse.PROSE,
     Field(min_length=1, max_length=MAX_INSTRUCTIONS_LENGTH, pattern=r"\S"),
     AfterValidator(without_control),
+    AfterValidator(_with_letters),
     AfterValidator(str.rstrip),
 ]
 Tags = Annotated[tuple[Line, ...], Field(max_length=50), OneOrMore, Distinct]

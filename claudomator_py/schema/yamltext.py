@@ -286,6 +286,11 @@ class _Builder:
         node = yaml.ScalarNode(tag, text)
         try:
             match kind:
+                case "null" if text == "~":
+                    refusal = self._refuse(
+                        line, "`~` is an empty value to YAML", 'write "~" for the home, or delete it'
+                    )
+                    raise refusal.written(self._place(), SuggestedValue(text, quoted(text)))
                 case "null":
                     return None
                 case "bool":

@@ -247,3 +247,20 @@ def test_so_it_is_in_cards_and_settings(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             load_config(file, {})
         assert caught.value.problems[0].remedy == remedy
+
+
+@pytest.mark.parametrize("value", ["working_dir: ~", "add_dirs: [~]", "specialist: ~", "budget: {usd: ~}"])
+def test_a_tilde_that_yaml_reads_as_nothing_is_refused(value: str) -> None:
+    (problem,) = parse_task_file(f"instructions: x\n{value}\n".encode(), "f.yaml").problems
+    assert (problem.line, problem.message) == (2, "`~` is an empty value to YAML")
+
+
+@pytest.mark.parametrize("value", ["working_dir: ~/src", 'working_dir: "~"', "working_dir:", "working_dir: null"])
+def test_any_other_tilde_and_an_empty_value_is_not(value: str) -> None:
+    assert parse_task_file(f"instructions: x\n{value}\n".encode(), "f.yaml").problems == ()
+
+
+@pytest.mark.parametrize("text", [r"\u200b\u200b", r"\u00a0 \u2060", r"\ufeff\t"])
+def test_instructions_of_nothing_that_can_be_seen_are_refused(text: str) -> None:
+    (problem,) = parse_task_file(f'instructions: "{text}"\n'.encode(), "f.yaml").problems
+    assert problem.message in ("has no character that can be seen", "is empty")
