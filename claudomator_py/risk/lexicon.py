@@ -184,7 +184,7 @@ class Language:
 
     def joined(self, words: Sequence[Word]) -> Sequence[Word]:
         """Return the words of a sentence, each phrase as one; the longest counts."""
-        stems = [word.folded if self.is_english else word.folded[:_STEM] for word in words]
+        stems = [word.folded for word in words] if self.is_english else [word.folded[:_STEM] for word in words]
         joined, done = list[Word](), 0
         for at in [at for at, stem in enumerate(stems[:-1]) if stem in self._openings]:
             if at < done:

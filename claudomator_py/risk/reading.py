@@ -48,7 +48,7 @@ def sentences(text: str) -> Iterator[Sentence]:
     pieces = dict.fromkeys(_pieces(_ALL_QUOTED.sub(r"\1", text)))
     every = all(pasted for _, pasted in pieces)
     for piece, pasted in pieces:
-        yield Sentence(piece, pasted and not every, len(pieces) == 1, *_read(piece))
+        yield Sentence(piece, pasted and not every, len(pieces) == 1, *_read(piece, pasted and not every))
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
@@ -94,20 +94,20 @@ def languages() -> Mapping[str, Language]:
     return {name: Language(name, triggers()) for name, table in data().items() if "reads" in table}
 
 
-def _read(sentence: str) -> tuple[Language, Sequence[Word]]:
-    """Return the language of a sentence and its words: by its letters, else that of most of its common words."""
-    folded, scripts = fold(sentence), data()["scripts"]
-    for name in () if folded.isascii() else scripts:
-        if pattern("scripts", name).search(folded):
+def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word]]:
+    """Return the language of a sentence and its words: by its letters, else that of most of its common words. What is
+    pasted orders nothing, and keys of harm are of no language."""
+    scripts = data()["scripts"]
+    for name in () if sentence.isascii() else scripts:
+        if pattern("scripts", name).search(fold(sentence)):
             return languages()[name], languages()[name].read(sentence)
     english = languages()[ENGLISH]
     words = english.read(sentence)
-    if len([word for word in words if word.tags]) >= _MIN_SHARE * len(words):
+    if pasted or len([word for word in words if word.tags]) >= _MIN_SHARE * len(words):
         return english, words
     present = {word.folded for word in words}
     if len(present & english.common) >= max(_MIN_COMMON, len(words) / 3):
         return english, words
     shares = {language: len(present & language.common) for name, language in languages().items() if name not in scripts}
-    most = max(shares.values())
-    read = [(language, language.read(sentence)) for language, share in shares.items() if share == most]
+    read = [(of, of.read(sentence)) for of, share in shares.items() if share == max(shares.values())]
     return max(read, key=lambda candidate: sum(bool(word.tags) for word in candidate[1]))
