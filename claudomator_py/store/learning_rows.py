@@ -14,6 +14,12 @@ from claudomator_py.values import dataclass
 _REMEMBERED = "learning"
 NO_ORGANISATION = ""
 """The organisation of tasks that belong to none."""
+_CONFIRMS = (
+    (LABEL.c.verdict == LabelVerdict.POSITIVE.value)
+    & LABEL.c.specialist.is_not(None)
+    & (LABEL.c.rule != LabelRule.HANDED_ON.value)
+)
+"""That a label confirms a specialist as the right one for the task's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +150,8 @@ def overrides(connection: Connection, organisation: str, limit: int) -> Sequence
 
 
 def confirmations(connection: Connection, organisation: str, limit: int) -> Sequence[Label]:
-    """Return the newest learned labels that confirm a specialist."""
-    query = _counting(organisation).where(
-        LABEL.c.verdict == LabelVerdict.POSITIVE.value, LABEL.c.specialist.is_not(None)
-    )
+    """Return the newest learned labels that confirm a specialist as the right one for the task's text."""
+    query = _counting(organisation).where(_CONFIRMS)
     return _labels(connection, query, limit)
 
 
@@ -262,8 +266,7 @@ def waiting(connection: Connection, organisation: str | None) -> int:
 
 def with_right_specialist(connection: Connection, organisation: str | None, limit: int) -> Sequence[Label]:
     """Return the newest labels that count and tell the right specialist. organisation: only its own; None: all."""
-    right = (LABEL.c.verdict == LabelVerdict.POSITIVE.value) & LABEL.c.specialist.is_not(None)
-    query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), LABEL.c.wanted.is_not(None) | right)
+    query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), LABEL.c.wanted.is_not(None) | _CONFIRMS)
     if organisation is not None:
         query = query.where(LABEL.c.organisation == organisation)
     return _labels(connection, query, limit)

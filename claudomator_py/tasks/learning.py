@@ -106,9 +106,17 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
         0 if answer is None else len(answer.strip()),
         followed=dependency_rows.is_followed(connection, task_id),
     )
+    if verdict_of(rule) is LabelVerdict.POSITIVE and _is_handed_on(decision):
+        rule = LabelRule.HANDED_ON
     chars = None if answer is None else len(answer)
     learning_rows.put(connection, _row(decision, rule, now_ms, answer_chars=chars))
     _follow(connection, task_id, decision, now_ms)
+
+
+def _is_handed_on(decision: Decision) -> bool:
+    """Return whether a run gave the task to that specialist: its text says little about the work that was left."""
+    reason = decision.data.get("reason")
+    return isinstance(reason, dict) and reason.get("code") == RationaleCode.HANDED_ON
 
 
 def _follow(connection: Connection, task_id: str, decision: Decision, now_ms: int) -> None:
