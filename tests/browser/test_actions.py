@@ -1,6 +1,6 @@
 """Acting on a task: by keyboard and by mouse, after a look at what it is about."""
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from claudomator_py.domain.task import TaskSpec
 from tests.browser.conftest import Desktop
@@ -169,6 +169,24 @@ def test_an_answer_is_typed_in_the_row_and_no_event_takes_it_away(lasting_deskto
     page.wait_for_url(f"{lasting_desktop.url}/")
     assert lasting_desktop.settled("which", "COMPLETED").result_text == "[simulated] painted"
     expect(page.locator("#recent")).to_contain_text("meanwhile")
+
+
+def test_what_is_typed_while_a_refresh_is_on_its_way_stays(lasting_desktop: Desktop) -> None:
+    lasting_desktop.task("slow", "outcome=question text='Red or blue?'")
+    lasting_desktop.settled("slow", "NEEDS_INPUT")
+    page = lasting_desktop.page()
+    expect(page.locator("#live")).to_have_text("Live")
+    held: list[Route] = []
+    page.route(lambda url: url.endswith("/"), lambda route: held.append(route))
+    lasting_desktop.task("another", "delay=1ms")
+    while not held:
+        page.wait_for_timeout(20)
+    typed = page.get_by_role("textbox", name="Answer slow")
+    typed.fill("Blu")
+    with page.expect_response(lambda response: response.url.endswith("/")):
+        held.pop(0).continue_()
+    page.wait_for_timeout(500)
+    expect(typed).to_have_value("Blu")
 
 
 def test_an_approval_shows_what_is_approved_and_is_reached_from_the_row(lasting_desktop: Desktop) -> None:

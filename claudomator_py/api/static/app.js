@@ -87,14 +87,21 @@
     if (!due) due = setTimeout(refresh, DEBOUNCE_MS);
   }
 
+  // A refresh would lose what is being typed. It would also lose the selection, and change the versions that the next
+  // action is limited to.
+  const inUse = (target) =>
+    [...target.querySelectorAll("textarea")].some((one) => one.value) || target.querySelector("[name=task]:checked");
+
+  // Somebody may have begun to type while the answer was on its way.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target === live() && inUse(live())) event.detail.shouldSwap = false;
+  });
+
   function refresh() {
     due = 0;
     const target = live();
     if (!target || document.hidden || paused) return;
-    // A refresh would lose what is being typed; the next event or tick tries again.
-    // It would also lose the selection, and change the versions that the next action is limited to.
-    if ([...target.querySelectorAll("textarea")].some((one) => one.value)) return;
-    if (target.querySelector("[name=task]:checked")) return;
+    if (inUse(target)) return; // the next event or tick tries again
     const also = target.dataset.also;
     const context = { source: target, target, swap: "outerHTML", select: `#${target.id}` };
     target.setAttribute("hx-select-oob", also ? `#standing,${also}` : "#standing");
