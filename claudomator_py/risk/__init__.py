@@ -82,8 +82,9 @@ def assess_anew(text: str) -> Assessment:
 def says_nothing(text: str) -> str | None:
     """Return the text, if every word of it could be about anything; None: it says something."""
     words = re.findall(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*", text[:_MAX_LETTERS])
-    plain = pattern("vague", "capital").sub(" ", text.strip().removesuffix("."))
-    if len(words) > MAX_WORDS or pattern("vague", "concrete").search(plain):
+    if len(words) > MAX_WORDS or pattern("vague", "concrete").search(
+        pattern("vague", "capital").sub(" ", text.strip().removesuffix("."))
+    ):
         return None
     bare = {re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) for word in words}
     return " ".join(words)[:200] if bare <= entries("vague", "words") else None

@@ -107,8 +107,8 @@ class Language:
         self.is_english, self.is_spaceless = name == ENGLISH, name in SPACELESS
         self.common, self._stem = entries(name, "words"), None if self.is_english else _STEM
         self._whole, self._stems, self._phrases = (defaultdict[str, set[str]](set) for _ in range(3))
-        self._openings = set[str]()
-        """The first words of phrases, and the first two."""
+        self._openings = defaultdict[str, set[str]](set)
+        """The second words of phrases, by the first."""
         self._word, self._phrase = lru_cache(_MAX_MEMO)(self._read_token), lru_cache(_MAX_MEMO)(Word.of)
         self._words = lru_cache(_MAX_MEMO)(self._read_chunk)
         for suffix, table in (("", data()[name]), *((f":{kind}", data()[name][kind]) for kind in KINDS)):
@@ -127,7 +127,7 @@ class Language:
             if len(words) > 1:
                 for last in (words[-1], f"{words[-1]}s") if self.is_english else words[-1:]:
                     self._phrases[" ".join([*words[:-1], last])].add(tag)
-                    self._openings.update((words[0], " ".join([*words[:-1], last][:2])))
+                    self._openings[words[0]].add([*words[:-1], last][1])
                 if tag.startswith(("verbs:", "done:")):
                     self._whole[words[0]].add("verb")
             elif words and (
@@ -168,9 +168,7 @@ class Language:
         return Word.of(token, tags)
 
     def _tags(self, word: str) -> Names:
-        return NONE.union(
-            self._whole.get(word, ()), *[self._stems.get(word[:end], ()) for end in range(1, len(word) + 1)]
-        )
+        return NONE.union(self._whole.get(word, ()), *[self._stems.get(word[:n], ()) for n in range(1, len(word) + 1)])
 
     def _segments(self, text: str) -> Iterator[str]:
         """Yield the words of a text without blanks; what is not known is yielded letter by letter."""
@@ -189,16 +187,16 @@ class Language:
         for at in [at for at, stem in enumerate(stems[:-1]) if stem in self._openings]:
             if at < done:
                 continue
-            word, end, gap = words[at], at + 1, f"{stems[at]} _"
-            if f"{stems[at]} {stems[end]}" in self._openings:
+            word, end, seconds = words[at], at + 1, self._openings[stems[at]]
+            if stems[end] in seconds:
                 phrases = [*accumulate(stems[at : at + _MAX_PHRASE], "{} {}".format)]
                 size = max([size for size, phrase in enumerate(phrases, 1) if phrase in self._phrases], default=1)
                 if size > 1:
                     end, parts = at + size, words[at : at + size]
                     tags = NONE.union(self._phrases[phrases[size - 1]], *[part.tags & _KEPT for part in parts])
                     word = self._phrase(" ".join([part.text for part in parts]), tags)
-            elif gap in self._openings:
-                phrases = [f"{gap} {stem}" for stem in stems[end : end + _MAX_PHRASE]]
+            elif "_" in seconds:
+                phrases = [f"{stems[at]} _ {stem}" for stem in stems[end : end + _MAX_PHRASE]]
                 tags = NONE.union(*[self._phrases[phrase] for phrase in phrases if phrase in self._phrases])
                 word = self._phrase(word.text, word.tags - ACTS - {"lead"} | tags) if tags else word
             if word is not words[at]:

@@ -97,9 +97,9 @@ def languages() -> Mapping[str, Language]:
 def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word]]:
     """Return the language of a sentence and its words: by its letters, else that of most of its common words. What is
     pasted orders nothing, and keys of harm are of no language."""
-    scripts = data()["scripts"]
-    for name in () if sentence.isascii() else scripts:
-        if pattern("scripts", name).search(fold(sentence)):
+    scripts, folded = data()["scripts"], "" if sentence.isascii() else fold(sentence)
+    for name in scripts if folded else ():
+        if pattern("scripts", name).search(folded):
             return languages()[name], languages()[name].read(sentence)
     english = languages()[ENGLISH]
     words = english.read(sentence)
@@ -108,6 +108,7 @@ def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word]]:
     present = {word.folded for word in words}
     if len(present & english.common) >= max(_MIN_COMMON, len(words) / 3):
         return english, words
-    shares = {language: len(present & language.common) for name, language in languages().items() if name not in scripts}
-    read = [(of, of.read(sentence)) for of, share in shares.items() if share == max(shares.values())]
-    return max(read, key=lambda candidate: sum(bool(word.tags) for word in candidate[1]))
+    shares = [(len(present & of.common), of) for name, of in languages().items() if name not in scripts]
+    most = max([share for share, _ in shares])
+    read = [(of, words if of is english else of.read(sentence)) for share, of in shares if share == most]
+    return max(read, key=lambda candidate: len([word for word in candidate[1] if word.tags]))

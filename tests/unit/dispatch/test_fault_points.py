@@ -121,7 +121,6 @@ LIMITED = {"status": "limited", "reason": "rate_limited", "reset_at": START_MS +
 GEMINI_ONLY = {"agent": {"type": "gemini", "strict": True}}
 
 WAYS = {
-    "collect._attend database.write": Way(then=cancelled),
     "collect._attend host.cancel": Way(then=cancelled),
     "collect._listen host.cancel": Way(GEMINI_ONLY, then=sleeping),
     "collect.collect database.write": Way(also=("start._spawn host.spawn",)),
