@@ -24,6 +24,7 @@ from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store import outbox_rows, queue
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL, REMEMBERED, STANDING
+from tests.cells import cells
 from tests.contract.talk import made, said, told
 from tests.contract.taught import Taught
 from tests.contract.test_service_metering import measure
@@ -176,14 +177,15 @@ def test_decisions(world: World, database: Database) -> None:
     ("task_revision", "spec"),
     ("event", "data"),
 )
-def test_tasks(world: World, database: Database, columns: Sequence[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("third", cells([0], [1, 2]))
+def test_tasks(world: World, database: Database, columns: Sequence[tuple[str, str]], third: int) -> None:
     overview = world.access.as_(OPERATOR)[Overview]
     task_id = world.task("bad").id
     before = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
     rows = rows_of(database, columns, task_id)
-    # The ways are read alike in all columns: each column has a third of them, the next column another third.
-    begins = sum(map(len, columns[0])) % 3
-    for way in filter(partial(damage, rows), WAYS[begins::3]):
+    # The ways are read alike in all columns: in the gate, each column has a third of them, the next column another.
+    begins = sum(map(len, columns[0])) + third
+    for way in filter(partial(damage, rows), WAYS[begins % 3 :: 3]):
         now = {item.name: item for item in world.service.page(TaskFilter(), None, 50).items}
         assert list(now) == list(before), way
         assert (now["first"], now["last"]) == (before["first"], before["last"])
