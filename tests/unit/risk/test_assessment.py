@@ -87,6 +87,14 @@ def test_no_entry_of_a_list_is_idle(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_strong_verb_is_a_verb_of_a_class(language: str) -> None:
+    """A word that is only strong would hide the verb within it: "push force" was no order, though "push" is."""
+    table = data()[language]
+    verbs = {entry for kind in KINDS for role in ("verbs", "done") for entry in listed(table[kind].get(role, ""))}
+    assert [entry for entry in listed(table.get("strong", "")) if entry.strip("$") not in verbs] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_most_examples_that_are_are_held_and_none_that_are_not(language: str) -> None:
     """What words of a class mean together is weighed, so not each of the examples is certain."""
     assert share([text for name, _, text in examples("is") if name == language]) >= LEAST
