@@ -86,9 +86,13 @@ def test_signs_of_life_come_only_from_ticks_that_end(site: Site, manager: Servic
     for _ in range(3):
         manager.next(alive, "a sign of life")
     go_on = site.root / "go-on"
-    # The shim that it has forked ahead is in the session that it leads.
-    servers = [pid for pid, command in site.processes().items() if "forkserver" in command]
-    (fork_server,) = (pid for pid in servers if os.getsid(pid) == pid)
+
+    def fork_servers() -> list[int]:
+        # The shim that it has forked ahead is in the session that it leads.
+        servers = [pid for pid, command in site.processes().items() if "forkserver" in command]
+        return [pid for pid in servers if os.getsid(pid) == pid]
+
+    (fork_server,) = wait_until(fork_servers, "the fork server")
     os.kill(fork_server, signal.SIGSTOP)
     try:
         # Two shims need no fork: that of the first, which waits for another run, and one that was forked ahead.
