@@ -209,6 +209,7 @@ def test_what_asks_is_rejected_by_key_from_its_row(lasting_desktop: Desktop) -> 
     page.get_by_role("link", name="unwanted", exact=True).focus()
     page.keyboard.press("r")
     page.wait_for_url(f"**/tasks/{task.id}/reject")
+    expect(page.get_by_label("Reason")).to_be_focused()
     page.keyboard.type("Not now.")
     page.keyboard.press("Control+Enter")
     page.wait_for_url(f"**/tasks/{task.id}")
