@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
-# Continue CLI 1.5.47 (npm), `cn -p`: it withholds the tools that edit files, and runs any shell command unasked.
+# Continue CLI 1.5.47 (npm), `cn -p`: a call of a tool that is denied ends the run as a success without a word.
 #
-# By its documentation, Write, Edit and Bash "ask" by default, and a headless run excludes the tools that ask. Write and
-# Edit are indeed not offered to the model. Bash is, and a command that creates a file runs; with --readonly it still
-# does, although plan mode is documented as unable to run terminal commands. Only `--exclude Bash` or `--ask Bash`
-# withholds it. A model that calls it all the same then ends the run: exit code 0, with nothing on stdout and stderr, so
-# a denied call looks like work that is done.
-# Source: https://docs.continue.dev/cli/tool-permissions ("Defaults"),
-# https://docs.continue.dev/ide-extensions/agent/plan-mode ("But you cannot").
+# In a headless run, `--exclude TOOL` and `--ask TOOL` both keep a tool from the model, as nobody is there to be asked. A
+# model that calls it all the same is given no error to go on with: the run ends there, with exit code 0 and nothing on
+# stdout and stderr. So a denied call looks like work that is done, and neither the exit code nor the output tells them
+# apart. A run in which the tool is permitted goes on to the model's next answer.
+# Source: https://docs.continue.dev/cli/tool-permissions ("Defaults").
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -71,21 +69,17 @@ expect() {
         "$work/node_modules/@continuedev/cli/dist/cn.js" --config "$work/config.yaml" "$@" -p "Say hello." \
         </dev/null >"$work/out" 2>"$work/errors") || code=$?
     [ ! -e "$work/task/made" ] || ran=run
-    for tool in Write Edit Bash; do
-        ! grep -qw "$tool" "$work/offered" || ran="$ran, $tool offered"
-    done
+    ! grep -qw Bash "$work/offered" || ran="$ran, offered"
     answer=$(tr -d '\n' <"$work/out")
     printf '%-15s -> %s; exit %s, answer "%s"\n' "${*:-(no option)}" "$ran" "$code" "$answer"
     [ "$ran, $code, $answer" = "$expected" ] && [ ! -s "$work/errors" ] || { cat "$work/errors"; exit 1; }
 }
 
-expect "run, Bash offered, 0, Done."
-expect "run, Bash offered, 0, Done." --readonly
+expect "run, offered, 0, Done." --allow Bash
 expect "denied, 0, " --exclude Bash
 expect "denied, 0, " --ask Bash
 
 # Seen with Node 20, 2026-11:
-# (no option)     -> run, Bash offered; exit 0, answer "Done."
-# --readonly      -> run, Bash offered; exit 0, answer "Done."
+# --allow Bash    -> run, offered; exit 0, answer "Done."
 # --exclude Bash  -> denied; exit 0, answer ""
 # --ask Bash      -> denied; exit 0, answer ""
