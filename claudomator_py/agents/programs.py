@@ -4,8 +4,6 @@ Results are cached for the next start: a Node-based CLI takes seconds to print i
 still for that time after every restart.
 """
 
-import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -18,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.private_files import replacing
 from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent
 from claudomator_py.values import regex
 
@@ -140,12 +139,8 @@ class KnownHealth:
             stamp = None if health is None or health.problem is not None else _stamp(health)
             if health is not None and stamp is not None:
                 programs[agent.name] = _Program(kind=agent.kind, command=agent.command, stamp=stamp, health=health)
-        partial = self._file.with_name(f".{self._file.name}.{secrets.token_hex(8)}")
-        # Private like everything in the state folder, whatever the umask.
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(_CachedProgram(path=self._path, programs=programs).model_dump_json(indent=1))
-        partial.replace(self._file)
+        with replacing(self._file) as file:
+            file.write(_CachedProgram(path=self._path, programs=programs).model_dump_json(indent=1).encode())
 
 
 def _stamp(health: AgentHealth) -> tuple[int, int, int] | None:

@@ -5,11 +5,11 @@ and the file with the URL for those commands.
 import contextlib
 import ipaddress
 import os
-import secrets
 import socket
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.private_files import replacing
 
 ENDPOINT_FILE = "endpoint"
 SOCKET_FILE = "api.sock"
@@ -99,16 +99,9 @@ def url_of(sock: socket.socket) -> str:
 
 def publish_endpoint(state_dir: Path, url: str) -> None:
     """Write the URL to ``<state_dir>/endpoint`` (0600), atomically."""
-    temporary = state_dir / f".{ENDPOINT_FILE}.{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(url + "\n")
+    with replacing(state_dir / ENDPOINT_FILE) as file:
+        file.write(f"{url}\n".encode("ascii"))
         crashpoint("endpoint-written")
-        temporary.replace(state_dir / ENDPOINT_FILE)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def withdraw_endpoint(state_dir: Path) -> None:

@@ -9,6 +9,7 @@ from claudomator_py.api.endpoint import bind, bind_own, parse_listen
 from claudomator_py.domain.errors import CannotServe
 from claudomator_py.domain.remote import is_loopback
 from claudomator_py.log import get_logger
+from claudomator_py.private_files import UNFINISHED
 from claudomator_py.schema.trust import exposed_state
 
 log = get_logger("claudomator")
@@ -85,6 +86,6 @@ def remove_leftovers(state: Path) -> None:
 
     Also remove pages with login links of an earlier daemon, which this one does not know.
     """
-    for pattern in (".token.*", ".endpoint.*", ".agents.json.*", "backups/.*.partial", "login-*.html"):
+    for pattern in (UNFINISHED, f"backups/{UNFINISHED}", "login-*.html"):
         for path in state.glob(pattern):
             path.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.log import get_logger
+from claudomator_py.private_files import replacing
 from claudomator_py.routing.calibration import SCORING, Fitted, is_shipped
 
 FILE: Final = "calibrations.json"
@@ -48,17 +48,8 @@ def keep(state: Path, fitted: Fitted) -> Path:
         raise PermissionError(errno.EPERM, "the folder belongs to another user", str(state))
     path = state / FILE
     everything = read(state) | {fitted.calibration.encoder: fitted}
-    temporary = state / f".{FILE}.{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_STORED.dump_json(everything, indent=2))
-            file.flush()
-            os.fsync(descriptor)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path, durable=True) as file:
+        file.write(_STORED.dump_json(everything, indent=2))
     return path
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import CannotServe
 from claudomator_py.log import get_logger
+from claudomator_py.private_files import replacing
 from claudomator_py.schema.configfile import LoadedConfig
 from claudomator_py.schema.configpath import DaemonRecord, digest_of, records_folder
 from claudomator_py.store import remembered
@@ -37,11 +37,8 @@ class PublishedRecord:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_stale()
-            temporary = self._folder / f".{secrets.token_hex(8)}"
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(record.to_text())
-            temporary.replace(self._path)
+            with replacing(self._path) as file:
+                file.write(record.to_text().encode(errors="surrogateescape"))
         except OSError as error:
             log.info("daemon_not_recorded", problem=str(error), note="only its configuration or --state-dir leads here")
 

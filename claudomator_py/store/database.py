@@ -5,7 +5,6 @@
 
 import importlib.util
 import os
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from claudomator_py.domain.errors import Unavailable, sentence
+from claudomator_py.private_files import create_private, flush_path, unfinished
 from claudomator_py.store import remembered
 from claudomator_py.store.connections import COMMITS, Snapshots
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
@@ -139,14 +139,14 @@ class Database(Writer):
         if self.file is None:
             raise StoreUnavailable("a PostgreSQL database is not copied by the daemon", "use `pg_dump`")
         _make_private_folder(target.parent)
-        partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+        partial = unfinished(target)
         _make_private_file(partial)
         try:
             with closing(sqlite3.connect(self.file)) as source, closing(sqlite3.connect(partial)) as copy:
                 source.backup(copy)
                 # The backup must be a single file, without a -wal.
                 copy.execute("PRAGMA journal_mode=DELETE")
-            _fsync(partial)
+            flush_path(partial)
             partial.rename(target)
         except sqlite3.Error as error:
             raise StoreUnavailable(
@@ -154,7 +154,7 @@ class Database(Writer):
             ) from error
         finally:
             partial.unlink(missing_ok=True)
-        _fsync(target.parent)
+        flush_path(target.parent)
 
     def close(self) -> None:
         """Finish queued writes and close the database. Later writes are refused."""
@@ -297,23 +297,14 @@ def _make_private_folder(folder: Path) -> None:
 def _make_private_file(file: Path) -> None:
     """Create the file (mode 0600) durably if it is missing. SQLite gives its side files the same mode."""
     try:
-        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        create_private(file).close()
     except FileExistsError:
         return
     except OSError as error:
         raise StoreUnavailable(
             f"the file {file} cannot be made ({error.strerror})", "check room and rights in its folder"
         ) from error
-    os.close(descriptor)
-    _fsync(file.parent)
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flush_path(file.parent)
 
 
 @contextmanager

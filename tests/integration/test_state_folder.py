@@ -11,6 +11,7 @@ import pytest
 from claudomator_py.app.listening import StateExposed, make_private, remove_leftovers
 from claudomator_py.daemon.locks import hold_state
 from claudomator_py.hosts.durable import write_new
+from claudomator_py.private_files import unfinished
 from claudomator_py.schema.trust import STATE_ENTRIES
 
 NOBODY = 65534
@@ -80,7 +81,7 @@ def test_nothing_in_it_is_somebody_elses(tmp_path: Path) -> None:
 
 def test_what_a_killed_daemon_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "backups").mkdir()
-    left = [".token.0a", ".endpoint.0b", ".agents.json.0c", "backups/.claudomator-1.db.0d.partial"]
+    left = [str(unfinished(Path(name))) for name in ("token", "agents.json", "backups/claudomator-1.db")]
     for name in [*left, "token", "backups/claudomator-1.db"]:
         (tmp_path / name).touch()
     remove_leftovers(tmp_path)

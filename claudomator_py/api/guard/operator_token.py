@@ -7,6 +7,7 @@ from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import CannotServe
+from claudomator_py.private_files import create_private, flush, flush_path, unfinished
 
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 _RANDOM_BYTES = 32
@@ -81,23 +82,17 @@ def _is_token(text: str) -> bool:
 
 def _create(path: Path, token: str) -> None:
     """Link a finished file into place, so that no reader sees half a token and no writer replaces another's."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    new = unfinished(path)
     try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(token + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with create_private(new) as file:
+            file.write(f"{token}\n".encode("ascii"))
+            flush(file)
         crashpoint("token-written")
         try:
-            os.link(temporary, path)
+            os.link(new, path)
         except FileExistsError:
             return
         crashpoint("token-linked")
     finally:
-        temporary.unlink(missing_ok=True)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        new.unlink(missing_ok=True)
+    flush_path(path.parent)

@@ -18,6 +18,7 @@ from claudomator_py.cli.doctor import Finding, redacted
 from claudomator_py.client import ClientError
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.units import DAY_MS, SECOND_MS, format_instant
+from claudomator_py.private_files import create_private
 from claudomator_py.schema.settings import Settings
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ def _clean(text: str, redactor: Redactor) -> str:
 
 
 def _write(path: Path, texts: dict[str, str]) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+    with create_private(path) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         for name, text in texts.items():
             data = text.encode("utf-8", "replace")
             member = tarfile.TarInfo(f"{FOLDER}/{name}")

@@ -29,6 +29,7 @@ from claudomator_py.client import ClientError
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import SECOND_MS, parse_duration
+from claudomator_py.private_files import create_private
 from claudomator_py.resources.access import NEVER, SessionView, TokenRequest, TokenView
 from claudomator_py.surface.table import Column, Table, ago, until
 from claudomator_py.values import regex
@@ -167,9 +168,8 @@ def write_login_page(folder: Path, url: str) -> Path:
             if time.time() - old.lstat().st_mtime > _LASTS_S:
                 old.unlink()
     path = folder / f"login-{secrets.token_hex(8)}.html"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(_PAGE.format(url=html.escape(url)))
+    with create_private(path) as file:
+        file.write(_PAGE.format(url=html.escape(url)).encode())
     return path
 
 

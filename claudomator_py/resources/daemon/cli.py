@@ -1,7 +1,6 @@
 """``hosts``, ``backup``, ``cleanup``, ``drain`` and ``undrain``: looking after the daemon."""
 
 import os
-import secrets
 import shutil
 import time
 from pathlib import Path
@@ -29,6 +28,7 @@ from claudomator_py.domain.health import DrainView
 from claudomator_py.domain.host import NodeView
 from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
 from claudomator_py.domain.units import format_duration, parse_duration, size_text
+from claudomator_py.private_files import create_private, flush, unfinished
 from claudomator_py.resources.daemon import HOSTS
 from claudomator_py.surface.table import Column, Table
 
@@ -61,13 +61,11 @@ def copy_to_new(source: Path, target: Path) -> None:
     """Copy a file, also across file systems, to a new one (0600) that appears complete or not at all.
     Raises FileExistsError rather than replace anything, and OSError.
     """
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    partial = unfinished(target)
     try:
-        with os.fdopen(descriptor, "wb") as copy, source.open("rb") as original:
+        with create_private(partial) as copy, source.open("rb") as original:
             shutil.copyfileobj(original, copy)
-            copy.flush()
-            os.fsync(copy.fileno())
+            flush(copy)
         _appear(partial, target)
     finally:
         partial.unlink(missing_ok=True)

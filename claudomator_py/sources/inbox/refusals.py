@@ -19,6 +19,7 @@ from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
+from claudomator_py.private_files import create_private
 from claudomator_py.sources.inbox.files import Folder
 from claudomator_py.values import dataclass
 
@@ -67,13 +68,11 @@ def write_error_file(folder: Folder, name: str, text: str) -> None:
     """
     hidden = f"{_HIDDEN}{secrets.token_hex(8)}"
     try:
-        fd = os.open(
-            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE, dir_fd=folder.fd
-        )
+        error_file = create_private(hidden, folder.fd)
         try:
-            with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-                os.fchmod(fd, _PRIVATE | _readers(folder, name))
+            with error_file:
+                error_file.write(text.encode(errors="backslashreplace"))
+                os.fchmod(error_file.fileno(), _PRIVATE | _readers(folder, name))
             crashpoint("inbox-before-error-file")
             os.rename(hidden, name + SUFFIX, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
         except OSError:
