@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate
 
 import typer
 
+from claudomator_py.cli.output import formatted, note, option, with_parameters
 from claudomator_py.imports import bulk_import, hiding
 
 if TYPE_CHECKING:
@@ -37,13 +38,11 @@ def connect(config: Path | None, state_dir: Path | None) -> Client:
     client = http.connect(config, state_dir)
     problem = None if client.state_dir is None else discovery.configuration_problem(client.state_dir, os.environ)
     if problem is not None:
-        from claudomator_py.cli.output import note
-
         note(f"Warning: {problem}\nThe daemon continues with the configuration that it read before.")
     return client
 
 
-def connected(command: Callable[Concatenate[Client, ...], None]) -> Callable[..., None]:
+def with_client(command: Callable[Concatenate[Client, ...], None]) -> Callable[..., None]:
     """Return the command with a client as its first argument, and the options ``--config`` and ``--state-dir``."""
 
     @functools.wraps(command)
@@ -51,13 +50,10 @@ def connected(command: Callable[Concatenate[Client, ...], None]) -> Callable[...
         with connect(config, state_dir) as client:
             command(client, *args, **options)
 
-    own = inspect.signature(command).parameters.values()
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in (("config", ConfigOption), ("state_dir", StateDirOption))
-    ]
-    run.__signature__ = inspect.Signature([*list(own)[1:], *options])  # type: ignore[attr-defined]  # read by Typer
-    first = next(iter(inspect.signature(command).parameters))
-    annotations = {name: value for name, value in command.__annotations__.items() if name != first}
-    run.__annotations__ = {**annotations, "config": ConfigOption, "state_dir": StateDirOption}
-    return run
+    options = [option("config", ConfigOption), option("state_dir", StateDirOption)]
+    return with_parameters(run, [*list(inspect.signature(command).parameters.values())[1:], *options])
+
+
+def connected(command: Callable[Concatenate[Client, ...], None]) -> Callable[..., None]:
+    """Return the command as ``with_client`` does, and with the option ``--output``."""
+    return with_client(formatted(command))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from claudomator_py.cli import ExitCode
-from claudomator_py.cli.output import Format, FormatOption, fail, fields, write
+from claudomator_py.cli.output import fail, fields, formatted, write
 from claudomator_py.cli.times import moment
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.text import plain
@@ -38,6 +38,7 @@ Readers = Callable[[], Mapping[str, Callable[[], Reader]]]
 def command(readers: Readers) -> Callable[..., None]:
     """Return the command, with this program's readers."""
 
+    @formatted
     def diagnose(
         agent: Annotated[str, typer.Option(metavar="KIND", help="Kind of the agent that wrote the output.")],
         stdout: Annotated[Path | None, typer.Option(metavar="FILE", help="File with the agent's stdout.")] = None,
@@ -45,7 +46,6 @@ def command(readers: Readers) -> Callable[..., None]:
         exit_code: Annotated[
             int | None, typer.Option(metavar="N", help="Exit code, negative for a signal. Default: the run was lost.")
         ] = None,
-        output: FormatOption = Format.TABLE,
     ) -> None:
         """Print the outcome of an agent run that was saved to files."""
         from claudomator_py.domain.errors import suggestion
@@ -63,7 +63,7 @@ def command(readers: Readers) -> Callable[..., None]:
         if exit_code is not None:
             record = ExitRecord(exit_code=exit_code, ended_by=None, started_ms=ended_ms, ended_ms=ended_ms)
         view = OutcomeView.of(reader.outcome(record, ended_ms))
-        write(view, output, lambda: _table(view))
+        write(view, lambda: _table(view))
 
     return diagnose
 

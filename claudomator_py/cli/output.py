@@ -1,5 +1,7 @@
 """The output of commands: data to stdout, messages to stderr; tables that fit the terminal; colour only if wanted."""
 
+import functools
+import inspect
 import io
 import json
 import os
@@ -7,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -30,6 +33,58 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--output", "-o", help="Output format.", show_default=True)]
+_format = ContextVar("format", default=Format.TABLE)
+
+
+@contextmanager
+def in_format(output: Format) -> Iterator[None]:
+    """Have everything in the block written in that format."""
+    before = _format.set(output)
+    try:
+        yield
+    finally:
+        _format.reset(before)
+
+
+def wants_json() -> bool:
+    """Return whether the output is to be JSON."""
+    return _format.get() is Format.JSON
+
+
+def is_wide() -> bool:
+    """Return whether all columns are to be shown, uncut."""
+    return _format.get() is Format.WIDE
+
+
+def formatted(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the option ``--output``, which holds for all that it writes. It stands before the options
+    that say where the daemon is."""
+
+    @functools.wraps(command)
+    def run(*args: object, output: Format = Format.TABLE, **options: object) -> None:
+        with in_format(output):
+            command(*args, **options)
+
+    own = list(inspect.signature(command).parameters.values())
+    place = len(own)
+    while place and own[place - 1].name in ("config", "state_dir"):
+        place -= 1
+    return with_parameters(run, [*own[:place], option("output", FormatOption, default=Format.TABLE), *own[place:]])
+
+
+def option(name: str, annotation: object, *, default: object = None) -> inspect.Parameter:
+    """Return an option for ``with_parameters``."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def with_parameters(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """Return the command with these parameters instead of those that its signature has. Typer, which reads both, passes
+    all of them by name."""
+    described: Any = command
+    by_name = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    described.__signature__ = inspect.Signature(by_name)
+    described.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
 
 
 def out(text: str) -> None:
@@ -80,14 +135,19 @@ def out_json(value: BaseModel | Sequence[BaseModel]) -> None:
     out(json_text(document))
 
 
-def write(
-    value: BaseModel | Sequence[BaseModel], output: Format, text: Callable[[], str], nothing: str | None = None
-) -> None:
-    """Write shapes of the API in that format. text: returns them for people. nothing: the message for people instead if
-    there are none."""
-    if output is Format.JSON:
+def wrote_json(value: BaseModel | Sequence[BaseModel]) -> bool:
+    """Write shapes of the API if the output is to be JSON, and return whether it is."""
+    if wants_json():
         out_json(value)
-    elif nothing is not None and not value:
+    return wants_json()
+
+
+def write(value: BaseModel | Sequence[BaseModel], text: Callable[[], str], nothing: str | None = None) -> None:
+    """Write shapes of the API. text: returns them for people. nothing: the message for people instead if there are
+    none."""
+    if wrote_json(value):
+        return
+    if nothing is not None and not value:
         note(nothing)
     else:
         out(text())
@@ -154,17 +214,15 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 """The terminal's code for each word of a style (ECMA-48)."""
 
 
-def write_table(shown: table.Table[V], rows: Sequence[V], output: Format, nothing: str) -> None:
-    """Write rows in that format. nothing: the message for people if there are none."""
-    write(rows, output, lambda: table_text(shown, rows, wide=output is Format.WIDE), nothing)
+def write_table(shown: table.Table[V], rows: Sequence[V], nothing: str) -> None:
+    """Write rows. nothing: the message for people if there are none."""
+    write(rows, lambda: table_text(shown, rows), nothing)
 
 
-def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, indent: int = 0) -> str:
-    """Return the rows as lines, with times relative to now and without empty columns.
-
-    wide: show all columns, uncut. indent: spaces before each line.
-    """
-    texts = _texts(shown, rows)
+def table_text(shown: table.Table[T], rows: Sequence[T], *, indent: int = 0) -> str:
+    """Return the rows as lines, with times relative to now and without empty columns. indent: spaces before each
+    line."""
+    wide, texts = is_wide(), _texts(shown, rows)
     places = [
         index
         for index, column in enumerate(shown.columns)
@@ -180,6 +238,16 @@ def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, 
         cells = [[row[place] for place in kept] for row in cells]
         _shrink(widths, heads, limit - indent)
     return _styled(heads, cells, widths, indent)
+
+
+def section(title: str, text: str, state: str = "") -> list[str]:
+    """Return the text below a heading in the colour of that state; empty if there is no text."""
+    return [f"{heading(title, state)}\n{text}"] if text else []
+
+
+def table_section(title: str, shown: table.Table[T], rows: Sequence[T], *, indent: int = 0) -> list[str]:
+    """Return the rows as a table below a heading; empty if there are none."""
+    return section(title, table_text(shown, rows, indent=indent)) if rows else []
 
 
 def _texts(shown: table.Table[T], rows: Sequence[T]) -> list[list[str]]:

@@ -79,7 +79,9 @@ def _show(resource: str, function: str, named: dict[str, Any]) -> None:
     with standing_in():
         command = importlib.import_module(f"claudomator_py.resources.{resource}.cli")
         if "output" in named:
-            named["output"] = command.Format(named["output"])
+            from claudomator_py.cli.output import Format
+
+            named["output"] = Format(named["output"])
         getattr(command, function)(config=None, state_dir=None, **named)
 
 

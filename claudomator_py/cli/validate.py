@@ -8,7 +8,7 @@ import typer
 
 from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import ConfigOption
-from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
+from claudomator_py.cli.output import formatted, json_text, note, out, wants_json
 from claudomator_py.cli.task_files import (
     STDIN,
     ReadFile,
@@ -100,6 +100,7 @@ class Judge(NamedTuple):
 def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
     """Return the command. judge: returns what a configuration says about files."""
 
+    @formatted
     def validate(
         files: Annotated[
             list[Path] | None,
@@ -115,7 +116,6 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
         schema: Annotated[
             bool, typer.Option("--schema", help="Print the JSON Schema of a task, or of a card, for editors.")
         ] = False,
-        output: FormatOption = Format.TABLE,
         config: ConfigOption = None,
     ) -> None:
         """Check task files, card files and a configuration. Exits with 1 if one has a problem.
@@ -144,7 +144,7 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
             note(f"There are no {'card' if specialists else 'task'} files in it.")
         specialists_known = _known(read, judged) if any(map(_names_specialists, read)) else frozenset()
         known = Known(specialists_known, _first_files(read))
-        if output is Format.JSON:
+        if wants_json():
             out(json_text([_as_json(file, judged, known) for file in read]))
         else:
             for file in read:

@@ -9,7 +9,7 @@ import typer
 
 from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
-from claudomator_py.cli.output import Format, FormatOption, fail, fields, note, table_text, write
+from claudomator_py.cli.output import fail, fields, formatted, note, table_text, write
 from claudomator_py.cli.times import now_ms
 from claudomator_py.lab.labelled_files import CardsOption, EncoderOption, compared, encoder_named, read_set
 from claudomator_py.surface.table import Column, Table
@@ -23,6 +23,7 @@ _SHARES = ("own_share", "card_share")
 _FIGURES = ("top1", "accuracy_with_none", "oos_recall", "in_scope_fallback", "wrong_agent")
 
 
+@formatted
 def calibrate(
     specialists: CardsOption,
     data: Annotated[Path, typer.Option(metavar="FILE", help="Labelled tasks, as JSON lines.")],
@@ -32,7 +33,6 @@ def calibrate(
     ] = False,
     config: ConfigOption = None,
     state_dir: StateDirOption = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Fit thresholds and weights to labelled tasks."""
     from claudomator_py.lab.fitting import fit
@@ -47,7 +47,7 @@ def calibrate(
     except ValueError as error:
         fail(f"Nothing can be fitted: {error}.", "", ExitCode.USAGE)
     fitted_values = fitted.model_dump(mode="json")
-    write(fitted, output, lambda: _table(fitted_values))
+    write(fitted, lambda: _table(fitted_values))
     for name in fitted_values["kept"]:
         note(f"`{name}` is unchanged: the set has too few tasks, with or without a specialist, to fit it.")
     if store:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claudomator_py.cli import ExitCode
-from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
+from claudomator_py.cli.output import fail, formatted, note, out, out_json, wants_json
 from claudomator_py.lab.evaluation_report import Gate, page, terminal
 from claudomator_py.lab.labelled_files import EncoderOption, Identified, compared, encoder_named, read_lines, read_set
 from claudomator_py.values import dataclass
@@ -37,9 +37,9 @@ class _Wanted:
     gates: Mapping[str, Mapping[str, float]]
     decisions: Path | None
     html: Path | None
-    output: Format
 
 
+@formatted
 def evaluate(
     specialists: Annotated[
         Path | None,
@@ -68,10 +68,9 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the figures to this file, as a self-contained page."),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Evaluate routing, or triage, on a labelled set."""
-    wanted = _Wanted({} if gates is None else _gates(gates), decisions, html, output)
+    wanted = _Wanted({} if gates is None else _gates(gates), decisions, html)
     if messages is not None:
         if any(value is not None for value in (specialists, data, policy)):
             fail(
@@ -155,7 +154,7 @@ def _finish(
         _write(to.decisions, _lines(zip(cases, decided, strict=True), shown))
     if to.html is not None:
         _write(to.html, [page(figures.model_dump(mode="json"), held)])
-    if to.output is Format.JSON:
+    if wants_json():
         out_json(figures)
     else:
         out(terminal(figures.model_dump(mode="json")))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import ExitCode
-from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
+from claudomator_py.cli.output import formatted, note, out, out_json, table_text, wants_json
 from claudomator_py.cli.times import moment, now_ms
 from claudomator_py.domain.units import parse_duration, parse_instant
 from claudomator_py.lab.replay_shape import ChangedTaskView, ChangeView, CostView, OtherView, ReplayView, ShareView
@@ -35,6 +35,7 @@ _CHANGES = Table[tuple[str, ChangeView]](
 )
 
 
+@formatted
 def replay(
     since: Annotated[
         str | None,
@@ -48,7 +49,6 @@ def replay(
         bool, typer.Option("--shadow", help="Show what the shadow configuration has decided differently.")
     ] = False,
     state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Replay recorded placements from their snapshots."""
     window = _time(since, "--since"), _time(until, "--until")
@@ -58,13 +58,13 @@ def replay(
                 "cannot be combined with --config: the shadow configuration is used", param_hint="--shadow"
             )
         other = _shadowed(state_dir, *window)
-        if output is Format.JSON:
+        if wants_json():
             out_json(other)
         else:
             _print_shadow(other)
         return
     result = _replayed(state_dir, config, *window)
-    if output is Format.JSON:
+    if wants_json():
         out_json(result)
     else:
         _print(result)

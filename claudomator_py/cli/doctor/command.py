@@ -9,7 +9,7 @@ import typer
 
 from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
-from claudomator_py.cli.output import Format, FormatOption, fail, note, write_table
+from claudomator_py.cli.output import fail, formatted, note, wants_json, write_table
 from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _FINDINGS = Table["Finding"](
 )
 
 
+@formatted
 def doctor(
     config: ConfigOption = None,
     state_dir: StateDirOption = None,
@@ -34,7 +35,6 @@ def doctor(
     probe: Annotated[
         bool, typer.Option("--probe", help="Also have each cluster run a job of some seconds, to try its file system.")
     ] = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Check the set-up, and say what to fix.
 
@@ -51,8 +51,8 @@ def doctor(
 
         for name, host in settings.hosts.items():
             findings += probe_findings(name, host, [*settings.agents.values()], os.environ)
-    write_table(_FINDINGS, findings, output, "")
-    if output is not Format.JSON:
+    write_table(_FINDINGS, findings, "")
+    if not wants_json():
         for finding in findings:
             if finding.remedy:
                 note(f"{finding.name}: {finding.detail}\n  {finding.remedy}")

@@ -14,17 +14,7 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
-    checked,
-    json_text,
-    note,
-    out,
-    table_text,
-    write,
-    write_table,
-)
+from claudomator_py.cli.output import checked, json_text, note, out, table_text, wants_json, write, write_table
 from claudomator_py.client import ClientError
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.domain.principal import Role
@@ -87,7 +77,6 @@ def create(
         str | None,
         typer.Option(parser=_expiry, metavar="30d|DATE|never", help="When it expires; 90 days by default."),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Create a token and print it. It is shown only once.
 
@@ -95,20 +84,18 @@ def create(
     """
     wanted = {"name": name, "role": role, "organisation": organisation, "expires": expires}
     made = client.create_token(checked(TokenRequest, wanted))
-    write(made, output, lambda: made.token)
-    if output is not Format.JSON:
+    write(made, lambda: made.token)
+    if not wants_json():
         note(f"This is the token of {made.name}. It is not stored, and cannot be shown again.")
 
 
 @connected
-def list_tokens(client: Client, output: FormatOption = Format.TABLE) -> None:
+def list_tokens(client: Client) -> None:
     """List the tokens, newest first.
 
     The last use of a token is recorded once an hour at most.
     """
-    write_table(
-        _TOKENS, client.tokens(), output, "There are no tokens. Create one: claudomator token create NAME --role read"
-    )
+    write_table(_TOKENS, client.tokens(), "There are no tokens. Create one: claudomator token create NAME --role read")
 
 
 @connected
@@ -117,14 +104,13 @@ def revoke(
     ref: Annotated[
         str, typer.Argument(metavar="ID|NAME", help="The token's id or name.", autocompletion=completion.tokens)
     ],
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Revoke a token, immediately and permanently.
 
     Its event streams and browser sessions end with it. Tokens that its holder issued stay valid: see CREATOR.
     """
     ended = client.revoke_token(ref)
-    write(ended, output, lambda: table_text(_TOKENS, [ended], wide=output is Format.WIDE))
+    write(ended, lambda: table_text(_TOKENS, [ended]))
 
 
 TOKEN_COMMANDS = {"create": create, "list": list_tokens, "revoke": revoke}
@@ -183,14 +169,13 @@ def open_page(
         bool | None,
         typer.Option("--browser/--no-browser", help="Start a browser (default: on a terminal with a display)."),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Print a link that logs a browser in.
 
     It works once, within a minute, and only if it is opened directly, not followed from another page.
     """
     code = client.login_code()
-    if output is Format.JSON:
+    if wants_json():
         out(json_text({"url": code.url, "expires_at": code.expires_at}))
         return
     out(code.url)
@@ -229,9 +214,9 @@ _SESSIONS = Table[SessionView](
 
 
 @connected
-def list_sessions(client: Client, output: FormatOption = Format.TABLE) -> None:
+def list_sessions(client: Client) -> None:
     """List the browsers that are logged in, the last used first."""
-    write_table(_SESSIONS, client.sessions(), output, "No browser is logged in.")
+    write_table(_SESSIONS, client.sessions(), "No browser is logged in.")
 
 
 @connected
@@ -241,7 +226,6 @@ def end(
         str | None, typer.Argument(metavar="ID", help="The session's id.", autocompletion=completion.sessions)
     ] = None,
     everywhere: Annotated[bool, typer.Option("--all", help="Log out everywhere.")] = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Log out one browser, or all of them.
 
@@ -250,7 +234,7 @@ def end(
     if (session_id is None) != everywhere:
         raise typer.BadParameter("name a session by its ID, or give --all")
     ended = client.end_sessions() if session_id is None else [client.end_session(session_id)]
-    write_table(_SESSIONS, ended, output, "No browser was logged in.")
+    write_table(_SESSIONS, ended, "No browser was logged in.")
 
 
 SESSION_COMMANDS = {"list": list_sessions, "end": end}

@@ -10,7 +10,16 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, ConfigOption, StateDirOption, connect, connected
-from claudomator_py.cli.output import Format, FormatOption, heading, note, table_text, write, write_table
+from claudomator_py.cli.output import (
+    formatted,
+    is_wide,
+    note,
+    table_section,
+    table_text,
+    wants_json,
+    write,
+    write_table,
+)
 from claudomator_py.cli.times import clock, now_ms, short_duration
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.limits import window_text
@@ -23,6 +32,20 @@ from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table, Time
 from claudomator_py.values import regex
 
+AGENTS = Table[AgentView](
+    Column("NAME", lambda agent: agent.name),
+    Column("KIND", lambda agent: agent.kind, wide=True),
+    Column("ACCOUNT", lambda agent: agent.account, wide=True),
+    Column("SLOTS", lambda agent: f"{agent.active}/{agent.max_concurrent}", right=True),
+    Column("STATE", lambda agent: agent.condition),
+    Column("WHY", lambda agent: _why(agent), flexible=True),
+    Column("UNTIL", lambda agent: table.until(agent.limited_until or _spent_until(agent))),
+    Column("TODAY", lambda agent: _spent(agent)),
+    Column("TIER", lambda agent: agent.default_tier, wide=True),
+    Column("MODELS", lambda agent: " ".join(f"{tier}={m.model}" for tier, m in agent.models.items()), wide=True),
+    Column("VERSION", lambda agent: agent.version),
+    Column("PROGRAM", lambda agent: agent.program, wide=True),
+)
 _HOLDS = Table[Sequence[HoldView]](
     Column("HELD", lambda holds: holds[0].bucket, flexible=True),
     Column("AGENTS", lambda holds: ", ".join(hold.agent for hold in holds), flexible=True),
@@ -62,9 +85,8 @@ def forecast_text(window: WindowView, now: int) -> str | None:
     return f"{full} ({forecast.used_then:.0%} to {window.used:.0%} in {span})"
 
 
-def hold_tables(agents: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> list[str]:
+def hold_tables(agents: Sequence[AgentView], *, indent: int = 0) -> list[str]:
     """Return tables with headings: holds by bucket, windows of accounts, and warnings about limits."""
-    parts = []
     buckets: dict[str, list[HoldView]] = {}
     warnings: dict[NearLimitView, list[str]] = {}
     for agent in agents:
@@ -72,15 +94,12 @@ def hold_tables(agents: Sequence[AgentView], *, wide: bool = False, indent: int 
             buckets.setdefault(hold.bucket, []).append(hold)
         if agent.near_limit is not None:
             warnings.setdefault(agent.near_limit, []).append(agent.name)
-    if buckets:
-        parts.append(f"{heading('HOLDS')}\n{table_text(_HOLDS, list(buckets.values()), wide=wide, indent=indent)}")
     windows = list(dict.fromkeys(window for agent in agents for window in agent.windows))
-    if windows:
-        parts.append(f"{heading('WINDOWS')}\n{table_text(WINDOWS, windows, wide=wide, indent=indent)}")
-    if warnings:
-        near = table_text(_WARNINGS, list(warnings.items()), wide=wide, indent=indent)
-        parts.append(f"{heading('NEAR LIMITS')}\n{near}")
-    return parts
+    return [
+        *table_section("HOLDS", _HOLDS, list(buckets.values()), indent=indent),
+        *table_section("WINDOWS", WINDOWS, windows, indent=indent),
+        *table_section("NEAR LIMITS", _WARNINGS, list(warnings.items()), indent=indent),
+    ]
 
 
 def _until(hold: HoldView) -> str:
@@ -112,12 +131,12 @@ _FOUND = Table[KnownAgent](
 )
 
 
+@formatted
 def agents(
     found: Annotated[
         bool,
         typer.Option("--found", help="List agents found on PATH here, and how to add each. Asks no daemon."),
     ] = False,
-    output: FormatOption = Format.TABLE,
     config: ConfigOption = None,
     state_dir: StateDirOption = None,
 ) -> None:
@@ -127,19 +146,19 @@ def agents(
     already being tried.
     """
     if found:
-        _show_found(output)
+        _show_found()
         return
     with connect(config, state_dir) as client:
         nothing = "No agents are configured, and none was found on the daemon's PATH. See `claudomator doctor`."
         listed = client.agents()
-        write(listed, output, lambda: _text(listed, output), nothing)
+        write(listed, lambda: _text(listed), nothing)
 
 
-def _show_found(output: Format) -> None:
+def _show_found() -> None:
     there = installed_agents()
     nothing = "No program of a known agent is on PATH. Install one, or add a program of your own: kind `command`."
-    write_table(_FOUND, there, output, nothing)
-    if output is not Format.JSON and any(agent.entry for agent in there):
+    write_table(_FOUND, there, nothing)
+    if not wants_json() and any(agent.entry for agent in there):
         note("To use them, write these entries below `agents:` in claudomator.yaml, with all others to be used.")
 
 
@@ -167,7 +186,6 @@ def hold(
         bool, typer.Option("--account", help="Also hold all agents of its kind on the same account.")
     ] = False,
     reason: Annotated[str | None, typer.Option(help="Reason to show to others.")] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Start no tasks on an agent. Running ones continue.
 
@@ -179,7 +197,7 @@ def hold(
     if duration is not None:
         end = datetime.now(UTC) + timedelta(milliseconds=duration)
     held = client.hold(agent, HoldRequest(until=end, family=family, account=account, reason=reason))
-    write(held, output, lambda: _text([held], output))
+    write(held, lambda: _text([held]))
     if end is not None and family is None and _is_held_beyond(held, end):
         lasts = "" if held.limited_until is None else f" until {clock(held.limited_until, now_ms())}"
         note(f"It stays held{lasts} by an earlier hold; `claudomator release {agent}` ends both.")
@@ -201,7 +219,6 @@ def release(
         str | None,
         typer.Option(parser=_family, help="Only holds on this family of models, such as opus.", metavar="NAME"),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """End the holds of agents, and of their accounts. Tasks start on them again."""
     before = {agent.name: agent.holds for agent in client.agents()}
@@ -209,31 +226,11 @@ def release(
     for agent in released:
         if agent.holds == before.get(agent.name):
             note(f"Nothing was held on {agent.name}{'' if family is None else f' for {family}'}.")
-    write(released[0] if len(released) == 1 else released, output, lambda: _text(released, output))
+    write(released[0] if len(released) == 1 else released, lambda: _text(released))
 
 
-def _text(agents: Sequence[AgentView], output: Format) -> str:
-    wide = output is Format.WIDE
-    return "\n\n".join([agents_table(agents, wide=wide), *hold_tables(agents, wide=wide)])
-
-
-def agents_table(agents: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:
-    """Return a table of agents, with times relative to now."""
-    shown = Table[AgentView](
-        Column("NAME", lambda agent: agent.name),
-        Column("KIND", lambda agent: agent.kind, wide=True),
-        Column("ACCOUNT", lambda agent: agent.account, wide=True),
-        Column("SLOTS", lambda agent: f"{agent.active}/{agent.max_concurrent}", right=True),
-        Column("STATE", lambda agent: agent.condition),
-        Column("WHY", _why, flexible=True),
-        Column("UNTIL", lambda agent: table.until(agent.limited_until or _spent_until(agent))),
-        Column("TODAY", lambda agent: _spent(agent, wide=wide)),
-        Column("TIER", lambda agent: agent.default_tier, wide=True),
-        Column("MODELS", lambda agent: " ".join(f"{tier}={m.model}" for tier, m in agent.models.items()), wide=True),
-        Column("VERSION", lambda agent: agent.version),
-        Column("PROGRAM", lambda agent: agent.program, wide=True),
-    )
-    return table_text(shown, agents, wide=wide, indent=indent)
+def _text(agents: Sequence[AgentView]) -> str:
+    return "\n\n".join([table_text(AGENTS, agents), *hold_tables(agents)])
 
 
 def _instant(text: str) -> datetime:
@@ -257,11 +254,11 @@ def _spent_until(agent: AgentView) -> str | None:
     return agent.budget.until if agent.budget is not None and agent.budget.reached is not None else None
 
 
-def _spent(agent: AgentView, *, wide: bool) -> str:
+def _spent(agent: AgentView) -> str:
     """Return what the agent has spent today: of its budget, if it has one."""
     if agent.budget is not None and agent.budget.text:
         return with_unknown(agent.budget.text, agent.budget.unknown)
-    return agent.spent_today.words if wide else ""
+    return agent.spent_today.words if is_wide() else ""
 
 
 def _why(agent: AgentView) -> str:

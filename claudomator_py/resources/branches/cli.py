@@ -12,10 +12,8 @@ from typing import Annotated
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import Client, connected
+from claudomator_py.cli.connect import Client, connected, with_client
 from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
     fail,
     heading,
     note,
@@ -23,7 +21,9 @@ from claudomator_py.cli.output import (
     out_json,
     out_part,
     table_text,
+    wants_json,
     write_table,
+    wrote_json,
 )
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
@@ -51,7 +51,6 @@ def diff(
     stat: Annotated[bool, typer.Option("--stat", help="Show commits, branches and files, not their lines.")] = False,
     name_only: Annotated[bool, typer.Option("--name-only", help="Show only the names of changed files.")] = False,
     run: Annotated[int | None, typer.Option("--run", min=1, metavar="N", help="Show only the task's N-th run.")] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show what a task's runs changed.
 
@@ -65,7 +64,7 @@ def diff(
         if changes.runs:
             fail(f"{changes.task_name} has no run {run}.", f"It has {counted(len(changes.runs), 'run')}.")
         fail(f"{changes.task_name} has not run.", f"See `claudomator why {changes.task_name}`.")
-    if output is Format.JSON:
+    if wants_json():
         out_json(changes.model_copy(update={"runs": tuple(chosen)}))
     elif name_only:
         _print_names(chosen)
@@ -132,14 +131,13 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be
 def branches(
     client: Client,
     everything: Annotated[bool, typer.Option("--all", help="Also list those with nothing of their own.")] = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """List the unmerged branches of tasks.
 
     Each as it was after the last run in its work tree, or when it was last examined.
     """
     branches = [view for view in client.branches() if everything or not view.standing.is_spent]
-    write_table(BRANCHES, branches, output, "No task has an unmerged branch.")
+    write_table(BRANCHES, branches, "No task has an unmerged branch.")
 
 
 @connected
@@ -161,7 +159,6 @@ def merge(
         bool, typer.Option("--commit", help="First commit uncommitted changes, on the task's branch.")
     ] = False,
     dry_run: DryRunOption = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Merge the branch of a task.
 
@@ -173,8 +170,7 @@ def merge(
     method = MergeMethod.SQUASH if squash else MergeMethod.REBASE if rebase else MergeMethod.MERGE
     wanted = MergeRequest(into=into, method=method, commit=commit, dry_run=dry_run)
     merged = client.merge(task, wanted)
-    if output is Format.JSON:
-        out_json(merged)
+    if wrote_json(merged):
         return
     if not merged.commits:
         out(f"{plain(merged.into)} already has all of {plain(merged.branch)}.")
@@ -190,16 +186,13 @@ def merge(
 
 
 @connected
-def discard(
-    client: Client, task: TaskArgument, dry_run: DryRunOption = False, output: FormatOption = Format.TABLE
-) -> None:
+def discard(client: Client, task: TaskArgument, dry_run: DryRunOption = False) -> None:
     """Remove the work tree and the branch of a task.
 
     Everything in them, committed or not, is kept in the repository. Prints the command that brings the branch back.
     """
     left = client.discard(task, DiscardRequest(dry_run=dry_run))
-    if output is Format.JSON:
-        out_json(left)
+    if wrote_json(left):
         return
     uncommitted = f" and {counted(left.changed, 'uncommitted file')}" if left.changed else ""
     words = "Would remove" if dry_run else "Removed"
@@ -217,7 +210,7 @@ MAX_BODY = 20_000
 _DESIGNATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
 
 
-@connected
+@with_client
 def pr(
     client: Client,
     task: TaskArgument,

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claudomator_py.cli import ExitCode, completion, times
-from claudomator_py.cli.connect import Client, connected
+from claudomator_py.cli.connect import Client, connected, with_client
 from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
     checked,
     fail,
     fields,
@@ -18,9 +16,12 @@ from claudomator_py.cli.output import (
     note,
     out,
     out_json,
+    section,
     table_text,
+    wants_json,
     write,
     write_table,
+    wrote_json,
 )
 from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.errors import sentence, suggestion
@@ -84,27 +85,26 @@ def create(
             autocompletion=completion.specialists,
         ),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Create a channel."""
     wanted = {"name": name, "primary": primary, "participants": tuple(specialists or ())}
-    _show(client.create_channel(checked(NewChannel, wanted)), output)
+    _show(client.create_channel(checked(NewChannel, wanted)))
 
 
 @connected
-def list_channels(client: Client, output: FormatOption = Format.TABLE) -> None:
+def list_channels(client: Client) -> None:
     """List the channels you can use."""
     nothing = "There are no channels. Create one: claudomator channel create NAME SPECIALIST..."
-    write_table(_CHANNELS, list(client.all_channels()), output, nothing)
+    write_table(_CHANNELS, list(client.all_channels()), nothing)
 
 
 @connected
-def show(client: Client, channel: ChannelArgument, output: FormatOption = Format.TABLE) -> None:
+def show(client: Client, channel: ChannelArgument) -> None:
     """Show a channel with its settings and participants."""
-    _show(client.channel(channel), output)
+    _show(client.channel(channel))
 
 
-@connected
+@with_client
 def delete(client: Client, channel: ChannelArgument) -> None:
     """Delete a channel with its messages.
 
@@ -116,11 +116,9 @@ def delete(client: Client, channel: ChannelArgument) -> None:
 
 
 @connected
-def join(
-    client: Client, channel: ChannelArgument, specialist: SpecialistArgument, output: FormatOption = Format.TABLE
-) -> None:
+def join(client: Client, channel: ChannelArgument, specialist: SpecialistArgument) -> None:
     """Add a specialist. People join by writing."""
-    _show(client.join_channel(channel, specialist), output)
+    _show(client.join_channel(channel, specialist))
 
 
 @connected
@@ -128,12 +126,11 @@ def leave(
     client: Client,
     channel: ChannelArgument,
     participant: Annotated[str, typer.Argument(metavar="PARTICIPANT", help="The participant's id.")],
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Remove a participant."""
     if participant not in (members := {member.id for member in client.channel(channel).participants}):
         fail(f"{participant!r} does not take part in {channel}.", sentence(suggestion(participant, members)))
-    _show(client.leave_channel(channel, participant), output)
+    _show(client.leave_channel(channel, participant))
 
 
 @connected
@@ -144,10 +141,9 @@ def mute(
     duration: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="How long, such as 2h. Default: unmute it.")
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Mute a specialist for a time, or unmute it."""
-    _show(client.mute_participant(channel, specialist, checked(MuteRequest, {"duration": duration})), output)
+    _show(client.mute_participant(channel, specialist, checked(MuteRequest, {"duration": duration})))
 
 
 @connected
@@ -158,12 +154,11 @@ def post(
     reply_to: Annotated[
         int | None, typer.Option("--reply-to", metavar="MESSAGE", min=1, help="The id of the message to reply to.")
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Post a message in a channel."""
     content = sys.stdin.read(MAX_MESSAGE_LENGTH + 1) if text == "-" else text
     posted = client.post_message(channel, checked(NewMessage, {"content": content, "reply_to": reply_to}))
-    if output is Format.JSON:
+    if wants_json():
         out_json(posted)
     else:
         out(f"{posted.id}: {_who_answers(posted)}")
@@ -185,12 +180,10 @@ def read(
     client: Client,
     channel: ChannelArgument,
     last: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="How many messages to print.")] = 20,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Print the last messages, newest last."""
     messages, place = list(reversed(client.messages(channel, limit=last).items)), client.channel(channel)
-    if output is Format.JSON:
-        out_json(messages)
+    if wrote_json(messages):
         return
     now = times.now_ms()
     parts = []
@@ -213,7 +206,6 @@ def settings(
             help="Settings to change; separate the items of a list with commas. `primary_agent` takes an id.",
         ),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show or change a channel's settings."""
     view = client.channel(channel)
@@ -230,10 +222,10 @@ def settings(
                 wanted[key] = _value(key, value)
         asked = checked(SettingsRequest, {"primary": primary, "settings": wanted})
         view = client.change_channel_settings(view.id, asked, if_version=view.version)
-    write(view.settings, output, lambda: fields(_settings(view)))
+    write(view.settings, lambda: fields(_settings(view)))
 
 
-@connected
+@with_client
 def mark(
     client: Client,
     channel: ChannelArgument,
@@ -251,12 +243,10 @@ def stats(
     client: Client,
     channel: ChannelArgument,
     days: Annotated[int, typer.Option(metavar="N", min=1, max=365, help="How many days to count, up to now.")] = 30,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show how often each rule decided, and how operators marked its decisions."""
     stats = client.channel_stats(channel, days=days)
-    if output is Format.JSON:
-        out_json(stats)
+    if wrote_json(stats):
         return
     rules = Table[RuleStatsView](
         Column("RULE", lambda rule: rule.reason),
@@ -308,12 +298,12 @@ def _who_answers(message: MessageView) -> str:
     return plain(": ".join(part for part in (decision.reason.value, ", ".join(states)) if part))
 
 
-def _show(view: ChannelView, output: Format) -> None:
+def _show(view: ChannelView) -> None:
     parts = [
         fields([("name", view.name), ("id", view.id), ("creator", view.creator), *_settings(view)]),
-        f"{heading('PARTICIPANTS')}\n{table_text(_PARTICIPANTS, view.participants, wide=output is Format.WIDE)}",
+        *section("PARTICIPANTS", table_text(_PARTICIPANTS, view.participants)),
     ]
-    write(view, output, lambda: "\n\n".join(parts))
+    write(view, lambda: "\n\n".join(parts))
 
 
 def _settings(view: ChannelView) -> "Sequence[tuple[str, str]]":

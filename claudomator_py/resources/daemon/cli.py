@@ -10,19 +10,7 @@ import typer
 
 from claudomator_py.cli import ExitCode, exists
 from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
-    error,
-    fail,
-    fields,
-    heading,
-    note,
-    out,
-    out_json,
-    table_text,
-    write,
-)
+from claudomator_py.cli.output import error, fail, fields, note, out, table_section, table_text, write, wrote_json
 from claudomator_py.cli.times import moment
 from claudomator_py.domain.health import DrainView
 from claudomator_py.domain.host import NodeView
@@ -41,20 +29,18 @@ _NODES = Table[tuple[str, NodeView]](
 
 
 @connected
-def hosts(client: Client, output: FormatOption = Format.TABLE) -> None:
+def hosts(client: Client) -> None:
     """Show where runs take place.
 
     For a cluster: what waits for a node and why, its nodes by state, and those that take no runs.
     """
     hosts = client.hosts()
-    if output is Format.JSON:
-        out_json(hosts)
+    if wrote_json(hosts):
         return
-    wide = output is Format.WIDE
-    out(table_text(HOSTS, hosts, wide=wide))
+    out(table_text(HOSTS, hosts))
     unusable = [(host.name, node) for host in hosts for node in host.unusable]
-    if unusable:
-        out(f"\n{heading('NODES WITHOUT RUNS')}\n{table_text(_NODES, unusable, wide=wide)}")
+    for text in table_section("NODES WITHOUT RUNS", _NODES, unusable):
+        out(f"\n{text}")
 
 
 def copy_to_new(source: Path, target: Path) -> None:
@@ -90,7 +76,6 @@ def backup(
             metavar="FILE", help="The file to write, which must not exist. Default: the daemon's `backups` directory."
         ),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Copy the database to a file.
 
@@ -111,7 +96,7 @@ def backup(
         except OSError as error:
             fail(f"Could not write the backup to {to}: {error.strerror}.", f"The backup is at {made.path}.")
         made = made.model_copy(update={"path": str(to.absolute())})
-    write(made, output, lambda: made.path)
+    write(made, lambda: made.path)
 
 
 _CLEANED = Table[CleanupItemView](
@@ -136,7 +121,6 @@ def cleanup(
             help="Only what ended longer ago than this, such as 12h (default 7d).",
         ),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Remove what ended tasks no longer need.
 
@@ -145,15 +129,14 @@ def cleanup(
     """
     age = DEFAULT_AGE_MS if older_than is None else older_than
     cleanup = client.clean_up(CleanupRequest.model_validate({"dry_run": dry_run, "older_than": format_duration(age)}))
-    if output is Format.JSON:
-        out_json(cleanup)
+    if wrote_json(cleanup):
         return
     removed = [item for item in cleanup.items if item.removed]
     kept = [item for item in cleanup.items if not item.removed]
     for title, items in (("Would be removed" if dry_run else "Removed", removed), ("Kept", kept)):
         if items:
             out(f"{title}:")
-            out(table_text(_CLEANED, items, wide=output is Format.WIDE, indent=2))
+            out(table_text(_CLEANED, items, indent=2))
     would = "would be " if dry_run else ""
     out(f"{len(removed)} {would}removed, {size_text(cleanup.freed_bytes)} {would}freed; {len(kept)} kept.")
     if cleanup.more:
@@ -175,7 +158,6 @@ def drain(
         typer.Option(metavar="DURATION", parser=parse_duration, help="Wait no longer than this, such as 45m."),
     ] = None,
     host: HostOption = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Stop starting tasks; running ones finish.
 
@@ -193,7 +175,7 @@ def drain(
     deadline = None if timeout is None else time.monotonic() + timeout / 1_000
     while wait and state.drained and state.running:
         if deadline is not None and time.monotonic() >= deadline:
-            _write_drain(state, output)
+            _write_drain(state)
             error(
                 f"Runs were still live after {format_duration(timeout or 0)}.",
                 "They continue; the daemon stays drained.",
@@ -201,20 +183,20 @@ def drain(
             raise typer.Exit(ExitCode.TIMED_OUT)
         time.sleep(_LOOK_S)
         state = client.drain_state() if host is None else client.drain_host(host, reason)
-    _write_drain(state, output)
+    _write_drain(state)
 
 
 @connected
-def undrain(client: Client, host: HostOption = None, output: FormatOption = Format.TABLE) -> None:
+def undrain(client: Client, host: HostOption = None) -> None:
     """Start tasks again after `drain`."""
-    _write_drain(client.undrain() if host is None else client.undrain_host(host), output)
+    _write_drain(client.undrain() if host is None else client.undrain_host(host))
 
 
-def _write_drain(drain: DrainView, output: Format) -> None:
+def _write_drain(drain: DrainView) -> None:
     pairs = [
         ("drained", "yes" if drain.drained else "no"),
         ("since", moment(drain.since)),
         ("reason", drain.reason or ""),
         ("running", str(drain.running)),
     ]
-    write(drain, output, lambda: fields(pairs))
+    write(drain, lambda: fields(pairs))

@@ -6,18 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
-    fields,
-    note,
-    out,
-    out_json,
-    out_json_line,
-    table_text,
-    write,
-)
+from claudomator_py.cli.connect import Client, connected, with_client
+from claudomator_py.cli.output import fields, note, out, out_json_line, table_text, write, wrote_json
 from claudomator_py.cli.times import past_time
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.text import one_line
@@ -138,7 +128,6 @@ def list_(
     since: SinceOption = None,
     until: UntilOption = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many to list at most, newest first.")] = 30,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """List decisions, newest first."""
     wanted = _filter(
@@ -154,13 +143,12 @@ def list_(
         until=until,
     )
     page = client.decisions(wanted, limit=limit)
-    if output is Format.JSON:
-        out_json(page)
+    if wrote_json(page):
         return
     if not page.items:
         note("No decision matches.")
         return
-    out(table_text(_DECISIONS, page.items, wide=output is Format.WIDE))
+    out(table_text(_DECISIONS, page.items))
     if page.next_cursor is not None:
         note("There are more: narrow the list, or export all with `claudomator decisions export`.")
 
@@ -171,11 +159,10 @@ def show(
     decision: Annotated[
         str, typer.Argument(metavar="ID", help="The decision's id.", autocompletion=completion.decisions)
     ],
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show one decision with everything recorded about it, and what came of it."""
     view = client.decision(decision)
-    write(view, output, lambda: decision_text(view))
+    write(view, lambda: decision_text(view))
 
 
 def decision_text(decision: DecisionView) -> str:
@@ -194,7 +181,7 @@ def decision_text(decision: DecisionView) -> str:
     return fields(rows)
 
 
-@connected
+@with_client
 def export(client: Client, kind: KindOption = None, since: SinceOption = None, until: UntilOption = None) -> None:
     """Write decisions as JSON lines, newest first."""
     for decision in client.all_decisions(_filter(kind=kind, since=since, until=until)):

@@ -1,13 +1,12 @@
 """``log``: what was done, when, and by whom."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import Format, FormatOption, out_json_line, table_text, write_table
+from claudomator_py.cli.output import out_json_line, wants_json, write_table
 from claudomator_py.cli.times import clock, now_ms
 from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.resources.events import MAX_EVENTS, EventView, event_detail, event_title
@@ -29,17 +28,12 @@ _EVENTS = Table[EventView](
     Column("DETAIL", event_words, flexible=True),
     Column("ID", lambda event: event.id, wide=True, right=True),
 )
-_OF_TASK = Table[EventView](
+EVENTS_OF_TASK = Table[EventView](
     Column("WHEN", lambda event: at(event.at)),
     Column("WHAT", lambda event: event_title(event.kind, event.data)),
     Column("RUN", lambda event: short_id(event.run_id or "")),
     Column("DETAIL", event_words),
 )
-
-
-def events_of_task(events: Sequence[EventView]) -> str:
-    """Return the events of one task as a table."""
-    return table_text(_OF_TASK, events, wide=True)
 
 
 @connected
@@ -56,7 +50,6 @@ def log(
     last: Annotated[
         int, typer.Option("-n", "--last", min=1, max=MAX_EVENTS, help="How many of the newest to show.")
     ] = 50,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show what happened, newest last, and who did it.
 
@@ -64,8 +57,8 @@ def log(
     an agent printed, use `claudomator logs TASK`.
     """
     events = client.last_events(last, task=name or task, by=by)
-    if output is Format.JSON:
+    if wants_json():
         for event in events:
             out_json_line(event)
     else:
-        write_table(_EVENTS, events, output, "No events.")
+        write_table(_EVENTS, events, "No events.")

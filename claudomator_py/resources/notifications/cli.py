@@ -6,7 +6,7 @@ import typer
 
 from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import Format, FormatOption, error, note, write_table
+from claudomator_py.cli.output import error, note, write_table
 from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.resources.notifications import DeliveryView
 from claudomator_py.surface.table import Column, Table, at
@@ -36,7 +36,6 @@ def notifications(
     test: Annotated[
         str | None, typer.Option(metavar="TARGET", help="Send a test notification to this target now.")
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """List notifications and their delivery.
     Can also retry undeliverable ones, and test a target.
@@ -45,23 +44,23 @@ def notifications(
         raise typer.BadParameter("use only one of --retry, --retry-all and --test")
     if test is not None:
         tried = client.test_notification(test)
-        _write([tried], output)
+        _write([tried])
         if tried.state is not DeliveryState.DELIVERED:
             error(f"The test notification did not reach {test}: {tried.error}.", "Fix `notify` in the configuration.")
             raise typer.Exit(ExitCode.FAILURE)
         return
     if retry is not None:
-        _write([client.retry_notification(retry)], output)
+        _write([client.retry_notification(retry)])
         return
     if retry_all:
         dead = client.notifications(DeliveryState.DEAD, limit=_MAX_LISTED).items
-        _write([client.retry_notification(delivery.id) for delivery in dead], output)
+        _write([client.retry_notification(delivery.id) for delivery in dead])
         return
     notices = client.notifications(state, limit=_MAX_LISTED)
-    _write(notices.items, output)
+    _write(notices.items)
     if notices.next_cursor is not None:
         note(f"Showing the newest {_MAX_LISTED}; the API has the rest.")
 
 
-def _write(deliveries: "Sequence[DeliveryView]", output: Format) -> None:
-    write_table(_DELIVERIES, deliveries, output, "There are no notifications.")
+def _write(deliveries: "Sequence[DeliveryView]") -> None:
+    write_table(_DELIVERIES, deliveries, "There are no notifications.")

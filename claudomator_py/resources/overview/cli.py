@@ -11,15 +11,16 @@ from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
     heading,
+    is_wide,
     note,
     out,
     out_json,
     out_json_line,
+    section,
     short_ids,
-    table_text,
+    table_section,
+    wants_json,
     write,
 )
 from claudomator_py.cli.times import clock, localized, now_ms, until
@@ -28,10 +29,10 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
-from claudomator_py.resources.agents.cli import agents_table, hold_tables
+from claudomator_py.resources.agents.cli import AGENTS, hold_tables
 from claudomator_py.resources.daemon import HOSTS
 from claudomator_py.resources.overview import FileProblemView, ListName, StatusView
-from claudomator_py.resources.schedules.cli import schedules_table
+from claudomator_py.resources.schedules.cli import SCHEDULES
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli import NARROWEST, folded_tasks, folds_text, tasks_table, wrapped
 from claudomator_py.surface.table import Fold
@@ -64,49 +65,46 @@ def status(
         typer.Option(metavar="ID", help="List tasks for this specialist.", autocompletion=completion.specialists),
     ] = None,
     creator: Annotated[str | None, typer.Option(metavar="NAME", help="List tasks submitted by this principal.")] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show everything at a glance.
 
     Tasks that need you come first. With a filter, all matching tasks are listed instead.
     """
     wanted = TaskFilter(state=state, tag=tag, agent=agent, specialist=specialist, creator=creator)
-    if watch and output is Format.JSON:
+    if watch and wants_json():
         json_lines(client)
     elif watch and not sys.stdout.isatty():
         lines(client, wanted)
     elif watch:
-        draw(client, lambda: _text(_ask(client, wanted), output) or _NO_MATCH)
-    elif output is Format.JSON:
+        draw(client, lambda: _text(_ask(client, wanted)) or _NO_MATCH)
+    elif wants_json():
         out_json(_ask(client, wanted))
-    elif text := _text(_ask(client, wanted), output):
+    elif text := _text(_ask(client, wanted)):
         out(text)
     else:
         note(_NO_MATCH)
 
 
 @connected
-def inbox(client: Client, output: FormatOption = Format.TABLE) -> None:
+def inbox(client: Client) -> None:
     """List refused files of the inbox, with all their problems."""
     files = client.inbox_problems()
     lines = (one_line(problem.render(file.path)) for file in files for problem in file.problems)
-    write(files, output, lambda: "\n".join(lines), "No file is refused.")
+    write(files, lambda: "\n".join(lines), "No file is refused.")
 
 
 def _ask(client: Client, wanted: TaskFilter) -> StatusView | list[TaskView]:
     return list(client.all_tasks(wanted)) if wanted != TaskFilter() else client.status()
 
 
-def _text(status: StatusView | list[TaskView], output: Format) -> str:
-    return _list(status, output) if isinstance(status, list) else overview(status, wide=output is Format.WIDE)
+def _text(status: StatusView | list[TaskView]) -> str:
+    return _list(status) if isinstance(status, list) else overview(status)
 
 
-def overview(status: StatusView, *, wide: bool = False) -> str:
-    """Return the whole status as text: counts in one line, then the sections that are not empty.
-
-    wide: list every task rather than fold alike ones into a line, and cut no text.
-    """
-    now = now_ms()
+def overview(status: StatusView) -> str:
+    """Return the whole status as text: counts in one line, then the sections that are not empty. With all columns,
+    every task is listed rather than folded with others like it."""
+    now, wide = now_ms(), is_wide()
     sections: list[tuple[str, str, ListName, Sequence[TaskView]]] = [
         ("NEEDS YOU", "NEEDS_INPUT", "needs_you", status.needs_you),
         ("PROBLEMS", "FAILED", "problems", status.problems),
@@ -116,14 +114,13 @@ def overview(status: StatusView, *, wide: bool = False) -> str:
     ]
     ids = short_ids([task.id for _, _, _, tasks in sections for task in tasks])
     parts = ["\n".join([_counts(status), *_standstill(status)])]
-    if status.trouble:
-        parts.append(f"{heading('DAEMON', 'FAILED')}\n{_trouble(status.trouble)}")
+    parts += section("DAEMON", _trouble(status.trouble), "FAILED")
     for title, state, name, tasks in sections:
         if tasks:
             folds = [Fold((task,)) for task in tasks] if wide else folded_tasks(tasks, status.unlisted, now)
             alone = [task for fold in folds if fold.key is None for task in fold.rows]
             known = {task.state for task in tasks} == {state}
-            lines = [tasks_table(alone, wide=wide, ids=ids, known_state=known)] if alone else []
+            lines = [tasks_table(alone, ids=ids, known_state=known)] if alone else []
             lines += folds_text((fold for fold in folds if fold.key is not None), now)
             more = _more(status.total(name) - sum(fold.size for fold in folds))
             parts.append("\n".join([heading(title, state), *lines, *more]))
@@ -132,13 +129,10 @@ def overview(status: StatusView, *, wide: bool = False) -> str:
             parts.append("\n".join([heading("INBOX", "FAILED"), _inbox(status.inbox), *more]))
     if not any(status.counts.values()):
         parts.append("No tasks yet. Submit one with `claudomator submit FILE`, or put a file into the inbox.")
-    if status.schedules:
-        parts.append(f"{heading('SCHEDULES')}\n{schedules_table(status.schedules, wide=wide, indent=_INDENT)}")
-    if status.agents:
-        parts.append(f"{heading('AGENTS')}\n{agents_table(status.agents, wide=wide, indent=_INDENT)}")
-        parts += hold_tables(status.agents, wide=wide, indent=_INDENT)
-    if status.hosts:
-        parts.append(f"{heading('HOSTS')}\n{table_text(HOSTS, status.hosts, wide=wide, indent=_INDENT)}")
+    parts += table_section("SCHEDULES", SCHEDULES, status.schedules, indent=_INDENT)
+    parts += table_section("AGENTS", AGENTS, status.agents, indent=_INDENT)
+    parts += hold_tables(status.agents, indent=_INDENT)
+    parts += table_section("HOSTS", HOSTS, status.hosts, indent=_INDENT)
     return "\n\n".join(parts)
 
 
@@ -204,10 +198,10 @@ def _trouble(checks: Sequence[CheckView]) -> str:
     return "\n".join(lines)
 
 
-def _list(tasks: Sequence[TaskView], output: Format) -> str:
+def _list(tasks: Sequence[TaskView]) -> str:
     if not tasks:
         return ""
-    return tasks_table(tasks, wide=output is Format.WIDE, ids=short_ids([task.id for task in tasks]))
+    return tasks_table(tasks, ids=short_ids([task.id for task in tasks]))
 
 
 def draw(client: Client, text: Callable[[], str]) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, ConfigOption, connected
-from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text, write
+from claudomator_py.cli.output import formatted, note, out, table_text, wants_json, write, wrote_json
 from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -47,14 +47,11 @@ Tester = Callable[[TaskSpec, RuleContext], VerdictView]
 
 @connected
 def show(
-    client: Client,
-    days: Annotated[int, typer.Option(min=1, max=365, help="How many days to count, up to now.")] = 30,
-    output: FormatOption = Format.TABLE,
+    client: Client, days: Annotated[int, typer.Option(min=1, max=365, help="How many days to count, up to now.")] = 30
 ) -> None:
     """Show the rules in force, and how often each applied."""
     policy = client.policy(days=days)
-    if output is Format.JSON:
-        out_json(policy)
+    if wrote_json(policy):
         return
     out(rules_table(policy))
     if not policy.rules and policy.built_in:
@@ -82,6 +79,7 @@ def _role(text: str) -> Role:
 def testing(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
     """Return the command that tests the rules. tester: returns what tests the rules of a configuration."""
 
+    @formatted
     def test(
         files: Annotated[
             list[Path],
@@ -110,7 +108,6 @@ def testing(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
             float, typer.Option(metavar="USD", min=0, help="As if this much had been spent today.")
         ] = 0.0,
         config: ConfigOption = None,
-        output: FormatOption = Format.TABLE,
     ) -> None:
         """Evaluate the configured rules on task files. Exits with 1 if they deny one.
 
@@ -132,15 +129,15 @@ def testing(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
                 note(problem.render(file.shown))
                 bad = True
             verdicts += [judge(spec, asked) for spec in file.specs]
-        _print_verdicts(verdicts, output, has_problems=bad)
+        _print_verdicts(verdicts, has_problems=bad)
 
     return test
 
 
-def _print_verdicts(verdicts: Sequence[VerdictView], output: Format, *, has_problems: bool) -> None:
+def _print_verdicts(verdicts: Sequence[VerdictView], *, has_problems: bool) -> None:
     """Print the verdicts. Exits with 1 if one is a denial, and as for wrong usage if a file has problems."""
-    if verdicts or output is Format.JSON or not has_problems:
-        write(verdicts, output, lambda: "\n\n".join(map(_shown, verdicts)), "There are no task files.")
+    if verdicts or wants_json() or not has_problems:
+        write(verdicts, lambda: "\n\n".join(map(_shown, verdicts)), "There are no task files.")
     if has_problems:
         raise typer.Exit(ExitCode.USAGE)
     if any(verdict.verdict == "denied" for verdict in verdicts):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from claudomator_py.cli.connect import Client, connected
+from claudomator_py.cli.connect import Client, with_client
 from claudomator_py.cli.output import out, out_json
 from claudomator_py.cli.times import clock, now_ms, past_time
 from claudomator_py.domain.text import escaped
@@ -21,7 +21,7 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
-@connected
+@with_client
 def report(
     client: Client,
     since: Annotated[

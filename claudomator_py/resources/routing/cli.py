@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import Client, connected
+from claudomator_py.cli.connect import Client, connected, with_client
 from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
     checked,
     fields,
-    heading,
     note,
     out,
-    out_json,
     out_json_line,
+    table_section,
     table_text,
     write,
+    wrote_json,
 )
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
@@ -39,7 +37,7 @@ from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 
 T = TypeVar("T")
@@ -113,7 +111,6 @@ def route(
         list[str] | None,
         typer.Option(metavar="CAPABILITY", help="A capability that the specialist must have. Can be repeated."),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show who would do a task, and why.
 
@@ -127,13 +124,12 @@ def route(
         raise typer.BadParameter(f"it is longer than {MAX_INSTRUCTIONS_LENGTH:,} characters")
     wanted = {"instructions": instructions, "name": name, "tags": tag, "requires": requires}
     route = client.route(checked(RouteRequest, wanted))
-    if output is Format.JSON:
-        out_json(route)
+    if wrote_json(route):
         return
     for sentence in route.sentences:
         out(plain(sentence))
     if route.candidates:
-        out("\n" + table_text(_CANDIDATES, route.candidates, wide=output is Format.WIDE))
+        out("\n" + table_text(_CANDIDATES, route.candidates))
     elif not route.sentences:
         note("There are no specialists. Register one: claudomator specialists add FILE")
 
@@ -147,7 +143,6 @@ def _parts(candidate: RouteCandidateView) -> str:
 def stats(
     client: Client,
     days: Annotated[int, typer.Option(min=1, max=365, metavar="DAYS", help="How many days to count, up to now.")] = 30,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show routing statistics, by specialist and by topic.
 
@@ -157,13 +152,11 @@ def stats(
     are what cards with a price charged, by creator.
     """
     stats = client.routing_stats(days=days)
-    if output is Format.JSON:
-        out_json(stats)
+    if wrote_json(stats):
         return
     if not stats.total.decisions and not stats.fees:
         note(f"Nothing was routed in {stats.days} days.")
         return
-    wide = output is Format.WIDE
     everybody = Table[RoutingFiguresView](
         Column(
             "SPECIALIST",
@@ -174,22 +167,22 @@ def stats(
         Column("PERFORMANCE", lambda figures: _share(figures.performance), right=True),
     )
     parts = [
-        table_text(everybody, [*stats.specialists, stats.total], wide=wide),
-        *_section("TOPICS", _TOPICS, stats.topics, wide=wide),
-        *_section("POORLY COVERED", _GAPS, stats.gaps, wide=wide),
-        *_section("SIGNALS", _SIGNALS, stats.signals, wide=wide),
-        *_section("FEES", _FEES, stats.fees, wide=wide),
+        table_text(everybody, [*stats.specialists, stats.total]),
+        *table_section("TOPICS", _TOPICS, stats.topics),
+        *table_section("POORLY COVERED", _GAPS, stats.gaps),
+        *table_section("SIGNALS", _SIGNALS, stats.signals),
+        *table_section("FEES", _FEES, stats.fees),
     ]
     out("\n\n".join(parts))
 
 
 @connected
-def learned(client: Client, output: FormatOption = Format.TABLE) -> None:
+def learned(client: Client) -> None:
     """Show what was learned from outcomes and corrections."""
-    _print(client.learned(), output)
+    _print(client.learned())
 
 
-@connected
+@with_client
 def labels(
     client: Client,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to print at most, newest first.")] = 1_000,
@@ -217,25 +210,24 @@ def reset(
             autocompletion=completion.specialists,
         ),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Forget what was learned."""
-    _print(client.reset_learned(ForgetRequest(specialist=specialist)), output)
+    _print(client.reset_learned(ForgetRequest(specialist=specialist)))
 
 
 @connected
-def freeze(client: Client, output: FormatOption = Format.TABLE) -> None:
+def freeze(client: Client) -> None:
     """Stop learning until `unfreeze`.
 
     What was learned still counts. What happens meanwhile is never learned.
     """
-    _print(client.freeze_learning(), output)
+    _print(client.freeze_learning())
 
 
 @connected
-def unfreeze(client: Client, output: FormatOption = Format.TABLE) -> None:
+def unfreeze(client: Client) -> None:
     """Resume learning, from now on."""
-    _print(client.unfreeze_learning(), output)
+    _print(client.unfreeze_learning())
 
 
 COMMANDS = {
@@ -248,18 +240,12 @@ COMMANDS = {
 }
 
 
-def _print(learned: LearnedView, output: Format) -> None:
-    wide = output is Format.WIDE
+def _print(learned: LearnedView) -> None:
     state = "no" if learned.frozen_at is None else f"yes, {ago(learned.frozen_at, now_ms())}"
     parts = [fields([("frozen", state), ("outcomes to learn", str(learned.waiting))])]
-    parts += _section("SPECIALISTS", _STANDINGS, learned.standings, wide=wide)
-    parts += _section("CORRECTED BY OPERATORS", _CORRECTIONS, learned.corrections, wide=wide)
-    write(learned, output, lambda: "\n\n".join(parts))
-
-
-def _section(title: str, shown: Table[T], rows: "Sequence[T]", *, wide: bool) -> list[str]:
-    """Return a table with its heading, or nothing if it has no rows."""
-    return [f"{heading(title)}\n{table_text(shown, rows, wide=wide)}"] if rows else []
+    parts += table_section("SPECIALISTS", _STANDINGS, learned.standings)
+    parts += table_section("CORRECTED BY OPERATORS", _CORRECTIONS, learned.corrections)
+    write(learned, lambda: "\n\n".join(parts))
 
 
 def _share(value: float | None) -> str:

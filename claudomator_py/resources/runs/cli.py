@@ -12,8 +12,6 @@ from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
     fail,
     heading,
     note,
@@ -23,6 +21,7 @@ from claudomator_py.cli.output import (
     out_part,
     table_text,
     wants_colour,
+    wants_json,
 )
 from claudomator_py.cli.times import now_ms
 from claudomator_py.client import ServiceProblem
@@ -119,7 +118,6 @@ def logs(
     raw: Annotated[
         bool, typer.Option("--raw", help="Print every byte unchanged, including terminal codes and secrets.")
     ] = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Print the output of a run.
 
@@ -131,7 +129,7 @@ def logs(
         remedy = "A cleanup, or `retention.runs`, removes what ended tasks no longer need; `show` has the result."
         fail(f"The output of run {short_id(run.id)} was removed with its directory.", remedy)
     stream: Stream = "stderr" if stderr else "stdout"
-    as_json = output is Format.JSON
+    as_json = wants_json()
     if raw:
         _write_bytes(client, run, stream, follow=follow, check=check)
     elif check and not (as_json or text or stderr):
@@ -258,9 +256,9 @@ def _cost(run: RunView) -> str | None:
     return None if cost is None else amount_text(Unit.USD, cost)
 
 
-_Numbered = tuple[int, RunView]
+NumberedRun = tuple[int, RunView]
 """A run with its number within the task."""
-_RUNS = Table[_Numbered](
+_RUNS = Table[NumberedRun](
     Column("RUN", lambda row: row[1].id, wide=True),
     Column("ATTEMPT", lambda row: row[0], right=True),
     Column("RESTARTS", lambda row: row[1].generation - 1, wide=True, right=True),
@@ -282,14 +280,14 @@ _RUNS = Table[_Numbered](
     ),
     Column("USD", lambda row: _cost(row[1]), wide=True, right=True),
 )
-_RESUMED = Table[_Numbered](
+_RESUMED = Table[NumberedRun](
     Column("ID", lambda row: short_id(row[1].id)),
     Column("RESUMES", lambda row: short_id(row[1].resumes or "")),
 )
 
 
-def runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
-    """Return the table of a task's runs, oldest first."""
-    # Show ids only if a run continues the conversation of another.
+def runs_table(runs: Sequence[RunView]) -> Table[NumberedRun]:
+    """Return the columns of the table of a task's runs, each with its number; ids only if a run continues the
+    conversation of another."""
     resumed = _RESUMED.columns if any(run.resumes is not None for run in runs) else ()
-    return table_text(Table(*_RUNS.columns, *resumed), list(enumerate(runs, 1)), wide=wide)
+    return Table(*_RUNS.columns, *resumed)

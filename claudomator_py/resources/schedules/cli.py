@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import Format, FormatOption, json_text, note, out, table_text, write, write_table
+from claudomator_py.cli.connect import Client, connected, with_client
+from claudomator_py.cli.output import formatted, json_text, note, out, table_text, wants_json, write, write_table
 from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.cron import BadCron
 from claudomator_py.domain.schedule import Recurrence
@@ -21,6 +21,7 @@ from claudomator_py.surface.table import Column, Table, ago, at, until
 MAX_TIMES = 2_000
 
 
+@formatted
 def preview(
     cron: Annotated[str, typer.Argument(metavar="CRON", help='The expression, in quotes: "0 3 * * 1-5".')],
     timezone: Annotated[
@@ -31,7 +32,6 @@ def preview(
         str | None, typer.Option("--from", metavar="RFC3339", help="Show times after this one. Default: now.")
     ] = None,
     count: Annotated[int, typer.Option("--count", min=1, max=MAX_TIMES, help="Number of times to show.")] = 10,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Show when a cron expression fires. Needs no daemon."""
     zone = _zone(timezone)
@@ -41,7 +41,7 @@ def preview(
         raise typer.BadParameter(f"{bad}; {bad.remedy}") from None
     now = now_ms()
     times = fires(recurrence, now if begin is None else _instant(begin), count)
-    if output is Format.JSON:
+    if wants_json():
         out(json_text({"fires": [format_instant(at) for at in times]}))
         return
     if not times:
@@ -111,7 +111,7 @@ def _instant(text: str) -> int:
         raise typer.BadParameter(f"--from {text!r} is not a time with an offset; {remedy}") from None
 
 
-_SCHEDULES = Table[ScheduleView](
+SCHEDULES = Table[ScheduleView](
     Column("NAME", lambda schedule: schedule.name, flexible=True),
     Column("SCHEDULE", lambda schedule: schedule.schedule),
     Column("ZONE", lambda schedule: schedule.timezone, flexible=True),
@@ -130,37 +130,37 @@ NameArgument = Annotated[
 
 
 @connected
-def list_schedules(client: Client, output: FormatOption = Format.TABLE) -> None:
+def list_schedules(client: Client) -> None:
     """List the schedules, with their next times."""
-    write_schedules(client.schedules(), output)
+    write_schedules(client.schedules())
 
 
 @connected
-def pause(client: Client, name: NameArgument, output: FormatOption = Format.TABLE) -> None:
+def pause(client: Client, name: NameArgument) -> None:
     """Pause it: it creates no tasks until `schedule resume`."""
-    write_schedules([client.pause_schedule(name)], output)
+    write_schedules([client.pause_schedule(name)])
 
 
 @connected
-def resume(client: Client, name: NameArgument, output: FormatOption = Format.TABLE) -> None:
+def resume(client: Client, name: NameArgument) -> None:
     """Resume it, starting with its next scheduled time.
 
     Times that passed while it was paused are not caught up.
     """
-    write_schedules([client.resume_schedule(name)], output)
+    write_schedules([client.resume_schedule(name)])
 
 
 @connected
-def run(client: Client, name: NameArgument, output: FormatOption = Format.TABLE) -> None:
+def run(client: Client, name: NameArgument) -> None:
     """Create a task now, in addition to the scheduled ones.
 
     Refused while its last task has not ended, unless it has `overlap: queue`.
     """
     task = client.run_schedule(name)
-    write(task, output, lambda: f"{task.name}  {task.id}  {task.state}")
+    write(task, lambda: f"{task.name}  {task.id}  {task.state}")
 
 
-@connected
+@with_client
 def delete(client: Client, name: NameArgument) -> None:
     """Delete a schedule that was created through the API.
 
@@ -173,15 +173,10 @@ def delete(client: Client, name: NameArgument) -> None:
 COMMANDS = {"list": list_schedules, "preview": preview, "pause": pause, "resume": resume, "run": run, "delete": delete}
 
 
-def write_schedules(schedules: Sequence[ScheduleView], output: Format) -> None:
+def write_schedules(schedules: Sequence[ScheduleView]) -> None:
     """Write schedules."""
     nothing = "There are no schedules. A task with `schedule` becomes one."
-    write_table(_SCHEDULES, schedules, output, nothing)
-
-
-def schedules_table(schedules: Sequence[ScheduleView], *, wide: bool = False, indent: int = 0) -> str:
-    """Return schedules below each other, with times relative to now."""
-    return table_text(_SCHEDULES, schedules, wide=wide, indent=indent)
+    write_table(SCHEDULES, schedules, nothing)
 
 
 def _result(last: FireView) -> str:

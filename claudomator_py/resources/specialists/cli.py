@@ -11,19 +11,20 @@ import typer
 
 from claudomator_py.cli import completion, times
 from claudomator_py.cli.card_files import ReadCard, in_order, read, read_any
-from claudomator_py.cli.connect import Client, connected
+from claudomator_py.cli.connect import Client, connected, with_client
 from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
     fail,
     fields,
-    heading,
     json_text,
     note,
     out,
     out_json,
+    section,
+    table_section,
     table_text,
+    wants_json,
     write,
+    wrote_json,
 )
 from claudomator_py.cli.task_files import in_editor
 from claudomator_py.client import ServiceProblem, unless_missing
@@ -80,32 +81,27 @@ GranteeArgument = Annotated[
 
 
 @connected
-def list_specialists(client: Client, output: FormatOption = Format.TABLE) -> None:
+def list_specialists(client: Client) -> None:
     """List the specialists that you can use.
 
     These are the public ones, the shared ones of your organisation or with a grant, and your own.
     """
     nothing = "There are no specialists. Register one: claudomator specialists add FILE"
-    _write(list(client.all_specialists()), output, nothing)
+    _write(list(client.all_specialists()), nothing)
 
 
 @connected
-def show(client: Client, specialist: IdArgument, output: FormatOption = Format.TABLE) -> None:
+def show(client: Client, specialist: IdArgument) -> None:
     """Show one specialist with its card."""
     view = client.specialist(specialist)
-    if output is Format.JSON:
-        out_json(view)
+    if wrote_json(view):
         return
     card = view.content
     parts = [_summary(view, card)]
-    if view.warnings:
-        parts.append(f"{heading('WARNINGS')}\n" + "\n".join(plain(odd.text) for odd in view.warnings))
-    if card.skills:
-        shown = table_text(_SKILLS, card.skills, wide=output is Format.WIDE)
-        parts.append(f"{heading('SKILLS')}\n{shown}")
-    parts.append(f"{heading('DESCRIPTION')}\n{plain(card.description).rstrip()}")
-    if card.system_prompt:
-        parts.append(f"{heading('SYSTEM PROMPT')}\n{plain(card.system_prompt).rstrip()}")
+    parts += section("WARNINGS", "\n".join(plain(odd.text) for odd in view.warnings))
+    parts += table_section("SKILLS", _SKILLS, card.skills)
+    parts += section("DESCRIPTION", plain(card.description).rstrip())
+    parts += section("SYSTEM PROMPT", plain(card.system_prompt).rstrip())
     out("\n\n".join(parts))
 
 
@@ -113,14 +109,13 @@ def show(client: Client, specialist: IdArgument, output: FormatOption = Format.T
 def add(
     client: Client,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", readable=False, help="Card files; - reads stdin.")],
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Register the specialists in files, or update your own.
 
     Everybody sees a specialist unless its card says `visibility: shared` or `private`. All files are read before the
     first specialist is registered.
     """
-    _write(_registered(client, [ReadCard(card) for path in files for card in read(path)]), output)
+    _write(_registered(client, [ReadCard(card) for path in files for card in read(path)]))
 
 
 @connected
@@ -137,7 +132,6 @@ def import_(
     admits: Annotated[
         bool, typer.Option("--admit", help="Let them do everybody's work, as `specialists admit` does.")
     ] = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Register specialists from A2A cards, of 0.3 or 1.0, or from card files.
 
@@ -155,9 +149,9 @@ def import_(
             fetched |= {registered[-1].id} if item.is_fetched else set()
     if admits:
         registered = [client.admit_specialist(view.id) for view in registered]
-    _write(registered, output)
+    _write(registered)
     for view in registered:
-        if view.id in fetched and view.admitted_by is None and output is not Format.JSON:
+        if view.id in fetched and view.admitted_by is None and not wants_json():
             whose = _own_side(view)
             note(f"{view.id} works for {whose}. Read its card; then `claudomator specialists admit {view.id}`.")
 
@@ -169,7 +163,6 @@ def edit(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A file with the new card; - reads stdin. Default: an editor.")
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Replace the card of a specialist.
 
@@ -184,10 +177,10 @@ def edit(
         return
     if card.id != specialist:
         raise typer.BadParameter(f"the card has the id {card.id}; to create another specialist, use `specialists add`")
-    _write([client.change_specialist(card, if_version=before.version)], output)
+    _write([client.change_specialist(card, if_version=before.version)])
 
 
-@connected
+@with_client
 def remove(client: Client, specialist: IdArgument) -> None:
     """Remove a specialist.
 
@@ -199,19 +192,15 @@ def remove(client: Client, specialist: IdArgument) -> None:
 
 
 @connected
-def grant(
-    client: Client, specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
-) -> None:
+def grant(client: Client, specialist: IdArgument, grantee: GranteeArgument) -> None:
     """Let somebody else see a shared specialist."""
-    _note_grants(client.grant_specialist(specialist, grantee), output)
+    _note_grants(client.grant_specialist(specialist, grantee))
 
 
 @connected
-def revoke(
-    client: Client, specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
-) -> None:
+def revoke(client: Client, specialist: IdArgument, grantee: GranteeArgument) -> None:
     """Take a grant back."""
-    _note_grants(client.revoke_specialist(specialist, grantee), output)
+    _note_grants(client.revoke_specialist(specialist, grantee))
 
 
 @connected
@@ -219,7 +208,6 @@ def admit(
     client: Client,
     specialist: IdArgument,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the admission back.")] = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Let a specialist of somebody else do everybody's work.
 
@@ -227,7 +215,7 @@ def admit(
     admitted again. Cards of this daemon's own administrators are admitted automatically.
     """
     view = client.dismiss_specialist(specialist) if revoke else client.admit_specialist(specialist)
-    if output is Format.JSON:
+    if wants_json():
         out_json(view)
     elif revoke:
         note(f"{view.id} does only work of {view.organisation or view.creator}.")
@@ -249,7 +237,6 @@ def export(
     a2a: Annotated[
         A2aVersion | None, typer.Option("--a2a", metavar="VERSION", help="Print A2A cards of 0.3 or 1.0, as JSON.")
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Print cards as a card file that `specialists add` accepts.
 
@@ -264,7 +251,7 @@ def export(
 
         written = [write_a2a(view.content, a2a.value, f"{client.base_url}/a2a") for view in views]
         out(json_text(written[0] if len(written) == 1 else written))
-    elif output is Format.JSON:
+    elif wants_json():
         out(json_text([view.card for view in views]))
     elif views:
         out("---\n".join(card_text(view.card) for view in views))
@@ -277,19 +264,17 @@ def search(
     client: Client,
     query: Annotated[str, typer.Argument(metavar="TEXT", help="What needs to be done, in your own words.")],
     limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number to show.")] = 10,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Search specialists, by meaning and by words."""
     matches = client.search_specialists(query, limit=limit)
-    if output is Format.JSON:
-        out_json(matches)
+    if wrote_json(matches):
         return
     if matches.degraded:
         note("Comparing words only: no encoder is configured, or it does not answer.")
     if not matches.items:
         note("No specialist matches.")
         return
-    out(table_text(_FOUND, matches.items, wide=output is Format.WIDE))
+    out(table_text(_FOUND, matches.items))
     if (hidden := matches.total - len(matches.items)) > 0:
         note(f"{hidden} more; show them with --limit.")
 
@@ -412,16 +397,15 @@ def _share(value: float | None) -> str | None:
     return None if value is None else f"{value:.2f}"
 
 
-def _note_grants(view: SpecialistView, output: Format) -> None:
-    if output is Format.JSON:
-        out_json(view)
+def _note_grants(view: SpecialistView) -> None:
+    if wrote_json(view):
         return
     own = "its creator" if view.organisation is None else view.organisation
     note(f"{view.id} can be used by {', '.join((own, *view.grants))}.")
 
 
-def _write(views: Sequence[SpecialistView], output: Format, nothing: str | None = None) -> None:
-    write(views, output, lambda: table_text(_SPECIALISTS, views, wide=output is Format.WIDE), nothing)
-    for view in views if output is not Format.JSON else ():
+def _write(views: Sequence[SpecialistView], nothing: str | None = None) -> None:
+    write(views, lambda: table_text(_SPECIALISTS, views), nothing)
+    for view in views if not wants_json() else ():
         for odd in view.warnings:
             note(f"{view.id}: {plain(odd.text)}.")

@@ -11,18 +11,20 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
-    Format,
-    FormatOption,
     fail,
     fields,
-    heading,
+    is_wide,
     json_text,
     note,
     out,
     out_json,
+    section,
+    table_section,
     table_text,
+    wants_json,
     width,
     write,
+    wrote_json,
 )
 from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, past_time, until, why_words
 from claudomator_py.domain.blocked_words import brief_of, predicate, sentence
@@ -35,7 +37,7 @@ from claudomator_py.domain.text import one_line, plain
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.decisions import CandidateView, DecisionView
-from claudomator_py.resources.events.cli import events_of_task
+from claudomator_py.resources.events.cli import EVENTS_OF_TASK
 from claudomator_py.resources.runs import InputView, RunView
 from claudomator_py.resources.runs.cli import check_section, runs_table
 from claudomator_py.resources.tasks import TaskView, WorktreeView, said_together
@@ -74,7 +76,6 @@ def tasks(
         str | None,
         typer.Option("--json", metavar="FIELDS", help="Print these fields as JSON, such as name,state,cost_usd."),
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """List tasks, newest first, one line each."""
     wanted = json_fields.replace(" ", "").split(",") if json_fields is not None else []
@@ -85,7 +86,7 @@ def tasks(
     if wanted:
         out(json_text([view.model_dump(mode="json", include=set(wanted)) for view in views]))
     else:
-        write(views, output, lambda: list_text(views, wide=output is Format.WIDE), "No task matches.")
+        write(views, lambda: list_text(views), "No task matches.")
     if views and next(listed, None) is not None:
         note(f"There are more than {limit}: narrow the list, or ask for more with --limit.")
 
@@ -106,8 +107,8 @@ def _is_below(folder: Path, place: Path) -> bool:
         return False
 
 
-def list_text(views: Sequence[TaskView], *, wide: bool = False) -> str:
-    """Return one line per task. wide: show its changes in a separate column."""
+def list_text(views: Sequence[TaskView]) -> str:
+    """Return one line per task."""
     now = now_ms()
     columns = Table[TaskView](
         Column("STATE", lambda view: view.state),
@@ -119,9 +120,9 @@ def list_text(views: Sequence[TaskView], *, wide: bool = False) -> str:
         Column("AGE", lambda view: table.age(view.created_at), spare=1),
         Column("CHANGES", lambda view: view.changes, wide=True),
         Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True, spare=3),
-        Column("DETAIL", lambda view: _detail(view, now, with_changes=not wide), flexible=True, least=44),
+        Column("DETAIL", lambda view: _detail(view, now, with_changes=not is_wide()), flexible=True, least=44),
     )
-    return table_text(columns, views, wide=wide)
+    return table_text(columns, views)
 
 
 def _detail(view: TaskView, now: int, *, with_changes: bool) -> str:
@@ -139,39 +140,36 @@ def _folder(view: TaskView) -> str | None:
 
 
 @connected
-def show(client: Client, task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+def show(client: Client, task: TaskArgument) -> None:
     """Show one task and its runs."""
     view = client.task(task)
-    if output is Format.JSON:
-        out_json(view)
+    if wrote_json(view):
         return
     runs = client.runs(view.id)
     parts = [_summary(view, runs)]
     if view.asks is not None:
-        parts.append(f"{heading('ASKS', view.state)}\n{_asks(view, view.asks)}")
-    if runs:
-        parts.append(f"{heading('RUNS')}\n{runs_table(runs, wide=output is Format.WIDE)}")
+        parts += section("ASKS", _asks(view, view.asks), view.state)
+    parts += table_section("RUNS", runs_table(runs), list(enumerate(runs, 1)))
     if (check := next((run.check for run in reversed(runs) if run.check is not None), None)) is not None:
         parts.append(check_section(check) + (f"\n\n{plain(check.output).rstrip()}" if check.output else ""))
     instructions = (view.spec or {}).get("instructions")
     if isinstance(instructions, str):
-        parts.append(f"{heading('INSTRUCTIONS')}\n{plain(instructions).rstrip()}")
-    if view.result_text:
-        parts.append(f"{heading('RESULT')}\n{plain(view.result_text).rstrip()}")
+        parts += section("INSTRUCTIONS", plain(instructions).rstrip())
+    parts += section("RESULT", plain(view.result_text or "").rstrip())
     out("\n\n".join(parts))
 
 
 @connected
-def result(client: Client, task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+def result(client: Client, task: TaskArgument) -> None:
     """Print the result of a task. Exits with 1 unless it completed."""
     view = client.task(task)
-    if output is Format.JSON:
+    if wants_json():
         out_json(view)
     elif view.result_text:
         out(plain(view.result_text))
-    if view.worktree is not None and output is not Format.JSON:
+    if view.worktree is not None and not wants_json():
         note(f"On branch {view.branch}: {tree_text(view.worktree)}.")
-    if view.working_dir is None and output is not Format.JSON:
+    if view.working_dir is None and not wants_json():
         scratch = scratch_folder(client.runs(view.id))
         if scratch is not None and not _is_empty(Path(scratch)):
             note(f"Its files: {scratch}")
@@ -307,21 +305,18 @@ def _runs(number: int) -> str:
 
 
 @connected
-def why(client: Client, task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
+def why(client: Client, task: TaskArgument) -> None:
     """Explain why a task is where it is."""
     explanation = client.why(task)
-    if output is Format.JSON:
-        out_json(explanation)
+    if wrote_json(explanation):
         return
-    wide = output is Format.WIDE
     now = now_ms()
     parts = ["\n".join(localized(plain(sentence), now) for sentence in explanation.sentences)]
-    for decision in explanation.decisions if wide else explanation.decisions[:1]:
-        if decision.agents:
-            title = f"AGENTS AT THE DECISION, {ago(decision.at, now)}"
-            parts.append(f"{heading(title)}\n{table_text(_candidates(decision), decision.agents, wide=wide)}")
-    if wide and explanation.events:
-        parts.append(f"{heading('EVENTS')}\n{events_of_task(explanation.events)}")
+    for decision in explanation.decisions if is_wide() else explanation.decisions[:1]:
+        title = f"AGENTS AT THE DECISION, {ago(decision.at, now)}"
+        parts += table_section(title, _candidates(decision), decision.agents)
+    if is_wide():
+        parts += table_section("EVENTS", EVENTS_OF_TASK, explanation.events)
     out("\n\n".join(parts))
 
 
@@ -342,15 +337,13 @@ def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
     return "eligible" if candidate.eligible else "not eligible"
 
 
-def tasks_table(
-    tasks: Sequence[TaskView], *, wide: bool = False, ids: Mapping[str, str] | None = None, known_state: bool = False
-) -> str:
+def tasks_table(tasks: Sequence[TaskView], *, ids: Mapping[str, str] | None = None, known_state: bool = False) -> str:
     """Return a table of tasks, with times relative to now.
 
     ids: the short form of each id; in full if absent. known_state: show the state only when wide, as it is printed
     elsewhere.
     """
-    now, short = now_ms(), ids or {}
+    now, short, wide = now_ms(), ids or {}, is_wide()
     columns = Table[TaskView](
         Column("NAME", lambda task: task.name, flexible=True, least=40),
         Column("ID", lambda task: task.id if wide else short.get(task.id, task.id)),
@@ -364,7 +357,7 @@ def tasks_table(
         Column("CHANGED", lambda task: table.ago(task.updated_at), spare=1),
         Column("DIRECTORY", lambda task: task.working_dir, wide=True),
     )
-    return table_text(columns, tasks, wide=wide, indent=_INDENT)
+    return table_text(columns, tasks, indent=_INDENT)
 
 
 def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:

@@ -14,7 +14,18 @@ import typer
 
 from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.output import Format, FormatOption, checked, fail, json_text, note, out, table_text, write
+from claudomator_py.cli.output import (
+    checked,
+    fail,
+    json_text,
+    note,
+    option,
+    out,
+    table_text,
+    wants_json,
+    with_parameters,
+    write,
+)
 from claudomator_py.client import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
@@ -61,7 +72,6 @@ class Selection:
     wanted: TaskFilter
     dry_run: bool
     yes: bool
-    output: Format
 
     def is_single(self, refs: Sequence[str]) -> bool:
         """Return whether one task is named, to be changed without further questions."""
@@ -76,19 +86,19 @@ class Selection:
         by default, the verb. If there are several tasks, a person at a terminal is asked first.
         """
         if self.is_single(refs):
-            _write_task(act(refs[0]), self.output)
+            _write_task(act(refs[0]))
             return
         actions = actions or (verb,)
         tasks = self._chosen(client, refs, actions)
         if not tasks:
             note(f"There is nothing to {verb}.")
         elif self.dry_run:
-            _try(tasks, verb, actions, self.output)
+            _try(tasks, verb, actions)
         else:
             ask = len(tasks) > 1 and not self.yes and sys.stdin.isatty() and sys.stderr.isatty()
             if ask and not typer.confirm(f"{verb.capitalize()} {_counted(tasks)}?", err=True):
                 fail("Nothing was done.")
-            _do_to_each(client, tasks, act, self.output)
+            _do_to_each(client, tasks, act)
 
     def _chosen(self, client: Client, refs: Sequence[str], actions: Sequence[str]) -> list[TaskView]:
         """Return each task once; named tasks keep their order. Raises BadParameter, ClientError."""
@@ -106,43 +116,24 @@ def _selecting(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(
-        *args: object,
-        state: StateName | None,
-        tag: str | None,
-        on: str | None,
-        dry_run: bool,
-        yes: bool,
-        output: Format,
-        **own: object,
+        *args: object, state: StateName | None, tag: str | None, on: str | None, dry_run: bool, yes: bool, **own: object
     ) -> None:
-        selection = Selection(TaskFilter(state=state, tag=tag, agent=on), dry_run, yes, output)
+        selection = Selection(TaskFilter(state=state, tag=tag, agent=on), dry_run, yes)
         command(*args, selection=selection, **own)
 
-    which = [_option("state", StateOption), _option("tag", TagOption), _option("on", OnOption)]
-    how = [
-        _option("dry_run", DryRunOption, default=False),
-        _option("yes", YesOption, default=False),
-        _option("output", FormatOption, default=Format.TABLE),
-    ]
+    which = [option("state", StateOption), option("tag", TagOption), option("on", OnOption)]
+    how = [option("dry_run", DryRunOption, default=False), option("yes", YesOption, default=False)]
     own = inspect.signature(command).parameters.values()
-    all_of_it = [option for parameter in own for option in (which if parameter.name == "selection" else [parameter])]
-    run.__signature__ = inspect.Signature([*all_of_it, *how])  # type: ignore[attr-defined]  # read by Typer
-    run.__annotations__ = command.__annotations__ | {
-        parameter.name: parameter.annotation for parameter in (*which, *how)
-    }
-    return run
+    all_of_it = [given for parameter in own for given in (which if parameter.name == "selection" else [parameter])]
+    return with_parameters(run, [*all_of_it, *how])
 
 
-def _option(name: str, annotation: object, *, default: object = None) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str], output: Format) -> None:
+def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str]) -> None:
     able = [task for task in tasks if set(actions) & set(task.available_actions)]
     refused = [task for task in tasks if task not in able]
     refusal = ClientError(f"Its state does not allow to {verb} it.", remedy="See `claudomator show TASK`.")
     outcomes = [ChangeOutcome(task, refusal if task in refused else None) for task in tasks]
-    if not _write_json(output, outcomes, done=False) and able:
+    if not _write_json(outcomes, done=False) and able:
         out(tasks_table(able))
     if able:
         note(f"{verb.capitalize()} would be asked for {_counted(able)}; nothing was done.")
@@ -151,12 +142,12 @@ def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str], output: F
         fail(f"{verb.capitalize()} would be refused for {names}.")
 
 
-def _do_to_each(client: Client, tasks: Sequence[TaskView], act: Callable[..., TaskView], output: Format) -> None:
+def _do_to_each(client: Client, tasks: Sequence[TaskView], act: Callable[..., TaskView]) -> None:
     """Send one request per task, bound to the version that was read, and print a line for each. Raises Exit if any was
     refused."""
     outcomes = [_do(client, task, act) for task in tasks]
-    if not _write_json(output, outcomes, done=True):
-        out(table_text(_DONE, outcomes, wide=output is Format.WIDE))
+    if not _write_json(outcomes, done=True):
+        out(table_text(_DONE, outcomes))
     if any(outcome.refusal is not None for outcome in outcomes):
         raise typer.Exit(ExitCode.FAILURE)
 
@@ -191,9 +182,9 @@ def _counted(tasks: Sequence[TaskView]) -> str:
     return f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} ({parts})"
 
 
-def _write_json(output: Format, outcomes: Sequence[ChangeOutcome], *, done: bool) -> bool:
+def _write_json(outcomes: Sequence[ChangeOutcome], *, done: bool) -> bool:
     """Whether JSON was asked for."""
-    if output is not Format.JSON:
+    if not wants_json():
         return False
     written = [
         {
@@ -233,7 +224,6 @@ def edit(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="A file with the edited task. Default: open an editor.")
     ] = None,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Edit a waiting task.
 
@@ -249,7 +239,7 @@ def edit(
     if spec is None:
         note("Nothing was changed.")
         return
-    _write_task(client.edit(before.id, spec, if_version=before.version), output)
+    _write_task(client.edit(before.id, spec, if_version=before.version))
 
 
 @connected
@@ -368,8 +358,8 @@ def approve(
         return
     before = client.task(tasks[0])
     after = client.approve(before.id, request, if_version=before.version)
-    _write_task(after, selection.output)
-    if selection.output is not Format.JSON and before.asks is not None and not tool:
+    _write_task(after)
+    if not wants_json() and before.asks is not None and not tool:
         for call in before.asks.tools:
             note(f"Allowed: {plain(call_text(call) if call.beyond else call.rule or call.tool)}")
         for command in before.asks.commands:
@@ -415,5 +405,5 @@ def _read(file: Path) -> str:
         raise typer.BadParameter(f"{file} is not text in UTF-8") from None
 
 
-def _write_task(task: TaskView, output: Format) -> None:
-    write(task, output, lambda: tasks_table([task], wide=output is Format.WIDE))
+def _write_task(task: TaskView) -> None:
+    write(task, lambda: tasks_table([task]))

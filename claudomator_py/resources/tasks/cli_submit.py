@@ -13,7 +13,7 @@ import typer
 from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, ConfigOption, StateDirOption, connect
 from claudomator_py.cli.following import EventWatch
-from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json, table_text
+from claudomator_py.cli.output import error, fail, formatted, note, out, table_text, wrote_json
 from claudomator_py.cli.task_files import ReadFile, read
 from claudomator_py.client import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.agent import Tier
@@ -148,6 +148,7 @@ def _duration(text: str) -> int:
         raise typer.BadParameter(str(bad)) from bad
 
 
+@formatted
 def submit(
     files: Annotated[
         list[Path],
@@ -162,7 +163,6 @@ def submit(
             help="With --wait: give up after this long, such as 45m, and exit with 124.",
         ),
     ] = None,
-    output: FormatOption = Format.TABLE,
     config: ConfigOption = None,
     state_dir: StateDirOption = None,
 ) -> None:
@@ -179,9 +179,10 @@ def submit(
             for problem in file.problems:
                 note(problem.render(file.shown))
         fail("Nothing was submitted.", "Fix the problems above and submit again.")
-    _submit([(file, spec) for file in parsed for spec in file.specs], wait, timeout, output, config, state_dir)
+    _submit([(file, spec) for file in parsed for spec in file.specs], wait, timeout, config, state_dir)
 
 
+@formatted
 def add(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to do; - reads it from stdin.")],
     directory: Annotated[
@@ -211,7 +212,6 @@ def add(
     tag: Annotated[list[str] | None, typer.Option(help="Tag to give it.", autocompletion=completion.tags)] = None,
     priority: Annotated[str | None, typer.Option(help="low, normal, high or urgent.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for it to end; exit with 5 if it failed.")] = False,
-    output: FormatOption = Format.TABLE,
     config: ConfigOption = None,
     state_dir: StateDirOption = None,
 ) -> None:
@@ -236,7 +236,7 @@ def add(
     task = _parse_or_fail({key: value for key, value in document.items() if value})
     if directory is None and place is not None:
         note(f"It works in {place}; use -C DIR for another directory.")
-    _submit([(ReadFile("the command", (), ()), task)], wait, None, output, config, state_dir)
+    _submit([(ReadFile("the command", (), ()), task)], wait, None, config, state_dir)
 
 
 def _parse_or_fail(document: Mapping[str, object]) -> TaskSpec:
@@ -265,7 +265,6 @@ def _submit(
     tasks: Sequence[tuple[ReadFile, TaskSpec]],
     wait: bool,
     timeout: int | None,
-    output: Format,
     config: Path | None,
     state_dir: Path | None,
 ) -> None:
@@ -274,13 +273,13 @@ def _submit(
     with Submitter(lambda: connect(config, state_dir)) as submitter:
         once = [(file, spec) for file, spec in tasks if spec.schedule is None]
         schedules = [(file, spec) for file, spec in tasks if spec.schedule is not None]
-        accepted = _submit_each(submitter, once, output)
+        accepted = _submit_each(submitter, once)
         added = [_located(file, spec, submitter.add_schedule) for file, spec in schedules]
         if not wait:
-            _write(accepted, output, added)
+            _write(accepted, added)
             return
-        ended = _wait(submitter.client, accepted, deadline, output)
-    _write(ended, output, added)
+        ended = _wait(submitter.client, accepted, deadline)
+    _write(ended, added)
     if any(task.state not in ENDED for task in ended):
         error(f"Not all had ended after {format_duration(timeout or 0)}.", "They continue; see `claudomator status`.")
         raise typer.Exit(ExitCode.TIMED_OUT)
@@ -288,7 +287,7 @@ def _submit(
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 
-def _submit_each(submitter: Submitter, tasks: Sequence[tuple[ReadFile, TaskSpec]], output: Format) -> list[TaskView]:
+def _submit_each(submitter: Submitter, tasks: Sequence[tuple[ReadFile, TaskSpec]]) -> list[TaskView]:
     """Submit every task; if one is refused, print those that were accepted."""
     accepted: list[TaskView] = []
     try:
@@ -299,7 +298,7 @@ def _submit_each(submitter: Submitter, tasks: Sequence[tuple[ReadFile, TaskSpec]
                 note(f"{f'{file.shown}: ' if file.parsed else ''}warning: {spec.name}: {warning}")
     except BaseException:
         if accepted:
-            _write(accepted, output)
+            _write(accepted)
             error("Only the tasks above were submitted.")
         raise
     return accepted
@@ -319,17 +318,17 @@ def _located(file: ReadFile, spec: TaskSpec, send: Callable[[TaskSpec], V]) -> V
         raise
 
 
-def _wait(client: Client, tasks: Sequence[TaskView], deadline: float | None, output: Format) -> list[TaskView]:
+def _wait(client: Client, tasks: Sequence[TaskView], deadline: float | None) -> list[TaskView]:
     """The tasks once all have ended, or at the deadline. Reports changes on stderr."""
     latest = {task.id: task for task in tasks}
     try:
         wait_for_end(client, latest, deadline, _note_change)
     except KeyboardInterrupt:
-        _write(list(latest.values()), output)
+        _write(list(latest.values()))
         note("No longer waiting. The tasks continue; see `claudomator status`.")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except ClientError:
-        _write(list(latest.values()), output)
+        _write(list(latest.values()))
         raise
     return list(latest.values())
 
@@ -343,14 +342,13 @@ def _note_change(before: TaskView, now: TaskView) -> None:
             note(f"{now.name} waits for you: {now.reason_text or now.reason}; see `claudomator why {now.name}`.")
 
 
-def _write(tasks: Sequence[TaskView], output: Format, schedules: Sequence[ScheduleView] = ()) -> None:
-    if output is Format.JSON:
-        out_json([*tasks, *schedules])
+def _write(tasks: Sequence[TaskView], schedules: Sequence[ScheduleView] = ()) -> None:
+    if wrote_json([*tasks, *schedules]):
         return
     if schedules:
-        write_schedules(schedules, output)
+        write_schedules(schedules)
     if tasks or not schedules:
-        out(table_text(_TASKS, tasks, wide=output is Format.WIDE))
+        out(table_text(_TASKS, tasks))
 
 
 def wait_for_end(client: Client, tasks: dict[str, TaskView], deadline: float | None, on_change: OnChange) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from freezegun import freeze_time
 
+from claudomator_py.cli.output import Format, in_format
 from claudomator_py.domain.blocked import on_hold
 from claudomator_py.domain.lifecycle import Completed, Failed, Queued, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
@@ -44,7 +45,8 @@ def test_a_list_of_80_columns_has_the_whole_name_and_the_whole_reason(monkeypatc
     assert "fix-the-login-redirect" in lines[1]
     assert CHECK in lines[1]
     assert lines[2].endswith("2 commits, 14 files (+1,204 -388)")
-    assert list_text([done], wide=True).count("14 files") == 1, "with a column for it, it is said there alone"
+    with in_format(Format.WIDE):
+        assert list_text([done]).count("14 files") == 1, "with a column for it, it is said there alone"
 
 
 @freeze_time(NOW)
@@ -98,7 +100,7 @@ def test_the_end_of_a_wait_is_named_once() -> None:
     prepared = PreparedService(now_ms=START_MS)
     prepared.add("later", Waiting(WaitReason.TIME, START_MS + MINUTE_MS))
     (view,) = prepared.service.page(TaskFilter(), None, 1).items
-    detail = list_text([view], wide=False).splitlines()[-1].partition("time: ")[2]
+    detail = list_text([view]).splitlines()[-1].partition("time: ")[2]
     assert detail.count("UTC") == 1, detail
 
 
@@ -123,7 +125,8 @@ def test_equal_reasons_are_one_line_of_the_status(monkeypatch: pytest.MonkeyPatc
     assert any(line.startswith("  alone") for line in lines)
     assert [line for line in lines if line.startswith("  ...")] == ["  ... and 1 more"]
     assert max(map(len, lines)) <= 80
-    assert "next-0" in overview(shown, wide=True), "nothing is folded where all is wanted"
+    with in_format(Format.WIDE):
+        assert "next-0" in overview(shown), "nothing is folded where all is wanted"
 
 
 @freeze_time(NOW)
@@ -141,4 +144,5 @@ def test_what_has_ended_does_not_push_away_what_needs_somebody() -> None:
     lines = overview(prepared.status()).splitlines()
     assert sum(" done-" in line for line in lines) == 10
     assert "  ... and 4 more" in lines
-    assert " done-0 " in overview(prepared.status(), wide=True)
+    with in_format(Format.WIDE):
+        assert " done-0 " in overview(prepared.status())

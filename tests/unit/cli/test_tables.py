@@ -16,7 +16,7 @@ from rich.text import Text
 
 from claudomator_py.cli import output
 from claudomator_py.cli.doctor.daemon import _inside
-from claudomator_py.cli.output import fields, short_ids, table_text
+from claudomator_py.cli.output import Format, fields, in_format, short_ids, table_text
 from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
 from claudomator_py.daemon.health import trouble_check
 from claudomator_py.domain.agent import Tier
@@ -30,11 +30,11 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.agents import AgentView, HoldView, NearLimitView, WindowView
-from claudomator_py.resources.agents.cli import agents_table, hold_tables
+from claudomator_py.resources.agents.cli import AGENTS, hold_tables
 from claudomator_py.resources.branches import BRANCHES, BranchView
 from claudomator_py.resources.overview import StatusView
 from claudomator_py.resources.overview.cli import overview
-from claudomator_py.resources.schedules.cli import schedules_table
+from claudomator_py.resources.schedules.cli import SCHEDULES
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli import tasks_table
 from claudomator_py.surface.table import Column, Table
@@ -103,7 +103,7 @@ def test_a_table_tells_times_relative_to_now(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_agent_tells_when_its_limit_ends() -> None:
     reset = format_instant(now_ms() + 47 * MINUTE_MS)
     limited = an_agent("claude", limited=True, limited_until=reset, holds=(a_hold(until=reset),))
-    line = agents_table([limited]).splitlines()[1]
+    line = table_text(AGENTS, [limited]).splitlines()[1]
     assert line.split() == ["claude", "0/2", "limited", "5h", "window,", "reported", "in", "47m", "1.0.0"]
 
 
@@ -112,7 +112,7 @@ def test_an_agent_tells_who_holds_it_and_what_holds_a_family_of_its_models(monke
     by_hand = {"reason": None, "window": None, "provenance": Provenance.OPERATOR, "source": "kept for the day"}
     held = an_agent("claude", limited=True, holds=(a_hold(until=None, **by_hand),))
     opus = an_agent("codex", holds=(a_hold(agent="codex", family="opus"),))
-    lines = agents_table([held, opus]).splitlines()
+    lines = table_text(AGENTS, [held, opus]).splitlines()
     assert "by the operator: kept for the day" in lines[1]
     assert "limited (opus models, 5h window, reported) until" in lines[2]
 
@@ -186,8 +186,9 @@ def test_columns_give_way_where_they_can(monkeypatch: pytest.MonkeyPatch) -> Non
     text = table_text(shown, rows)
     assert text.splitlines()[1] == "12345678  " + "x" * 25 + "…   7"
     assert "hidden" not in text
-    assert "x" * 100 in table_text(shown, rows, wide=True)
-    assert "hidden" in table_text(shown, rows, wide=True)
+    with in_format(Format.WIDE):
+        assert "x" * 100 in table_text(shown, rows)
+        assert "hidden" in table_text(shown, rows)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +294,8 @@ def test_a_task_behind_holds_is_told_their_times_on_the_clock_here(monkeypatch: 
         "limited: claude is limited (5h window, reported) until 17:00 CEST; "
         "codex is limited (5h window, reported) until 2026-09-22 08:30 CEST"
     )
-    assert text in tasks_table([behind], wide=True)
+    with in_format(Format.WIDE):
+        assert text in tasks_table([behind])
     assert "limited  in 46m" in tasks_table([behind])
     backs_off = task.model_copy(
         update={"reason": "backoff", "blocked": blocked(BlockCode.BACKOFF, until=parse_instant(THREE_UTC))}
@@ -367,7 +369,7 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
     prepared.schedules.pause("weekly")
     prepared.schedules.run("nightly-triage-of-everything")
     with freeze_time("2026-09-22T03:30:00Z"):
-        lines = schedules_table(prepared.schedules.all()).splitlines()
+        lines = table_text(SCHEDULES, prepared.schedules.all()).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "RESULT"]
     assert lines[1].split()[-4:] == ["2h30m", "30m", "ago", "QUEUED"]
@@ -462,4 +464,5 @@ def test_branches_name_their_repository_at_eighty_columns(monkeypatch: pytest.Mo
     head, row = table_text(BRANCHES, [view]).splitlines()
     assert (head.split()[-1], row.split()[-1]) == ("REPOSITORY", "shop")
     assert len(head) <= 80
-    assert "/home/ann/work/clients/acme/shop" in table_text(BRANCHES, [view], wide=True)
+    with in_format(Format.WIDE):
+        assert "/home/ann/work/clients/acme/shop" in table_text(BRANCHES, [view])
