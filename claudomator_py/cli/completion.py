@@ -1,6 +1,6 @@
 """Shell completion with names from a running daemon. After an error, or a second, it completes nothing."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,108 +19,72 @@ _MAX_OFFERED = 200
 _LEAST_OF_ID = 4
 
 
-def tasks(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete a task: by name, newest first, and by id from four characters on."""
+class Names:
+    """Things of one kind that have names, as options and arguments that the shell completes."""
 
-    def known(client: "Client") -> Iterable[tuple[str, str]]:
-        # Filtered by the daemon, as an older task would be missing among the newest.
-        named = client.tasks(TaskFilter(text=incomplete or None), limit=_MAX_OFFERED).items
-        yield from {task.name: task.state for task in reversed(named)}.items()
-        if len(incomplete) >= _LEAST_OF_ID:
-            begun = [task for task in client.tasks(limit=_MAX_OFFERED).items if task.id.startswith(incomplete.lower())]
-            matches = begun if begun or named else [client.task(incomplete)]
-            yield from ((task.id, f"{task.name}, {task.state}") for task in matches)
+    def __init__(self, known: "Callable[[Client, str, typer.Context], Iterable[tuple[str, str]]]") -> None:
+        """known: returns words with descriptions, of which those that begin with the incomplete word are offered."""
+        self._known = known
 
-    return _completed(ctx, incomplete, known)
+    def option(self, help_text: str, *flags: str, metavar: str | None = None) -> Any:
+        """Return an option that takes such a name. flags: the option's own names, if the parameter's is not to be."""
+        return typer.Option(*flags, metavar=metavar, help=help_text, autocompletion=self.complete)
 
+    def argument(self, metavar: str, help_text: str) -> Any:
+        """Return an argument that takes such a name."""
+        return typer.Argument(metavar=metavar, help=help_text, autocompletion=self.complete)
 
-def tags(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete a tag of one of the newest tasks."""
-
-    def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return {tag: "" for task in client.tasks(limit=_MAX_OFFERED).items for tag in task.tags}.items()
-
-    return _completed(ctx, incomplete, known)
-
-
-def decisions(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete the id of a decision."""
-
-    def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return (
-            (decision.id, f"{decision.kind} {decision.task_name or ''}")
-            for decision in client.decisions(limit=_MAX_OFFERED).items
-        )
-
-    return _completed(ctx, incomplete, known)
+    def complete(self, ctx: typer.Context, incomplete: str) -> Completions:
+        """Complete the word."""
+        try:
+            with _client(ctx.params) as client:
+                known = self._known(client, incomplete, ctx)
+                return [(word, described) for word, described in known if word.lower().startswith(incomplete.lower())]
+        except Exception:
+            return []
 
 
-def tokens(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete the name of a token."""
-    return _completed(ctx, incomplete, lambda client: ((token.name, token.role) for token in client.tokens()))
+def _tasks(client: "Client", incomplete: str, _: typer.Context) -> Iterator[tuple[str, str]]:
+    """Yield tasks by name, newest first, and by id from four characters on."""
+    # Filtered by the daemon, as an older task would be missing among the newest.
+    named = client.tasks(TaskFilter(text=incomplete or None), limit=_MAX_OFFERED).items
+    yield from {task.name: task.state for task in reversed(named)}.items()
+    if len(incomplete) >= _LEAST_OF_ID:
+        begun = [task for task in client.tasks(limit=_MAX_OFFERED).items if task.id.startswith(incomplete.lower())]
+        matches = begun if begun or named else [client.task(incomplete)]
+        yield from ((task.id, f"{task.name}, {task.state}") for task in matches)
 
 
-def sessions(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete the id of a browser session."""
-    return _completed(ctx, incomplete, lambda client: ((session.id, session.browser) for session in client.sessions()))
+def _branches(client: "Client", _: str, ctx: typer.Context) -> Iterable[tuple[str, str]]:
+    """Return the branches of the repository of the task that the command names, as far as tasks work on them or began
+    at them."""
+    views = client.branches()
+    # Without its value, the option ends parsing, and the task stays among the arguments.
+    tasks = {ctx.params.get("task"), *ctx.args}
+    named = [view.repository for view in views if tasks & {view.task_name, view.task_id}]
+    there = [view for view in views if view.repository in named or not named]
+    began_at = {view.onto: "" for view in there if view.onto is not None}
+    return (began_at | {view.branch: view.task_name for view in there}).items()
 
 
-def agents(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete the name of an agent."""
-    return _completed(ctx, incomplete, lambda client: ((agent.name, agent.kind) for agent in client.agents()))
-
-
-def specialists(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete the id of a specialist."""
-
-    def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return ((specialist.id, specialist.name) for specialist in client.specialists(limit=_MAX_OFFERED).items)
-
-    return _completed(ctx, incomplete, known)
-
-
-def schedules(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete the name of a schedule."""
-    return _completed(
-        ctx, incomplete, lambda client: ((schedule.name, schedule.schedule) for schedule in client.schedules())
+TASKS = Names(_tasks)
+BRANCHES = Names(_branches)
+TAGS = Names(
+    lambda client, *_: {tag: "" for task in client.tasks(limit=_MAX_OFFERED).items for tag in task.tags}.items()
+)
+"""Those of the newest tasks."""
+DECISIONS = Names(
+    lambda client, *_: (
+        (decision.id, f"{decision.kind} {decision.task_name or ''}")
+        for decision in client.decisions(limit=_MAX_OFFERED).items
     )
-
-
-def channels(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete the name of a channel."""
-
-    def known(client: "Client") -> Iterable[tuple[str, str]]:
-        return ((channel.name, "") for channel in client.channels(limit=_MAX_OFFERED).items)
-
-    return _completed(ctx, incomplete, known)
-
-
-def branches(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete a branch of the repository of the task that the command names, as far as tasks work on it or began at
-    it."""
-
-    def known(client: "Client") -> Iterable[tuple[str, str]]:
-        views = client.branches()
-        # Without its value, the option ends parsing, and the task stays among the arguments.
-        tasks = {ctx.params.get("task"), *ctx.args}
-        named = [view.repository for view in views if tasks & {view.task_name, view.task_id}]
-        there = [view for view in views if view.repository in named or not named]
-        began_at = {view.onto: "" for view in there if view.onto is not None}
-        return (began_at | {view.branch: view.task_name for view in there}).items()
-
-    return _completed(ctx, incomplete, known)
-
-
-def _completed(
-    ctx: typer.Context, incomplete: str, known: "Callable[[Client], Iterable[tuple[str, str]]]"
-) -> Completions:
-    try:
-        with _client(ctx.params) as client:
-            return [
-                (word, help_text) for word, help_text in known(client) if word.lower().startswith(incomplete.lower())
-            ]
-    except Exception:
-        return []
+)
+TOKENS = Names(lambda client, *_: ((token.name, token.role) for token in client.tokens()))
+SESSIONS = Names(lambda client, *_: ((session.id, session.browser) for session in client.sessions()))
+AGENTS = Names(lambda client, *_: ((agent.name, agent.kind) for agent in client.agents()))
+SPECIALISTS = Names(lambda client, *_: ((card.id, card.name) for card in client.specialists(limit=_MAX_OFFERED).items))
+SCHEDULES = Names(lambda client, *_: ((schedule.name, schedule.schedule) for schedule in client.schedules()))
+CHANNELS = Names(lambda client, *_: ((channel.name, "") for channel in client.channels(limit=_MAX_OFFERED).items))
 
 
 def _client(params: dict[str, Any]) -> "Client":

@@ -101,9 +101,7 @@ def list_tokens(client: Client) -> None:
 @connected
 def revoke(
     client: Client,
-    ref: Annotated[
-        str, typer.Argument(metavar="ID|NAME", help="The token's id or name.", autocompletion=completion.tokens)
-    ],
+    ref: Annotated[str, completion.TOKENS.argument("ID|NAME", "The token's id or name.")],
 ) -> None:
     """Revoke a token, immediately and permanently.
 
@@ -222,9 +220,7 @@ def list_sessions(client: Client) -> None:
 @connected
 def end(
     client: Client,
-    session_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="The session's id.", autocompletion=completion.sessions)
-    ] = None,
+    session_id: Annotated[str | None, completion.SESSIONS.argument("ID", "The session's id.")] = None,
     everywhere: Annotated[bool, typer.Option("--all", help="Log out everywhere.")] = False,
 ) -> None:
     """Log out one browser, or all of them.

@@ -165,7 +165,7 @@ def _show_found() -> None:
 @connected
 def hold(
     client: Client,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent's name.", autocompletion=completion.agents)],
+    agent: Annotated[str, completion.AGENTS.argument("AGENT", "The agent's name.")],
     until_time: Annotated[
         str | None,
         typer.Option(
@@ -212,9 +212,7 @@ def _is_held_beyond(agent: AgentView, end: datetime) -> bool:
 @connected
 def release(
     client: Client,
-    names: Annotated[
-        list[str], typer.Argument(metavar="AGENT", help="Names of agents.", autocompletion=completion.agents)
-    ],
+    names: Annotated[list[str], completion.AGENTS.argument("AGENT", "Names of agents.")],
     family: Annotated[
         str | None,
         typer.Option(parser=_family, help="Only holds on this family of models, such as opus.", metavar="NAME"),

@@ -148,12 +148,7 @@ def merge(
     rebase: Annotated[bool, typer.Option("--rebase", help="Rebase its commits onto the target.")] = False,
     into: Annotated[
         str | None,
-        typer.Option(
-            "--into",
-            metavar="BRANCH",
-            help="The target. Default: the branch the task began at.",
-            autocompletion=completion.branches,
-        ),
+        completion.BRANCHES.option("The target. Default: the branch the task began at.", "--into", metavar="BRANCH"),
     ] = None,
     commit: Annotated[
         bool, typer.Option("--commit", help="First commit uncommitted changes, on the task's branch.")
@@ -215,13 +210,7 @@ def pr(
     client: Client,
     task: TaskArgument,
     into: Annotated[
-        str | None,
-        typer.Option(
-            "--into",
-            metavar="BRANCH",
-            help="The target. Default: where the task began.",
-            autocompletion=completion.branches,
-        ),
+        str | None, completion.BRANCHES.option("The target. Default: where the task began.", "--into", metavar="BRANCH")
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="Its title. Default: the subject of the only commit, or the task's name.")

@@ -58,12 +58,8 @@ _PARTICIPANTS = Table[ParticipantView](
 )
 _PRIMARY_KEY = "primary_agent"
 
-ChannelArgument = Annotated[
-    str, typer.Argument(metavar="CHANNEL", help="The channel's name or id.", autocompletion=completion.channels)
-]
-SpecialistArgument = Annotated[
-    str, typer.Argument(metavar="SPECIALIST", help="The specialist's id.", autocompletion=completion.specialists)
-]
+ChannelArgument = Annotated[str, completion.CHANNELS.argument("CHANNEL", "The channel's name or id.")]
+SpecialistArgument = Annotated[str, completion.SPECIALISTS.argument("SPECIALIST", "The specialist's id.")]
 MessageArgument = Annotated[int, typer.Argument(metavar="MESSAGE", min=1, help="The message's id.")]
 
 
@@ -72,18 +68,11 @@ def create(
     client: Client,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.")],
     specialists: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SPECIALIST...", help="Specialists to add, by id.", autocompletion=completion.specialists
-        ),
+        list[str] | None, completion.SPECIALISTS.argument("SPECIALIST...", "Specialists to add, by id.")
     ] = None,
     primary: Annotated[
         str | None,
-        typer.Option(
-            metavar="ID",
-            help="The specialist who answers messages that address nobody.",
-            autocompletion=completion.specialists,
-        ),
+        completion.SPECIALISTS.option("The specialist who answers messages that address nobody.", metavar="ID"),
     ] = None,
 ) -> None:
     """Create a channel."""

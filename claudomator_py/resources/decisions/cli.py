@@ -56,24 +56,13 @@ KindOption = Annotated[
 ]
 TaskOption = Annotated[
     str | None,
-    typer.Option(
-        "--task",
-        metavar="TASK",
-        help="Only decisions about this task: its id, id prefix or name.",
-        autocompletion=completion.tasks,
-    ),
+    completion.TASKS.option("Only decisions about this task: its id, id prefix or name.", "--task", metavar="TASK"),
 ]
 SpecialistOption = Annotated[
-    str | None,
-    typer.Option(
-        "--specialist", metavar="ID", help="Only decisions for this specialist.", autocompletion=completion.specialists
-    ),
+    str | None, completion.SPECIALISTS.option("Only decisions for this specialist.", "--specialist", metavar="ID")
 ]
 AgentOption = Annotated[
-    str | None,
-    typer.Option(
-        "--agent", metavar="NAME", help="Only decisions with a run on this agent.", autocompletion=completion.agents
-    ),
+    str | None, completion.AGENTS.option("Only decisions with a run on this agent.", "--agent", metavar="NAME")
 ]
 RouteOption = Annotated[
     str | None, typer.Option("--route", metavar="ROUTE", help="specialist, default, clarify, human_review or reject.")
@@ -156,9 +145,7 @@ def list_(
 @connected
 def show(
     client: Client,
-    decision: Annotated[
-        str, typer.Argument(metavar="ID", help="The decision's id.", autocompletion=completion.decisions)
-    ],
+    decision: Annotated[str, completion.DECISIONS.argument("ID", "The decision's id.")],
 ) -> None:
     """Show one decision with everything recorded about it, and what came of it."""
     view = client.decision(decision)

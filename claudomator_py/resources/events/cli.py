@@ -39,14 +39,9 @@ EVENTS_OF_TASK = Table[EventView](
 @connected
 def log(
     client: Client,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[TASK]", help="Only events of this task.", autocompletion=completion.tasks),
-    ] = None,
+    name: Annotated[str | None, completion.TASKS.argument("[TASK]", "Only events of this task.")] = None,
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
-    task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="The same as TASK.", autocompletion=completion.tasks)
-    ] = None,
+    task: Annotated[str | None, completion.TASKS.option("The same as TASK.", metavar="TASK")] = None,
     last: Annotated[
         int, typer.Option("-n", "--last", min=1, max=MAX_EVENTS, help="How many of the newest to show.")
     ] = 50,

@@ -56,13 +56,10 @@ def status(
         bool, typer.Option("--watch", "-w", help="Keep updating; in a pipe, print a line per change.")
     ] = False,
     state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
-    tag: Annotated[str | None, typer.Option(help="List tasks with this tag.", autocompletion=completion.tags)] = None,
-    agent: Annotated[
-        str | None, typer.Option(help="List tasks that ran on this agent.", autocompletion=completion.agents)
-    ] = None,
+    tag: Annotated[str | None, completion.TAGS.option("List tasks with this tag.")] = None,
+    agent: Annotated[str | None, completion.AGENTS.option("List tasks that ran on this agent.")] = None,
     specialist: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="List tasks for this specialist.", autocompletion=completion.specialists),
+        str | None, completion.SPECIALISTS.option("List tasks for this specialist.", metavar="ID")
     ] = None,
     creator: Annotated[str | None, typer.Option(metavar="NAME", help="List tasks submitted by this principal.")] = None,
 ) -> None:

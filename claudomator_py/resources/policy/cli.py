@@ -87,11 +87,7 @@ def testing(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
         ],
         specialist: Annotated[
             str | None,
-            typer.Option(
-                metavar="ID",
-                help="As if the task had been routed to this specialist.",
-                autocompletion=completion.specialists,
-            ),
+            completion.SPECIALISTS.option("As if the task had been routed to this specialist.", metavar="ID"),
         ] = None,
         at: Annotated[str | None, typer.Option(metavar="RFC3339", help="Evaluate as of this time.")] = None,
         creator: Annotated[

@@ -204,11 +204,7 @@ def reset(
     client: Client,
     specialist: Annotated[
         str | None,
-        typer.Argument(
-            metavar="ID",
-            help="Only what was learned about this specialist. Default: everything.",
-            autocompletion=completion.specialists,
-        ),
+        completion.SPECIALISTS.argument("ID", "Only what was learned about this specialist. Default: everything."),
     ] = None,
 ) -> None:
     """Forget what was learned."""

@@ -107,10 +107,7 @@ _LOOK_S = 5.0
 @connected
 def logs(
     client: Client,
-    task: Annotated[
-        str,
-        typer.Argument(metavar="TASK|RUN", help="A task (its last run) or a run id.", autocompletion=completion.tasks),
-    ],
+    task: Annotated[str, completion.TASKS.argument("TASK|RUN", "A task (its last run) or a run id.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until the run ends.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Show stderr instead of stdout.")] = False,
     text: Annotated[bool, typer.Option("--text", help="Show the agent's raw output, made safe for terminals.")] = False,

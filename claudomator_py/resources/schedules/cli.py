@@ -124,9 +124,7 @@ SCHEDULES = Table[ScheduleView](
     Column("CATCH_UP", lambda schedule: schedule.catch_up, wide=True),
     Column("FILE", lambda schedule: schedule.file_path, wide=True),
 )
-NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="The schedule's name.", autocompletion=completion.schedules)
-]
+NameArgument = Annotated[str, completion.SCHEDULES.argument("NAME", "The schedule's name.")]
 
 
 @connected

@@ -72,9 +72,7 @@ class A2aVersion(StrEnum):
     V1_0 = "1.0"
 
 
-IdArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The specialist's id.", autocompletion=completion.specialists)
-]
+IdArgument = Annotated[str, completion.SPECIALISTS.argument("ID", "The specialist's id.")]
 GranteeArgument = Annotated[
     str, typer.Argument(metavar="NAME|org:NAME", help="Name of a token, or `org:` and an organisation.")
 ]
@@ -227,12 +225,7 @@ def admit(
 def export(
     client: Client,
     specialists: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ID",
-            help="The specialists' ids. Default: all that you can use.",
-            autocompletion=completion.specialists,
-        ),
+        list[str] | None, completion.SPECIALISTS.argument("ID", "The specialists' ids. Default: all that you can use.")
     ] = None,
     a2a: Annotated[
         A2aVersion | None, typer.Option("--a2a", metavar="VERSION", help="Print A2A cards of 0.3 or 1.0, as JSON.")

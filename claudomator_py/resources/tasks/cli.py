@@ -49,9 +49,7 @@ _NAMED = 2
 """How many tasks a folded line names."""
 NARROWEST = 80
 """Width of wrapped text, in columns, if the terminal's width is unknown."""
-TaskArgument = Annotated[
-    str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
-]
+TaskArgument = Annotated[str, completion.TASKS.argument("TASK", "A task id, id prefix or name.")]
 
 
 @connected
@@ -67,10 +65,8 @@ def tasks(
             parser=past_time, metavar="TIME", help="Only tasks changed since, such as 22:00, 12h or 2026-11-27."
         ),
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="Only tasks with this tag.", autocompletion=completion.tags)] = None,
-    agent: Annotated[
-        str | None, typer.Option(help="Only tasks that ran on this agent.", autocompletion=completion.agents)
-    ] = None,
+    tag: Annotated[str | None, completion.TAGS.option("Only tasks with this tag.")] = None,
+    agent: Annotated[str | None, completion.AGENTS.option("Only tasks that ran on this agent.")] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="List this many at most.")] = 50,
     json_fields: Annotated[
         str | None,

@@ -38,17 +38,11 @@ from claudomator_py.resources.tasks.cli import TaskArgument, tasks_table
 from claudomator_py.surface.table import Column, Table
 from claudomator_py.values import dataclass
 
-TasksArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="TASK", help="Task ids, id prefixes or names.", autocompletion=completion.tasks),
-]
+TasksArgument = Annotated[list[str] | None, completion.TASKS.argument("TASK", "Task ids, id prefixes or names.")]
 StateOption = Annotated[StateName | None, typer.Option(help="Select tasks in this state.", case_sensitive=False)]
-TagOption = Annotated[str | None, typer.Option(help="Select tasks with this tag.", autocompletion=completion.tags)]
+TagOption = Annotated[str | None, completion.TAGS.option("Select tasks with this tag.")]
 OnOption = Annotated[
-    str | None,
-    typer.Option(
-        "--on", metavar="AGENT", help="Select tasks whose last run was on this agent.", autocompletion=completion.agents
-    ),
+    str | None, completion.AGENTS.option("Select tasks whose last run was on this agent.", "--on", metavar="AGENT")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List the affected tasks without changing them.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
@@ -249,14 +243,10 @@ def restart(
     tasks: TasksArgument = None,
     *,
     selection: Selection,
-    agent: Annotated[
-        str | None, typer.Option(help="Run the task on this agent.", autocompletion=completion.agents)
-    ] = None,
+    agent: Annotated[str | None, completion.AGENTS.option("Run the task on this agent.")] = None,
     tier: Annotated[Tier | None, typer.Option(help="Model strength.")] = None,
     model: Annotated[str | None, typer.Option(help="Use this model of the agent.")] = None,
-    specialist: Annotated[
-        str | None, typer.Option(help="Give the task to this specialist.", autocompletion=completion.specialists)
-    ] = None,
+    specialist: Annotated[str | None, completion.SPECIALISTS.option("Give the task to this specialist.")] = None,
     budget_usd: Annotated[float | None, typer.Option(min=LEAST_USD, help="Total budget in US dollars.")] = None,
     budget_tokens: Annotated[int | None, typer.Option(min=1, help="Total budget in tokens.")] = None,
     budget_runs: Annotated[int | None, typer.Option(min=1, help="Total number of runs allowed.")] = None,
@@ -295,11 +285,7 @@ def answer(
     client: Client,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="TASK... TEXT",
-            help="Task ids, id prefixes or names; then the answer, in quotes.",
-            autocompletion=completion.tasks,
-        ),
+        completion.TASKS.argument("TASK... TEXT", "Task ids, id prefixes or names; then the answer, in quotes."),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Read the answer from this file; - reads stdin.")
@@ -340,11 +326,7 @@ def approve(
     reason: Annotated[str | None, typer.Option(metavar="REASON", help="Reason to store with the task.")] = None,
     specialist: Annotated[
         str | None,
-        typer.Option(
-            metavar="ID",
-            help="Give the task to this specialist, if it has not started.",
-            autocompletion=completion.specialists,
-        ),
+        completion.SPECIALISTS.option("Give the task to this specialist, if it has not started.", metavar="ID"),
     ] = None,
 ) -> None:
     """Allow what a task asks for: its first run, or a tool.
@@ -372,10 +354,9 @@ def reject(
     client: Client,
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="TASK... [REASON]",
-            help="Task ids, id prefixes or names; then, if it has a space, the reason to store with them.",
-            autocompletion=completion.tasks,
+        completion.TASKS.argument(
+            "TASK... [REASON]",
+            "Task ids, id prefixes or names; then, if it has a space, the reason to store with them.",
         ),
     ] = None,
     reason: Annotated[str | None, typer.Option(metavar="REASON", help="The reason; it may be a single word.")] = None,

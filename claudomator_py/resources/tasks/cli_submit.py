@@ -197,19 +197,14 @@ def add(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the task. Default: its first words.")] = None,
-    agent: Annotated[
-        str | None, typer.Option(help="Agent or kind to prefer.", autocompletion=completion.agents)
-    ] = None,
+    agent: Annotated[str | None, completion.AGENTS.option("Agent or kind to prefer.")] = None,
     tier: Annotated[Tier | None, typer.Option(help="How strong a model it needs.")] = None,
-    specialist: Annotated[
-        str | None, typer.Option(metavar="ID", help="Specialist to use.", autocompletion=completion.specialists)
-    ] = None,
+    specialist: Annotated[str | None, completion.SPECIALISTS.option("Specialist to use.", metavar="ID")] = None,
     worktree: Annotated[bool, typer.Option("--worktree", help="Work on its own branch, in its own work tree.")] = False,
     after: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TASK", help="Start once this task has completed.", autocompletion=completion.tasks),
+        list[str] | None, completion.TASKS.option("Start once this task has completed.", metavar="TASK")
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Tag to give it.", autocompletion=completion.tags)] = None,
+    tag: Annotated[list[str] | None, completion.TAGS.option("Tag to give it.")] = None,
     priority: Annotated[str | None, typer.Option(help="low, normal, high or urgent.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for it to end; exit with 5 if it failed.")] = False,
     config: ConfigOption = None,
