@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.units import counted
-from claudomator_py.domain.worktree import BRANCHES
+from claudomator_py.domain.worktree import BRANCHES, HEADS
 from claudomator_py.values import dataclass
 
 
@@ -89,7 +89,7 @@ MAX_FILES = 100
 MAX_RECORDED = 1_000
 MAX_COMMITS = 50
 MAX_REFS = 50
-_BRANCH, _TAG = "refs/heads/", "refs/tags/"
+_TAG = "refs/tags/"
 
 
 class ChangeRecord(BaseModel):
@@ -225,13 +225,13 @@ class RunChanges(ChangeRecord):
         for name in renamed.values():
             del words[name]
         if self.commit_count:  # a branch moves with each commit, and a task's own branch exists for them
-            own = f"{_BRANCH}{self.branch}" if str(self.branch).startswith(BRANCHES) else None
-            words = {name: word for name, word in words.items() if word != "moved" or not name.startswith(_BRANCH)}
+            own = f"{HEADS}{self.branch}" if str(self.branch).startswith(BRANCHES) else None
+            words = {name: word for name, word in words.items() if word != "moved" or not name.startswith(HEADS)}
             words.pop(own or "", None)
         return [
             f"{counted(some, kind)} {word}"
             for word in ("made", "moved", "renamed", "deleted")
-            for kind, prefix in (("branch", _BRANCH), ("tag", _TAG))
+            for kind, prefix in (("branch", HEADS), ("tag", _TAG))
             if (some := sum(status == word and name.startswith(prefix) for name, status in words.items()))
         ]
 
@@ -248,7 +248,7 @@ class RunChanges(ChangeRecord):
         return {
             names[0]: after[key][0]
             for key, names in before.items()
-            if len(names) == len(after[key]) == 1 and key[0] in (_BRANCH[:-1], _TAG[:-1])
+            if len(names) == len(after[key]) == 1 and key[0] in (HEADS[:-1], _TAG[:-1])
         }
 
     @property
@@ -271,7 +271,7 @@ class RunChanges(ChangeRecord):
         return now if self.branch_before in (None, self.branch) else f"{now} (before: {self.branch_before})"
 
     def _ref(self, branch: str) -> RefChange | None:
-        return next((ref for ref in self.refs if ref.name == f"{_BRANCH}{branch}"), None)
+        return next((ref for ref in self.refs if ref.name == f"{HEADS}{branch}"), None)
 
     def made_for_it(self, branch: str, base: str) -> "RunChanges":
         """Return a copy in which that branch counts as new, unless a run has moved it from where it started."""
@@ -285,7 +285,7 @@ class RunChanges(ChangeRecord):
         """Return a copy as of after committing all uncommitted changes on the branch with that commit."""
         known = None if self.branch is None else self._ref(self.branch)
         others = [ref for ref in self.refs if ref is not known]
-        branch = [] if self.branch is None else [f"{_BRANCH}{self.branch}"]
+        branch = [] if self.branch is None else [f"{HEADS}{self.branch}"]
         moved = [RefChange(name=name, before=self.head, after=commit.id) for name in branch]
         if known is not None:
             moved = [known.model_copy(update={"after": commit.id})]

@@ -6,6 +6,8 @@ from enum import StrEnum
 from claudomator_py.values import dataclass
 
 BRANCHES = "claudomator/"
+HEADS = "refs/heads/"
+"""How the full name of each branch begins."""
 _ID = 8
 _MAX_LENGTH = 60
 
@@ -68,6 +70,11 @@ class Tree:
     left_behind: int = 0
     """Number of uncommitted files left by the tasks that it waited for, which are not in the tree."""
 
+    @property
+    def ref(self) -> str:
+        """The full name of its branch."""
+        return f"{HEADS}{self.branch}"
+
 
 class TreeStanding(StrEnum):
     """How a tree relates to what it was created from. A tree that is unchanged, merged or gone holds nothing of its
@@ -117,6 +124,11 @@ class TreeBusy(Exception):
 
 class TreeFault(Exception):
     """git could not do it; the message contains git's words and what to do."""
+
+
+def short_ref(ref: str) -> str:
+    """Return the name of a branch, given that or its full name."""
+    return ref.removeprefix(HEADS)
 
 
 def tree_name(repository: str, task_name: str, task_id: str, generation: int) -> str:

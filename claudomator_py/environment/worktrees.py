@@ -15,6 +15,7 @@ from claudomator_py.domain.changes import Commit, NotMerged, RunChanges
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import (
     BRANCHES,
+    HEADS,
     Tree,
     TreeBusy,
     TreeFault,
@@ -108,7 +109,7 @@ def _owner(connection: Connection, run: Run) -> Task | None:
 def with_branch_made(connection: Connection, run: Run, changes: RunChanges) -> RunChanges:
     """Return the changes with the branch of the run's tree marked as created for its task, if it was and had no commits
     before the run: the tree is created before its state is recorded."""
-    if not any(ref.name.startswith(f"refs/heads/{BRANCHES}") for ref in changes.refs):
+    if not any(ref.name.startswith(f"{HEADS}{BRANCHES}") for ref in changes.refs):
         return changes
     data = _tree_data(connection, run)
     return changes if data is None or "of" in data else changes.made_for_it(data["branch"], data["base"])

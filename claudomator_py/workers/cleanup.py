@@ -17,7 +17,7 @@ from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.retention import CleanupItemView, CleanupRequest, CleanupView
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_duration, short_id
-from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState
+from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState, short_ref
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Activity, Faults, Item, error_text
 from claudomator_py.log import get_logger
@@ -224,7 +224,7 @@ def _why_kept(tree: Tree, state: TreeState) -> str:
         case TreeStanding.DIRTY:
             return f"{'1 file is' if state.changed == 1 else f'{state.changed} files are'} not committed"
         case TreeStanding.AHEAD:
-            onto = "the commit that was checked out" if tree.onto is None else tree.onto.removeprefix("refs/heads/")
+            onto = "the commit that was checked out" if tree.onto is None else short_ref(tree.onto)
             number = "1 commit is" if state.commits == 1 else f"{state.commits} commits are"
             return f"{number} not in {onto}{f' ({state.words})' if state.words else ''}"
         case TreeStanding.LOCKED:

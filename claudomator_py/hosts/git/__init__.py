@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from claudomator_py.domain.worktree import TreeFault
@@ -125,6 +125,24 @@ class Git:
                 raise GitRefused(f"git could not be started ({os.strerror(error.errno or 0)})") from error
             self._running.add(process)
             return process
+
+
+def is_true(git: Callable[..., str], *arguments: str) -> bool:
+    """Return git's answer by exit code: 0 for yes, 1 for no. Raises GitRefused for any other."""
+    try:
+        git(*arguments)
+    except GitRefused as refused:
+        if refused.code == 1:
+            return False
+        raise
+    return True
+
+
+def uncommitted(git: Callable[..., str], untracked: str) -> list[str]:
+    """Return the files that differ from the commit, without those in submodules. untracked: "all", or "no" to leave
+    out files that git does not know. Raises GitRefused."""
+    options = ("--porcelain", "-z", f"--untracked-files={untracked}", "--no-renames", "--ignore-submodules=dirty")
+    return [entry[3:] for entry in git("status", *options).split("\0") if entry]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -4,12 +4,10 @@ for, and whether its changes were taken over without its commits, by squashing, 
 import shutil
 from dataclasses import replace
 
-from claudomator_py.domain.worktree import BRANCHES, Tree, TreeFault, WorktreeRequest
+from claudomator_py.domain.worktree import BRANCHES, HEADS, Tree, TreeFault, WorktreeRequest
 from claudomator_py.hosts.git import GitRefused
 from claudomator_py.hosts.git.records import TreeRecords
 from claudomator_py.hosts.git.shadow import ShadowRepository
-
-_HEADS = "refs/heads/"
 
 
 def begun(shadow: ShadowRepository, tree: Tree, order: WorktreeRequest, records: TreeRecords) -> Tree:
@@ -27,12 +25,12 @@ def begun(shadow: ShadowRepository, tree: Tree, order: WorktreeRequest, records:
             continue
         state = records.state(name)
         changed += 0 if state is None else state.changed
-        tip = _commit(shadow, f"{_HEADS}{record[0].branch}")
+        tip = shadow.tip(record[0].ref)
         # The checkout contains merged work, and everything since.
-        if tip is not None and not _has(shadow, tree.base, tip):
+        if tip is not None and not shadow.contains(tree.base, tip):
             ends[record[0].branch] = tip
     for branch, tip in ends.items():
-        if all(_has(shadow, tip, other) for other in ends.values()):
+        if all(shadow.contains(tip, other) for other in ends.values()):
             return replace(tree, base=tip, begun_at=branch, left_behind=changed)
     return replace(tree, passed_over=tuple(ends), left_behind=changed)
 
@@ -42,8 +40,8 @@ def _at(shadow: ShadowRepository, tree: Tree, base: str) -> Tree:
     if commit is None:
         remedy = "correct `base`: a branch, a tag, or a task of depends_on"
         raise TreeFault(f"{tree.repository} has no branch, tag or commit {base}; {remedy}")
-    is_branch = not base.startswith(BRANCHES) and _commit(shadow, f"{_HEADS}{base}") is not None
-    return replace(tree, base=commit, begun_at=base, onto=f"{_HEADS}{base}" if is_branch else tree.onto)
+    is_branch = not base.startswith(BRANCHES) and shadow.has(f"{HEADS}{base}")
+    return replace(tree, base=commit, begun_at=base, onto=f"{HEADS}{base}" if is_branch else tree.onto)
 
 
 def _commit(shadow: ShadowRepository, name: str) -> str | None:
@@ -55,34 +53,30 @@ def _commit(shadow: ShadowRepository, name: str) -> str | None:
         raise
 
 
-def _has(shadow: ShadowRepository, commit: str, other: str) -> bool:
-    return shadow.is_true("merge-base", "--is-ancestor", other, commit)
-
-
 MAX_COMPARED = 1_000
 """Maximum number of commits on either side whose patches are compared."""
 _LOOK_S = 20.0
 
 
-def is_absorbed(shadow: ShadowRepository, objects: str, commit: str, target: str) -> bool:
+def is_absorbed(shadow: ShadowRepository, commit: str, target: str) -> bool:
     """Return whether the target contains all changes of the commit, although the commit is not its ancestor.
 
-    objects: object directory of the repository. False if git cannot tell, because work that was taken over may be
+    False if git cannot tell, because work that was taken over may be
     removed. Writes nothing to the repository.
     """
     try:
         parted = shadow("merge-base", commit, target)
         if _tree(shadow, parted) == _tree(shadow, commit):
             return False  # no changes in total; its commits may be the only record of what was tried
-        return _merges_to_nothing(shadow, objects, commit, target) or _is_picked(shadow, commit, target)
+        return _merges_to_nothing(shadow, commit, target) or _is_picked(shadow, commit, target)
     except (GitRefused, OSError, ValueError):
         return False
 
 
-def _merges_to_nothing(shadow: ShadowRepository, objects: str, commit: str, target: str) -> bool:
+def _merges_to_nothing(shadow: ShadowRepository, commit: str, target: str) -> bool:
     (tried := shadow.path / "absorbed").mkdir()
     try:
-        own = {"GIT_OBJECT_DIRECTORY": str(tried), "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        own = shadow.writing_to(tried)
         merged = shadow("merge-tree", "--write-tree", "--no-messages", target, commit, variables=own, timeout_s=_LOOK_S)
         return merged == _tree(shadow, target)
     except GitRefused:

@@ -13,7 +13,7 @@ from dataclasses import field
 from pathlib import Path
 
 from claudomator_py.domain.changes import MAX_COMMITS, MAX_RECORDED, MAX_REFS, Commit, FileChange, RefChange, RunChanges
-from claudomator_py.domain.worktree import BRANCHES
+from claudomator_py.domain.worktree import BRANCHES, HEADS
 from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.contents import Content, Contents, read_status
 from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, size_and_time, text_of
@@ -219,14 +219,12 @@ class Look:
         left_s = self._left_s()
         if left_s <= 0:
             raise GitRefused(f"it took longer than {DEADLINE_S:.0f} s")
-        objects = f"{self._repository.common_dir}/objects"
-        own = {"GIT_OBJECT_DIRECTORY": str(self._objects), "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
         return self._shadow(
             *arguments,
             git_dir=self._repository.git_dir,
             work_tree=self._repository.top,
             timeout_s=left_s,
-            variables={**own, **(variables or {})},
+            variables={**self._shadow.writing_to(self._objects), **(variables or {})},
             stdin=stdin,
         )
 
@@ -272,6 +270,6 @@ def _branches_of_others(repository: Repository) -> list[str]:
     for head in Path(repository.common_dir).glob("worktrees/*/HEAD"):
         with suppress(OSError):
             branch = head.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("ref: ").rstrip("\n")
-            if head.parent != Path(repository.git_dir) and branch.startswith(f"refs/heads/{BRANCHES}"):
+            if head.parent != Path(repository.git_dir) and branch.startswith(f"{HEADS}{BRANCHES}"):
                 entries.append(branch)
     return entries

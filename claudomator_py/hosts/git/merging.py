@@ -7,12 +7,13 @@ configuration: hooks and merge drivers of the repository are not used (see ``sha
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeMethod, MergeOrder, NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
-from claudomator_py.hosts.git import GitRefused
+from claudomator_py.domain.worktree import HEADS, Tree, TreeBusy, TreeFault, short_ref
+from claudomator_py.hosts.git import GitRefused, is_true, uncommitted
 from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of
 from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
 from claudomator_py.hosts.git.worktrees import LocalTrees
@@ -110,8 +111,7 @@ class _MergeTree:
         self._tried: Mapping[str, str] = {}
         if dry_run:
             (objects := shadow.path / "tried").mkdir()
-            beside = f"{tree.common_dir}/objects"
-            self._tried = {"GIT_OBJECT_DIRECTORY": str(objects), "GIT_ALTERNATE_OBJECT_DIRECTORIES": beside}
+            self._tried = shadow.writing_to(objects)
         self._who: Mapping[str, str] = {}
         try:
             self._git("var", "GIT_COMMITTER_IDENT")
@@ -123,7 +123,7 @@ class _MergeTree:
 
     def merge(self, order: MergeOrder, mover: BranchMover, is_busy: IsBusy) -> Merged:
         """Merge its branch."""
-        tree, own = self.tree, f"refs/heads/{self.tree.branch}"
+        tree, own = self.tree, self.tree.ref
         ref = self._target(order.into)
         before, begun = self._commit(ref), self._commit(own)
         changed = self._changed()
@@ -143,7 +143,7 @@ class _MergeTree:
         top = None if checkout is None else checkout.top
         merged = Merged(
             branch=tree.branch,
-            into=ref.removeprefix("refs/heads/"),
+            into=short_ref(ref),
             commits=commits,
             before=before,
             after=None if order.dry_run else after,
@@ -171,14 +171,14 @@ class _MergeTree:
         return merged
 
     def _target(self, into: str | None) -> str:
-        ref = self.tree.onto if into is None else f"refs/heads/{into.removeprefix('refs/heads/')}"
-        if ref is None or not ref.startswith("refs/heads/"):
+        ref = self.tree.onto if into is None else f"{HEADS}{short_ref(into)}"
+        if ref is None or not ref.startswith(HEADS):
             raise NotMerged(
                 f"no branch was checked out in {self.tree.repository} when {self.tree.branch} began",
                 "name one with --into BRANCH",
             )
-        name = ref.removeprefix("refs/heads/")
-        if not self._shadow.is_true("show-ref", "--verify", "--quiet", "--", ref):
+        name = short_ref(ref)
+        if not self._shadow.has(ref):
             raise NotMerged(f"there is no branch {name} in {self.tree.repository}", "name another with --into BRANCH")
         if name == self.tree.branch:
             raise NotMerged(f"the branch to merge is {name} itself", "name another with --into BRANCH")
@@ -186,11 +186,11 @@ class _MergeTree:
 
     def _merged(self, before: str, tip: str, order: MergeOrder, ref: str) -> str:
         """Create the target's new commit. Return it."""
-        if self._is_ancestor(before, tip) and order.method is MergeMethod.MERGE:
+        if is_true(self._git, "merge-base", "--is-ancestor", before, tip) and order.method is MergeMethod.MERGE:
             return tip
         if order.method is MergeMethod.REBASE:
             return self._rebased(before, tip)
-        into, branch = ref.removeprefix("refs/heads/"), self.tree.branch
+        into, branch = short_ref(ref), self.tree.branch
         tree = self._merge_tree(before, tip, f"the branch {branch} would conflict with {into}")
         if order.method is MergeMethod.MERGE:
             return self._new(tree, [before, tip], f"Merge branch '{branch}' into {into}")
@@ -254,7 +254,7 @@ class _MergeTree:
         changed = self._changed()
         if nested := [path for path in changed if path.endswith("/")]:
             raise NotMerged(f"a repository in {tree.path}/{nested[0]} would be lost", "move it away first")
-        if self._tip() is None:
+        if not self._shadow.has(tree.ref):
             raise NotMerged(f"there is no branch {tree.branch} any more", "remove the tree with `claudomator cleanup`")
         if (other := self._other_checkout()) is not None:
             raise NotMerged(
@@ -275,17 +275,16 @@ class _MergeTree:
         )
 
     def _other_checkout(self) -> str | None:
-        ref = f"refs/heads/{self.tree.branch}"
         for git_dir in Path(self.tree.common_dir, "worktrees").glob("*"):
-            if str(git_dir) != self.tree.git_dir and (git_dir / "HEAD").read_text().strip() == f"ref: {ref}":
+            if str(git_dir) != self.tree.git_dir and (git_dir / "HEAD").read_text().strip() == f"ref: {self.tree.ref}":
                 return str(git_dir)
         return None
 
     def _whole(self, changed: list[str]) -> str:
         """Return a commit that contains the tree's branch, checkout and uncommitted changes."""
-        tip = self._commit(f"refs/heads/{self.tree.branch}")
+        tip = self._commit(self.tree.ref)
         head = self._commit("HEAD") if self._is_there else tip
-        ends = [head] if self._is_ancestor(tip, head) else [head, tip]
+        ends = [head] if self._shadow.contains(head, tip) else [head, tip]
         if not changed and len(ends) == 1:
             return head
         return self._new(self._files() if changed else self._tree_of(head), ends, _UNCOMMITTED)
@@ -300,12 +299,11 @@ class _MergeTree:
         """Return the uncommitted files of the tree."""
         if not self._is_there:
             return []
-        asked = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
-        return [entry[3:] for entry in self._git(*asked, timeout_s=CHECKOUT_S).split("\0") if entry]
+        return uncommitted(partial(self._git, timeout_s=CHECKOUT_S), "all")
 
     def _snapshot(self, title: str) -> str:
         """Commit the uncommitted changes in the object database. Return the commit."""
-        tip = self._commit(f"refs/heads/{self.tree.branch}")
+        tip = self._commit(self.tree.ref)
         if self._commit("HEAD") != tip:
             raise NotMerged(f"{self.tree.path} is not on {self.tree.branch}", "switch it to that, or commit there")
         return self._new(self._files(), [tip], title)
@@ -313,7 +311,7 @@ class _MergeTree:
     def commit(self, title: str, left_at: str | None) -> Commit | None:
         """Commit the uncommitted changes to its branch. Return None if there are none, unless a daemon that crashed
         after the run has committed them."""
-        tip = self._tip()
+        tip = self._shadow.tip(self.tree.ref)
         if tip is None:
             return None
         made = tip
@@ -323,7 +321,7 @@ class _MergeTree:
             if self._tree_of(made) == self._tree_of(tip):
                 made = tip
                 self._reset_index()
-            self._advance(f"refs/heads/{self.tree.branch}", tip, made)
+            self._advance(self.tree.ref, tip, made)
         if made == tip and (left_at is None or not self._is_on(left_at, tip, title)):
             return None
         author = self._git("show", "-s", "--no-show-signature", "--format=%an", made)
@@ -384,24 +382,11 @@ class _MergeTree:
             return ()
         return (f"submodules are not touched: git -C {shlex.quote(top)} submodule update",)
 
-    def _tip(self) -> str | None:
-        ref = f"refs/heads/{self.tree.branch}"
-        return self._commit(ref) if self._shadow.is_true("show-ref", "--verify", "--quiet", "--", ref) else None
-
     def _commit(self, name: str) -> str:
         return self._git("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
 
     def _tree_of(self, commit: str) -> str:
         return self._git("rev-parse", "--verify", f"{commit}^{{tree}}")
-
-    def _is_ancestor(self, commit: str, of: str) -> bool:
-        try:
-            self._git("merge-base", "--is-ancestor", commit, of)
-        except GitRefused as refused:
-            if refused.code == 1:
-                return False
-            raise
-        return True
 
     def _git(
         self, *arguments: str, variables: Mapping[str, str] | None = None, stdin: bytes = b"", timeout_s: float = 30.0

@@ -11,14 +11,15 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from claudomator_py.domain.changes import NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.worktree import Tree
+from claudomator_py.domain.worktree import Tree, short_ref
 from claudomator_py.hosts.durable import flush_directory, write_new
-from claudomator_py.hosts.git import Git, GitRefused
+from claudomator_py.hosts.git import Git, GitRefused, is_true, uncommitted
 from claudomator_py.hosts.git.records import back_pointer
 from claudomator_py.hosts.git.shadow import POINTER, ShadowRepository, copy_index
 from claudomator_py.values import dataclass
@@ -65,7 +66,7 @@ def checkout_of(ref: str, tree: Tree) -> Checkout | None:
             places.append(Checkout(top, str(git_dir)))
     if len(places) > 1:
         tops = " and ".join(place.top for place in places)
-        raise NotMerged(f"the branch {_short(ref)} is checked out in {tops}", "switch one of them to another branch")
+        raise NotMerged(f"the branch {short_ref(ref)} is checked out in {tops}", "switch one of them to another branch")
     return places[0] if places else None
 
 
@@ -89,7 +90,7 @@ def _top(git_dir: Path, tree: Tree) -> str | None:
 def _refuse_rebase(git_dir: Path, ref: str) -> None:
     for name in ("rebase-merge", "rebase-apply"):
         if _text(git_dir / name / "head-name") == ref:
-            raise NotMerged(f"the branch {_short(ref)} is being rebased in another work tree", "finish that first")
+            raise NotMerged(f"the branch {short_ref(ref)} is being rebased in another work tree", "finish that first")
 
 
 def _text(file: Path) -> str | None:
@@ -97,10 +98,6 @@ def _text(file: Path) -> str | None:
         return file.read_text(errors="surrogateescape").strip()
     except OSError:
         return None
-
-
-def _short(ref: str) -> str:
-    return ref.removeprefix("refs/heads/")
 
 
 class BranchMover:
@@ -210,8 +207,7 @@ class _BranchTree:
         if filters := self._shadow.filters_left_out():
             words = f"only the configuration of the repository defines the content filter {filters[0]}"
             raise NotMerged(f"{words}, which is not run here", "merge by hand, or define it in ~/.gitconfig")
-        asked = ("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
-        if changed := [entry[3:] for entry in self._git(*asked, index=False).split("\0") if entry]:
+        if changed := uncommitted(partial(self._git, index=False), "no"):
             names = ", ".join(changed[:_MAX_NAMED]) + (", ..." if len(changed) > _MAX_NAMED else "")
             raise NotMerged(f"{move.top} has changes that are not committed: {names}", "commit or stash them first")
         self._copy_index()
@@ -246,7 +242,7 @@ class _BranchTree:
         if not self.lock():
             raise NotMerged(f"another git is at work in {move.top}", "wait for it")
         self._copy_index()
-        if self._is_true("diff-index", "--cached", "--quiet", move.after, "--"):
+        if is_true(self._git, "diff-index", "--cached", "--quiet", move.after, "--"):
             self.unlock()
             return
         self.follow(self._current_tree())
@@ -284,15 +280,6 @@ class _BranchTree:
         with suppress(OSError):
             return (self._dir / _LOCK).read_bytes() == _MARK
         return False
-
-    def _is_true(self, *arguments: str) -> bool:
-        try:
-            self._git(*arguments)
-        except GitRefused as refused:
-            if refused.code == 1:
-                return False
-            raise
-        return True
 
     def _git(self, *arguments: str, index: bool = True, stdin: list[str] | None = None) -> str:
         """index: use the copy of the index."""

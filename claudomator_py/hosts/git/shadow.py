@@ -31,7 +31,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from claudomator_py.hosts.durable import flush_directory, write_new
-from claudomator_py.hosts.git import Git, GitRefused
+from claudomator_py.hosts.git import Git, GitRefused, is_true
 from claudomator_py.values import dataclass, regex
 
 # Data in a git directory. Not the logs of references: git would append to them through any link.
@@ -135,15 +135,24 @@ class ShadowRepository:
         held |= variables or {}
         return self._git(folder, *arguments, variables=held, timeout_s=timeout_s, keep=keep, stdin=stdin)
 
-    def is_true(self, *arguments: str) -> bool:
-        """Return git's answer by exit code: 0 for yes, 1 for no. Raises GitRefused for any other."""
-        try:
-            self(*arguments)
-        except GitRefused as refused:
-            if refused.code == 1:
-                return False
-            raise
-        return True
+    def has(self, ref: str) -> bool:
+        """Return whether there is a reference of that full name. Raises GitRefused."""
+        return is_true(self, "show-ref", "--verify", "--quiet", "--", ref)
+
+    def tip(self, ref: str) -> str | None:
+        """Return the commit of a branch; None if there is no such branch. Raises GitRefused."""
+        return self("rev-parse", "--verify", ref) if self.has(ref) else None
+
+    def contains(self, commit: str, other: str) -> bool:
+        """Return whether the other commit is this one, or an ancestor of it. Raises GitRefused."""
+        return is_true(self, "merge-base", "--is-ancestor", other, commit)
+
+    def writing_to(self, objects: Path) -> dict[str, str]:
+        """Return the variables with which git writes new objects to that folder, and none to the repository."""
+        return {
+            "GIT_OBJECT_DIRECTORY": str(objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._common}/objects",
+        }
 
     def filters_left_out(self) -> tuple[str, ...]:
         """Return the content filters that only the repository's configuration defines, and that are therefore not run.

@@ -17,7 +17,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, TreeState, WorktreeRequest
+from claudomator_py.domain.worktree import (
+    Tree,
+    TreeBusy,
+    TreeFault,
+    TreeStanding,
+    TreeState,
+    WorktreeRequest,
+    short_ref,
+)
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.git import Git, GitRefused, fault_of
 from claudomator_py.hosts.git.branches import begun, is_absorbed
@@ -137,7 +145,7 @@ class LocalTrees:
                     return
                 tree = self._located(record[0])
                 with self._at(tree) as at, self._alone(tree.common_dir):
-                    tip = at.tip()
+                    tip = at.shadow.tip(tree.ref)
                     if keep is not None:
                         require_sound(tree)
                         keep(tree, at.shadow)
@@ -210,7 +218,7 @@ class LocalTrees:
             at.clear()
             if not made:
                 at.delete_branch(tree.base)
-            branch_is_there = at.tip() is not None
+            branch_is_there = at.shadow.tip(tree.ref) is not None
         if branch_is_there:
             return self._make(tree, lock, branch_is_there=True)
         return self._make_of(order, lock)
@@ -287,7 +295,7 @@ class _At:
     def state(self, *, made: bool) -> TreeState:
         """Return its state."""
         tree = self.tree
-        tip = self.tip()
+        tip = self.shadow.tip(tree.ref)
         if not made or not os.path.lexists(tree.path):
             if tip is None or self._is_merged(tip):
                 return TreeState(TreeStanding.GONE)
@@ -310,13 +318,6 @@ class _At:
             return TreeState(TreeStanding.UNKNOWN, commits, words=words)
         return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)
 
-    def tip(self) -> str | None:
-        """Return the commit of its branch; None if the branch does not exist."""
-        ref = f"refs/heads/{self.tree.branch}"
-        if not self.shadow.is_true("show-ref", "--verify", "--quiet", "--", ref):
-            return None
-        return self.shadow("rev-parse", "--verify", ref)
-
     def clear(self) -> None:
         """Make git forget an incomplete or missing tree. Its branch stays."""
         # Not `prune`, which would also forget the user's trees on disks that are currently missing. An incomplete tree
@@ -333,8 +334,8 @@ class _At:
 
     def delete_branch(self, tip: str | None) -> None:
         """Delete the branch if it still exists and is not checked out anywhere."""
-        ref = f"refs/heads/{self.tree.branch}"
-        if tip is not None and tip == self.tip() and f"branch {ref}" not in self._listed():
+        ref = self.tree.ref
+        if tip is not None and tip == self.shadow.tip(ref) and f"branch {ref}" not in self._listed():
             self.shadow.delete(ref, tip)
 
     def _status(self, git_dir: str, work_tree: str) -> str:
@@ -354,16 +355,15 @@ class _At:
 
     def _is_merged(self, commit: str) -> bool:
         base, *targets = self._targets()
-        if any(self.shadow.is_true("merge-base", "--is-ancestor", commit, target) for target in (base, *targets)):
+        if any(self.shadow.contains(target, commit) for target in (base, *targets)):
             return True
-        objects = f"{self.tree.common_dir}/objects"
-        return any(is_absorbed(self.shadow, objects, commit, target) for target in targets)
+        return any(is_absorbed(self.shadow, commit, target) for target in targets)
 
     def _targets(self) -> Iterator[str]:
         """Yield where its commits may have gone: the commit and branch of its origin, and that branch's upstream."""
         onto = self.tree.onto
         yield self.tree.base
-        names = ["HEAD"] if onto is None else [onto, f"{onto.removeprefix('refs/heads/')}@{{upstream}}"]
+        names = ["HEAD"] if onto is None else [onto, f"{short_ref(onto)}@{{upstream}}"]
         for name in names:
             asked = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
             try:

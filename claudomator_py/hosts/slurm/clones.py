@@ -15,7 +15,7 @@ from claudomator_py.domain.changes import NotMerged
 from claudomator_py.domain.host import HostSpec
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import short_id
-from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
+from claudomator_py.domain.worktree import HEADS, Tree, TreeBusy, TreeFault
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git import GitRefused
 from claudomator_py.hosts.git.merging import LocalBranches
@@ -74,7 +74,7 @@ class Clones:
             # The next run begins with what earlier runs on this machine left uncommitted.
             self._branches.commit(tree.name, f"What was left of run {short_id(run_id)}")
             with self._trees.opened(tree.name) as (_, shadow):
-                commit = shadow("rev-parse", "--verify", f"refs/heads/{tree.branch}")
+                commit = shadow("rev-parse", "--verify", tree.ref)
                 start = _sent(
                     shadow, address, tree.branch, commit, f"{REFERENCES}{run_id}{'' if returns else '-check'}"
                 )
@@ -152,7 +152,7 @@ class Clones:
     def _take(
         self, run_dir: str, order: Mapping[str, Any], result: Mapping[str, Any], tree: Tree, shadow: ShadowRepository
     ) -> None:
-        commit, own, reference = result["commit"], f"refs/heads/{tree.branch}", order["reference"]
+        commit, own, reference = result["commit"], tree.ref, order["reference"]
         if not _has(shadow, commit):
             if result["pushed"]:
                 fetch = ("fetch", "--quiet", "--no-tags", "--", order["address"], f"+{reference}:{reference}")
@@ -201,7 +201,7 @@ def _sent(shadow: ShadowRepository, address: str, branch: str, commit: str, refe
     """Ensure that the commit is at that address. Return ``{}`` if the branch there has it; ``start``, the run's own
     reference to which it was pushed, for example to a forge; or ``refused``, the reason why it could not be pushed."""
     try:
-        tip = shadow("ls-remote", "--", address, f"refs/heads/{branch}", **_NETWORK).partition("\t")[0]
+        tip = shadow("ls-remote", "--", address, f"{HEADS}{branch}", **_NETWORK).partition("\t")[0]
     except GitRefused:
         # The node may reach the address nevertheless; if not, its job says so.
         return {}

@@ -14,7 +14,7 @@ from claudomator_py.domain.errors import Conflict, NotFound, ended, sentence
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.redaction import replaced
-from claudomator_py.domain.worktree import Tree, TreeStanding, TreeState
+from claudomator_py.domain.worktree import Tree, TreeStanding, TreeState, short_ref
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Branches, Clock, RunHost, Trees
 from claudomator_py.resources.branches import (
@@ -157,7 +157,7 @@ class BranchService(Service):
                 state=task.state,
                 branch=tree.branch,
                 repository=_text(tree.repository),
-                onto=_text(tree.onto and tree.onto.removeprefix("refs/heads/")),
+                onto=_text(tree.onto and short_ref(tree.onto)),
                 path=_text(tree.path),
                 seen_at=state.seen_ms or None,
                 is_current=_place_of(connection, task) == tree.path,

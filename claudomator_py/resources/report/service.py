@@ -15,6 +15,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.wording import TaskRef, worded
+from claudomator_py.domain.worktree import HEADS, short_ref
 from claudomator_py.ports import Clock
 from claudomator_py.resources.overview.service import refused_file
 from claudomator_py.resources.report import (
@@ -53,7 +54,6 @@ MAX_DOUBTED = 200
 """The most tasks that changed nothing whose results are examined."""
 LATE_MS = 2 * MINUTE_MS
 """After this long, a scheduled time that nobody has handled is missed."""
-_BRANCH = "refs/heads/"
 _TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
 """The forms of times in stored sentences."""
 _LEADING_TO_A_TIME = regex(r"(?:,? (?:at|until|or))+\s*(?=[;.)]|$)")
@@ -314,8 +314,8 @@ def _repository(
     last = {run.task_id: made for run, made in runs}
     priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
-        BranchChange(name=(name := ref.name.removeprefix(_BRANCH)), change=ref.word, since=resolved_branches.get(name))
-        for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(_BRANCH))
+        BranchChange(name=(name := short_ref(ref.name)), change=ref.word, since=resolved_branches.get(name))
+        for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(HEADS))
     ]
     return RepositoryReport(
         path=path,
