@@ -139,9 +139,9 @@ class Snapshots(Connections):
             if self._is_local:
                 # PostgreSQL's driver begins the transaction with the first statement.
                 driver_of(connection).execute("BEGIN")
-        except BaseException:
+        except BaseException as error:
             self._forget(connection)
-            raise
+            raise_translated(connection, error)
         return connection
 
     def give_back(self, connection: Connection) -> None:
@@ -160,6 +160,19 @@ class Snapshots(Connections):
 def driver_of(connection: Connection) -> Any:
     """Return the driver's connection."""
     return connection.connection.dbapi_connection
+
+
+def is_whole(connection: Connection) -> bool:
+    """Return whether a commit would keep what the connection's transaction has written.
+
+    After some errors the database has given the transaction up, and a commit that keeps nothing still succeeds.
+    """
+    if connection.invalidated:
+        return False
+    driver = driver_of(connection)
+    if connection.dialect.name == "sqlite":
+        return bool(driver.in_transaction)
+    return driver.info.transaction_status.name in ("IDLE", "ACTIVE", "INTRANS")
 
 
 def raise_translated(connection: Connection, error: BaseException) -> NoReturn:

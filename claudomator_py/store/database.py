@@ -101,6 +101,7 @@ class Database(Writer):
             finally:
                 self._readers.give_back(connection)
         except Exception as error:
+            self._read_failed(error)
             _raise_explained(error)
 
     def write(self, fn: Callable[[Connection], T], *, planned: bool = False) -> T:

@@ -18,6 +18,7 @@ class StoreUnavailable(Exception):
 _RESTORE = "stop the daemon and restore the newest file of the folder backups in the state folder"
 
 CLOSED = ("the database is closed", "start the daemon again")
+GIVEN_UP = ("the database has given up the transaction after an error", "try again")
 READ_ONLY = (
     "the database is read-only",
     "make the file and its folder writable for the daemon's user, or remount the file system for writing",
@@ -53,11 +54,19 @@ _SERVER_GONE = (
     "the connection to PostgreSQL failed",
     "start the server, create the database with `createdb`, put the password in ~/.pgpass, or correct the database URL",
 )
+_CANCELLED = (
+    "PostgreSQL has cancelled a statement or a transaction",
+    "raise the daemon's statement_timeout and the other limits of its role with `ALTER ROLE ... SET`",
+)
 
 # By prefix of the SQLSTATE, longer ones first.
 _SQLSTATE = (
     ("53100", ("the disk of the PostgreSQL server is full", "make room on the server's disk")),
     ("53300", ("PostgreSQL has no connection left", "raise max_connections or end other clients")),
+    ("57014", _CANCELLED),
+    ("25P03", _CANCELLED),
+    ("25P04", _CANCELLED),
+    ("40", ("PostgreSQL has given up a transaction because of another client", "try again")),
     ("55P03", ("a table is locked by another client", "end the client that holds it (see pg_locks) and try again")),
     ("57P", _SERVER_GONE),
     ("25006", ("the PostgreSQL server is read-only", "point the database URL at the primary server")),

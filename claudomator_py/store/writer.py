@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine, event
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.units import Histogram
-from claudomator_py.store.connections import Transactions, driver_of, raise_translated
-from claudomator_py.store.errors import CLOSED, StoreUnavailable, explain
+from claudomator_py.store.connections import Transactions, driver_of, is_whole, raise_translated
+from claudomator_py.store.errors import CLOSED, GIVEN_UP, StoreUnavailable, explain
 from claudomator_py.store.stored_json import Clean, clean_with
 from claudomator_py.values import dataclass
 
@@ -189,6 +189,11 @@ class Writer:
         group.check()
         return group.connection
 
+    def _read_failed(self, error: Exception) -> None:
+        """Have what this thread writes ``together`` take note of the error of a read."""
+        if (group := self._group) is not None:
+            group.failed(error)
+
     def flush(self) -> None:
         """Commit lazily queued writes soon. If this thread writes ``together``, commit that before returning, and raise
         StoreUnavailable if it was lost."""
@@ -243,8 +248,10 @@ class Writer:
 
     def _end(self, connection: Connection) -> None:
         """Let other threads write, after the transaction has ended or its connection was invalidated."""
-        self._connections.give_back(connection)
-        self._turn.release()
+        try:
+            self._connections.give_back(connection)
+        finally:
+            self._turn.release()
 
     def _succeed(self, results: Sequence[_Result]) -> list[_Item]:
         """Note that a group is durable. Return the items that listeners have to be notified of."""
@@ -351,8 +358,11 @@ class _Group:
         """Commit, and resolve the futures. Raises StoreUnavailable if the transaction was lost."""
         connection = self.connection
         if connection is not None:
-            driver, results = driver_of(connection), self._results
+            results = self._results
             try:
+                if not is_whole(connection):
+                    raise StoreUnavailable(*GIVEN_UP)
+                driver = driver_of(connection)
                 if all(result.error is not None for result in results):
                     driver.rollback()
                 else:
@@ -384,6 +394,11 @@ class _Group:
         """Raise StoreUnavailable if the transaction was lost."""
         if self._lost is not None:
             raise group_error(self._lost)
+
+    def failed(self, error: Exception) -> None:
+        """Take note that a read has raised: the transaction, with all that was written before, may be lost."""
+        if not self.is_busy and self.connection is not None and not is_whole(self.connection):
+            self._lose(error)
 
     def discard(self) -> None:
         """Undo uncommitted writes without resolving their futures."""

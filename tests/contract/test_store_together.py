@@ -2,10 +2,12 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from claudomator_py.domain import crashpoint
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -120,6 +122,65 @@ def test_where_the_transaction_is_lost_so_is_the_rest_of_the_block(db: Database,
             future.result()
     assert db.write(add(4)) == 4
     assert ids(db) == [4]
+
+
+LOSING = [
+    ("sqlite", "ROLLBACK"),
+    ("postgresql", "SELECT 1 / 0"),
+    ("postgresql", "SELECT pg_terminate_backend(pg_backend_pid())"),
+]
+
+
+@pytest.mark.parametrize(("database_kind", "statement"), LOSING, ids=["sqlite", "error", "connection"])
+def test_a_read_with_which_the_transaction_is_lost_loses_what_was_written_before(db: Database, statement: str) -> None:
+    """PostgreSQL gives it up after any error, and SQLite after some, such as those of a disk, as by a ROLLBACK."""
+
+    def read(connection: Connection) -> None:
+        connection.exec_driver_sql(statement)
+        raise OSError("cannot be read")
+
+    def block() -> None:
+        with db.together():
+            futures.append(db.submit(add(1)))
+            with suppress(Exception):
+                db.read(read)
+            with pytest.raises(StoreUnavailable):
+                ids(db)
+            futures.append(db.submit(add(2)))
+
+    futures: list[Future[int]] = []
+    with pytest.raises(StoreUnavailable):
+        block()
+    for future in futures:
+        with pytest.raises(StoreUnavailable):
+            future.result()
+    assert db.write(add(3)) == 3
+    assert ids(db) == [3]
+
+
+@pytest.mark.parametrize("read_too", [False, True])
+def test_a_write_that_hides_an_error_of_the_database_is_not_confirmed(db: Database, read_too: bool) -> None:
+    def hiding(connection: Connection) -> None:
+        add(1)(connection)
+        with suppress(DBAPIError):
+            connection.exec_driver_sql("SELECT nothing FROM nowhere")
+        if db.dialect == "sqlite":
+            connection.exec_driver_sql("ROLLBACK")
+
+    def block() -> None:
+        with db.together():
+            futures.append(db.submit(hiding))
+            if read_too:
+                with suppress(Exception):
+                    ids(db)
+
+    futures: list[Future[None]] = []
+    with pytest.raises(StoreUnavailable):
+        block()
+    with pytest.raises(StoreUnavailable):
+        futures[0].result()
+    assert db.write(add(3)) == 3
+    assert ids(db) == [3]
 
 
 def raising(db: Database, error: BaseException) -> None:
