@@ -5,6 +5,7 @@ What the words of each mean is data: ``errors.toml`` here and in the package of 
 """
 
 import re
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from typing import Any
@@ -25,7 +26,21 @@ _ENDED_BY: dict[str, tuple[Reason, str]] = {
 }
 _NAMED_DENIALS = 5
 _SHELL_SIGNALS = {128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15)}
-_NOT_STARTED = {126: "it could not be executed", 127: "its program was not found"}
+_CRASHES = {
+    int(number): number.name
+    for number in (
+        signal.SIGILL,
+        signal.SIGTRAP,
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGFPE,
+        signal.SIGSEGV,
+        signal.SIGSYS,
+    )
+}
+"""Signals that a process brings on itself by a fault."""
+_NOT_STARTED = {126: "a program could not be executed", 127: "a program was not found"}
+"""What a shell or ``env`` means by these exit codes. It may be the agent's program, or one that it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +144,21 @@ def verdict_of(
         return failed(*_ENDED_BY[exit_record.ended_by])
     if exit_record.exit_code is None:
         return failed(Reason.SETUP_FAILED, exit_record.error or "its program was not started")
-    return reported or _by_exit_code(exit_record.exit_code) or by_exit(exit_record)
-
-
-def _by_exit_code(code: int) -> RunVerdict | None:
-    """The verdict that follows from the exit code alone: killed by a signal, or never started; None: neither."""
+    if reported is not None:
+        return reported
+    code = exit_record.exit_code
     if code < 0 or code in _SHELL_SIGNALS:
-        return failed(Reason.INTERRUPTED, f"it was ended by signal {-code if code < 0 else code - 128}")
-    if code in _NOT_STARTED:
-        return failed(Reason.SETUP_FAILED, _NOT_STARTED[code])
-    return None
+        return _by_signal(-code if code < 0 else code - 128)
+    verdict = by_exit(exit_record)
+    if code in _NOT_STARTED and verdict.reason is Reason.AGENT_ERROR:
+        return failed(Reason.SETUP_FAILED, ": ".join(filter(None, (_NOT_STARTED[code], verdict.detail))))
+    return verdict
+
+
+def _by_signal(number: int) -> RunVerdict:
+    if number in _CRASHES:
+        return failed(Reason.AGENT_ERROR, f"it crashed with {_CRASHES[number]} (signal {number})")
+    return failed(Reason.INTERRUPTED, f"it was ended by signal {number}")
 
 
 def outcome(verdict: RunVerdict, result: Result) -> Outcome:

@@ -355,6 +355,8 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
     """Why the handoff was refused."""
     changes: RunChanges | None = None
     """What changed where it worked; None if unknown."""
+    continues_changes: bool = False
+    """True if it changed nothing, but an earlier run whose work it continued did."""
 
     @property
     def agent_cost_usd(self) -> float | None:
@@ -365,16 +367,20 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def is_doubtful(self) -> bool:
-        """True if it is a success that changed nothing although its text claims changes."""
+        """True if it is a success that changed nothing although its text claims changes. The text of a run that
+        continues earlier changes may mean those."""
         none = self.changes is not None and self.changes.is_empty and self.changes.fault is None
-        return none and self.status is OutcomeStatus.SUCCEEDED and self.text is not None and claims_changes(self.text)
+        succeeded = self.status is OutcomeStatus.SUCCEEDED and not self.continues_changes
+        return none and succeeded and self.text is not None and claims_changes(self.text)
 
     @property
     def changes_text(self) -> str | None:
         """What was changed, in one line; None if unknown."""
         if self.changes is None:
             return None
-        return f"{self.changes.summary} (its result says otherwise)" if self.is_doubtful else self.changes.summary
+        if self.is_doubtful:
+            return f"{self.changes.summary} (its result says otherwise)"
+        return "no further changes" if self.continues_changes else self.changes.summary
 
     @property
     def error(self) -> str | None:

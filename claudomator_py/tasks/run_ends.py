@@ -23,6 +23,7 @@ from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, SpecialistRecord
 from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
 from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.handing_on import (
@@ -119,7 +120,7 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
     already recorded."""
     task = end.task or task_rows.get(connection, run.task_id)
     spec = task_rows.spec_of(connection, task.id, run.revision) if end.spec is None else end.spec
-    it = _Finishing(run, task, spec, end, believable(end.outcome, end.ended_ms))
+    it = _Finishing(run, task, spec, end, _after_earlier(connection, run, task, believable(end.outcome, end.ended_ms)))
     _decide_handoff(connection, it)
     it.is_deserted = _is_deserted(connection, run, it.outcome)
     if not _write_end(connection, it):
@@ -128,6 +129,25 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
     ending = after_run(it.outcome, spec, _ended_run(connection, it), end.now_ms)
     _advance_task(connection, it, ending)
     return Finished(it.outcome, it.limit.hold if it.limit is not None and it.limit.news else None)
+
+
+def _after_earlier(connection: Connection, run: Run, task: Task, outcome: Outcome) -> Outcome:
+    """Return the outcome, marked if it changed nothing after earlier runs of the same work that did: of the task, of
+    the conversation that it continues, or of the task that it follows."""
+    if outcome.changes is None or not outcome.changes.is_empty:
+        return outcome
+    resumption = resumption_of(task)
+    ids = {run.resumes, None if resumption is None else resumption.follows} - {None}
+    earlier = [other for other in run_rows.of_task(connection, task.id) if other.generation == run.generation]
+    earlier += [other for run_id in ids if (other := run_rows.find(connection, str(run_id))) is not None]
+    return outcome.model_copy(update={"continues_changes": any(map(_has_changed, earlier))})
+
+
+def _has_changed(run: Run) -> bool:
+    outcome = readable(Outcome, run.outcome)
+    if outcome is None or outcome.changes is None:
+        return False
+    return outcome.continues_changes or not outcome.changes.is_empty
 
 
 def _decide_handoff(connection: Connection, it: _Finishing) -> None:

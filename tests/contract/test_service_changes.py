@@ -8,6 +8,7 @@ from claudomator_py.api.page.rows import row_of
 from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.resources.branches.service import Changes
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
@@ -78,6 +79,50 @@ def test_a_success_that_changed_nothing_although_it_says_so_stands_out(
     assert task.changes == view.summary
     assert ("says otherwise" in str(row_of(task).changes)) == doubtful
     assert str(task.changes).endswith("(its result says otherwise)") == doubtful
+
+
+SAME = {"place": "/srv/shop", "head": "a" * 40, "head_before": "a" * 40}
+
+
+def test_what_a_run_says_of_earlier_changes_of_its_task_is_not_doubted(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 2, "backoff": "1s"})
+    world.tick()
+    world.fail("t", "agent_error", changes=record().model_dump(mode="json"))
+    world.tick(MINUTE_MS)
+    world.end("t", text="Fixed the redirect.", changes=SAME)
+    world.tick()
+    assert (world.task("t").changes, world.task("t").is_doubtful) == ("no further changes", False)
+
+
+def test_what_a_task_says_of_changes_of_the_task_that_it_continues_is_not_doubted(world: World) -> None:
+    run_with(world, record(), "first")
+    for name, before in (("second", "first"), ("third", "second")):
+        world.submit(name, continues=before)
+        world.tick()
+        world.end(name, text="Fixed the redirect.", changes=SAME)
+        world.tick()
+        assert (world.task(name).changes, world.task(name).is_doubtful) == ("no further changes", False)
+
+
+@pytest.mark.parametrize("again", ["restart", "retry", "continues"])
+def test_a_run_after_others_that_changed_nothing_is_doubted(world: World, again: str) -> None:
+    world.submit("t", retry={"max_attempts": 2, "backoff": "1s"})
+    world.tick()
+    if again == "retry":
+        world.fail("t", "agent_error", changes=SAME)
+    else:
+        changes = record().model_dump(mode="json") if again == "restart" else SAME
+        world.end("t", changes=changes)
+    world.tick(MINUTE_MS)
+    if again == "restart":  # a fresh start, which knows nothing of what was changed before
+        world.restart("t")
+    name = "next" if again == "continues" else "t"
+    if again == "continues":
+        world.submit(name, continues="t")
+    world.tick()
+    world.end(name, text="Fixed the redirect.", changes=SAME)
+    world.tick()
+    assert world.task(name).is_doubtful
 
 
 def test_a_failure_is_not_doubted(world: World) -> None:

@@ -94,8 +94,8 @@ def test_a_branch_is_named_with_what_became_of_it_in_all(world: World) -> None:
 
     first = [moved("main", "a", "b"), moved("new", None, "b"), moved("old", "a", None), moved("brief", None, "c")]
     second = [moved("main", "b", "a"), moved("new", "b", "c"), moved("brief", "c", None)]
-    run(world, "one", changes=changed(refs=[*first, {"name": "refs/tags/v1", "after": "a" * 40}]))
-    run(world, "two", changes=changed(refs=second))
+    run(world, "one", changes=changed(refs=[*first, {"name": "refs/tags/v1", "after": "a" * 40}], ref_count=5))
+    run(world, "two", changes=changed(refs=second, ref_count=3))
     (shop,) = report(world).repositories
     assert {branch.name: branch.change for branch in shop.branches} == {"new": "made", "old": "deleted"}
 
@@ -167,6 +167,27 @@ def test_a_success_that_changed_nothing_is_counted(world: World) -> None:
     assert [ref.name for ref in result.doubtful_tasks] == ["said-fixed"]
     assert "1 changed nothing, but says otherwise" in result.headline
     assert "- said-fixed claims to have changed something" in markdown(result, str)
+
+
+def test_what_an_earlier_run_of_a_task_changed_counts(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 2, "backoff": "1s"})
+    world.tick()
+    world.fail("t", "agent_error", changes=changed(commits=COMMITS[:1], commit_count=1))
+    world.tick(MINUTE_MS)
+    world.end("t", text="Fixed the bug.", changes=changed())
+    world.tick()
+    result = report(world)
+    assert (result.completed, result.unchanged, result.doubtful) == (1, 0, 0)
+    assert len(result.repositories) == 1
+
+
+def test_a_repository_that_nothing_changed_is_not_among_those_that_changed(world: World) -> None:
+    run(world, "looks", changes=changed())
+    result = report(world)
+    assert (result.repositories, result.headline) == ((), "1 done; no commits; cost unknown")
+    assert "What changed" not in markdown(result, str)
+    run(world, "edits", changes=changed("/srv/other", files=("a",), is_repository=False))
+    assert "\n- /srv/other: 1 file (+2 -1), by 1 task\n" in markdown(report(world), str)
 
 
 def test_a_sum_of_dollars_that_lacks_some_says_so(world: World) -> None:

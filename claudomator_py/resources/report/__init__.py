@@ -102,7 +102,7 @@ class ReportView(View):
     failed: int
     cancelled: int
     unchanged: int
-    """The completed tasks whose last run changed nothing in a repository."""
+    """The completed tasks that changed nothing in a repository."""
     doubtful: int
     """Those of them whose result claims changes; the first 200 are examined."""
     doubtful_tasks: tuple[TaskRef, ...]
@@ -121,7 +121,7 @@ class ReportView(View):
     limits_flowed_around: int
     """Those of them whose task another agent continued in the span."""
     repositories: tuple[RepositoryReport, ...]
-    """Those with the most commits first."""
+    """Those that were changed, the ones with the most commits first."""
     failures: tuple[TaskGroup, ...]
     """The largest group first."""
     missed: tuple[MissedTime, ...]

@@ -163,7 +163,7 @@ class Reports(Service):
             starts=tuple(map(format_instant, self._starts(connection, since_ms, until_ms))),
             limits=len(limited),
             limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, later)),
-            repositories=_repositories(changes, self._resolved(connection)),
+            repositories=_repositories(changes, self._resolved(connection), changed=True),
             failures=self._failures(connection, since_ms, until_ms),
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
             needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
@@ -219,9 +219,12 @@ class Reports(Service):
                 yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=why)
 
 
-def _unchanged(completed: frozenset[str], changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> list[str]:
+def _unchanged(completed: frozenset[str], changes: Sequence[tuple[FinishedRun, RunChanges | None]]) -> list[str]:
     last = {run.task_id: made for run, made in changes if run.task_id in completed}
-    return [task_id for task_id, made in last.items() if made is not None and made.is_repository and made.is_empty]
+    changed = {run.task_id for run, made in changes if made is not None and not made.is_empty}
+    return [
+        task_id for task_id, made in last.items() if made is not None and made.is_repository and task_id not in changed
+    ]
 
 
 def _failure(task: Task, outcome: Outcome | None) -> Hashable:
@@ -291,16 +294,23 @@ def _without_times(view: TaskView) -> str:
 
 
 def _repositories(
-    changes: Iterable[tuple[FinishedRun, RunChanges | None]], resolved_branches: Mapping[str, str]
+    changes: Iterable[tuple[FinishedRun, RunChanges | None]],
+    resolved_branches: Mapping[str, str],
+    *,
+    changed: bool = False,
 ) -> tuple[RepositoryReport, ...]:
-    """resolved_branches: what has become of branches, by name."""
+    """resolved_branches: what has become of branches, by name. changed: without those that no run changed."""
     by_place: dict[str, list[tuple[FinishedRun, RunChanges]]] = defaultdict(list)
     for run, made in changes:
         # A place that was never found to be a repository, such as one that does not exist, has nothing to say.
         was_seen = made is not None and (made.fault is None or made.repository is not None)
         if made is not None and (not made.is_empty or (made.is_repository and was_seen)):
             by_place[(made.repository or made.place) if run.dir_key else SCRATCH].append((run, made))
-    repositories = [_repository(place, runs, resolved_branches) for place, runs in by_place.items()]
+    repositories = [
+        _repository(place, runs, resolved_branches)
+        for place, runs in by_place.items()
+        if not changed or not all(made.is_empty and made.fault is None for _, made in runs)
+    ]
     return tuple(sorted(repositories, key=lambda repository: (-repository.commits, -repository.files, repository.path)))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.report import SCRATCH, ReportView, RepositoryReport, TaskGroup
+from claudomator_py.resources.report import ReportView, RepositoryReport, TaskGroup
 
 SHOWN_BRANCHES = 5
 """Of each repository; `claudomator branches` and the page of repositories list the unmerged ones."""
@@ -43,7 +43,7 @@ def _figures(report: ReportView) -> Iterator[str]:
     with_commits = [repository for repository in report.repositories if repository.commits]
     if commits:
         yield f"{counted(commits, 'commit')} in {counted(len(with_commits), 'repository')}"
-    elif report.repositories:
+    elif report.repositories or report.unchanged:
         yield "no commits"
     if report.cost_usd is not None:
         yield f"{'at least ' if report.unpriced else ''}${report.cost_usd:.2f}"
@@ -133,10 +133,11 @@ def _group(group: TaskGroup, at: Instants) -> str:
 
 
 def _repository(repository: RepositoryReport) -> Iterator[str]:
-    changed = [counted(repository.commits, "commit")] if repository.commits or repository.path != SCRATCH else []
     # Outside of repositories, lines are not counted.
     lines = f" (+{repository.added} -{repository.removed})" if repository.added or repository.removed else ""
-    changed.append(f"{counted(repository.files, 'file')}{lines}")
+    changed = [counted(repository.commits, "commit")] if repository.commits else []
+    changed += [f"{counted(repository.files, 'file')}{lines}"] if repository.files else []
+    changed = changed or ["no commits or files recorded"]
     changed += [f"{repository.uncommitted} uncommitted"] if repository.uncommitted else []
     yield f"- {repository.path}: {', '.join(changed)}, by {counted(repository.tasks, 'task')}"
     for branch in repository.branches[:SHOWN_BRANCHES]:

@@ -230,6 +230,14 @@ def scratch_folder(runs: Sequence[RunView]) -> str | None:
     return runs[-1].scratch_dir if runs else None
 
 
+def _changes(task: TaskView) -> str:
+    if task.changes is None:
+        return ""
+    # What changed nothing has no diff, and the remark on it has parentheses of its own.
+    diff = "" if task.is_doubtful else f" (see `claudomator diff {task.name}`)"
+    return f"{plain(task.changes)}{diff}"
+
+
 def _directory(task: TaskView, runs: Sequence[RunView]) -> str:
     if task.working_dir is not None:
         return task.working_dir
@@ -264,7 +272,7 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("reach", "" if task.reach_origin is None else task.reach_origin.text),
             ("branch", task.branch or ""),
             ("work tree", "" if task.worktree is None else f"{tree_text(task.worktree)}: {task.worktree.path}"),
-            ("changes", "" if task.changes is None else f"{plain(task.changes)} (see `claudomator diff {task.name}`)"),
+            ("changes", _changes(task)),
             ("continues", goes_on),
             ("depends on", needs),
             ("source", task.file_path or task.source),

@@ -143,6 +143,29 @@ def test_each_other_exit(exit_code: int | None, reason: str) -> None:
         assert outcome.detail == "main.c:3: error"
 
 
+@pytest.mark.parametrize("exit_code", [-11, 139, -6, 134, -4, -7, -8])
+def test_a_program_that_crashed_was_interrupted_by_nobody(exit_code: int) -> None:
+    outcome = read(b"", b"", exit_code)
+    assert outcome.reason == "agent_error"
+    assert re.fullmatch(r"it crashed with SIG[A-Z]+ \(signal \d+\)", outcome.detail or "")
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "detail"),
+    [
+        (127, b"sh: 2: twine: not found\n", "a program was not found: sh: 2: twine: not found"),
+        (127, b"", "a program was not found: it exited with 127 and wrote nothing to stderr"),
+        (126, b"sh: ./x: Permission denied\n", "a program could not be executed: sh: ./x: Permission denied"),
+    ],
+)
+def test_a_program_that_a_shell_did_not_start_is_named(exit_code: int, stderr: bytes, detail: str) -> None:
+    assert read(b"", stderr, exit_code).detail == detail
+
+
+def test_a_configured_exit_code_counts_whatever_a_shell_means_by_it() -> None:
+    assert says("", "no quota left", 127, exit_codes={127: "rate_limited"}).status is OutcomeStatus.LIMITED
+
+
 def test_exit_0_after_the_timeout_is_no_success() -> None:
     assert read(b"", b"", 0, "timeout").reason == "timeout"
 
