@@ -25,6 +25,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.store.errors import explain
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict
+from claudomator_py.texts import cut_line
 from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.faults")
@@ -289,8 +290,7 @@ def error_text(error: BaseException) -> str:
         text = str(error) or type(error).__name__
     if not is_known(error):
         text = f"{type(error).__name__}: {text}{_place(error)}"
-    text = " ".join(text.split())
-    return text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
+    return cut_line(text, _TEXT)
 
 
 _REMEDIES = {

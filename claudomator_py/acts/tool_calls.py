@@ -12,6 +12,7 @@ from claudomator_py.acts.catalogue import catalogue
 from claudomator_py.acts.pattern import Call, Place
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
+from claudomator_py.texts import cut_line
 from claudomator_py.values import dataclass, regex
 
 _COMMANDS = ("command", "cmd", "script")
@@ -69,8 +70,7 @@ def digest_of_acts(acts: Iterable[Act]) -> str:
 def rule_for(tool: str, given: Mapping[str, Any], digest: str) -> str:
     """Return the permission rule that allows exactly this call. digest: as in ``BeyondReach``; the text after it is
     only for people to read."""
-    line = " ".join(subject_of(given).split())
-    words = line if len(line) <= _MAX_WORDS else f"{line[: _MAX_WORDS - 3]}..."
+    words = cut_line(subject_of(given), _MAX_WORDS)
     return f"beyond-reach:{digest} {tool}({words if words.isprintable() else '...'})"
 
 

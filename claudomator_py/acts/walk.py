@@ -27,6 +27,7 @@ from claudomator_py.acts.shell_tree import (
     Word,
 )
 from claudomator_py.acts.state import State, arguments
+from claudomator_py.texts import cut_line
 from claudomator_py.values import dataclass
 
 MAX_DEPTH: Final = 8
@@ -256,9 +257,7 @@ class Walk(ABC):
             self.note(kind, line_of(call.words if call.program == SCRIPT else (call.program, *call.words)))
 
     def note(self, kind: ActKind, evidence: str) -> None:
-        line = " ".join(evidence.split())
-        shown = line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 3]}..."
-        self.acts.append(Act(shown, kind.kind, kind.reach, kind.does))
+        self.acts.append(Act(cut_line(evidence, _MAX_SHOWN), kind.kind, kind.reach, kind.does))
 
     def decoded(self, text: str) -> None:
         """Note as hidden that the text to be run comes out of a decoder."""

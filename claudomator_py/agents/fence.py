@@ -15,6 +15,7 @@ from claudomator_py.agents.plaintext import readable
 from claudomator_py.agents.programs import own_program
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.run import LaunchRequest
+from claudomator_py.texts import cut
 from claudomator_py.values import dataclass, regex
 
 MAX_CALLS = 20
@@ -125,7 +126,9 @@ def fenced_call(tool: str, given: Mapping[str, Any], verdict: FenceVerdict | Non
     subject = subject_of(given)
     if verdict is None or not verdict.digest.startswith(f"{digest_of(tool, subject)}."):
         return None
-    shown = readable(subject)
-    shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[: _MAX_SHOWN - 3]}..."
-    beyond = verdict.does if len(verdict.does) <= _MAX_SHOWN else f"{verdict.does[: _MAX_SHOWN - 3]}..."
-    return Denied(tool=tool, input=shown, rule=rule_for(tool, given, verdict.digest), beyond=beyond)
+    return Denied(
+        tool=tool,
+        input=cut(readable(subject), _MAX_SHOWN),
+        rule=rule_for(tool, given, verdict.digest),
+        beyond=cut(verdict.does, _MAX_SHOWN),
+    )

@@ -12,7 +12,7 @@ from claudomator_py.domain.agent import asks_no_model, reads_task
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.health import Trouble
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.principal import Principal, creator_of
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
@@ -403,8 +403,7 @@ def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[s
     """Return the specialists that may be given the creator's work. known: a cache, which is filled."""
     whose = task.creator, task.organisation
     if whose not in known:
-        by = Principal(task.creator, Role.OPERATE, task.organisation)
-        known[whose] = frozenset(specialist_rows.assignable_ids(connection, by))
+        known[whose] = frozenset(specialist_rows.assignable_ids(connection, creator_of(task)))
     return known[whose]
 
 

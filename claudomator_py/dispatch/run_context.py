@@ -62,6 +62,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Run, Task
 from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.handing_on import hops
+from claudomator_py.texts import cut
 from claudomator_py.values import dataclass
 
 
@@ -366,5 +367,4 @@ def _clean(text: str, redactor: Redactor) -> str:
 
 def _short(tools: Sequence[str], redactor: Redactor) -> tuple[str, ...]:
     """Return the tools with long names cut: a rule may name a command with all of its arguments."""
-    words = (redactor.redact(tool) for tool in tools)
-    return tuple(word if len(word) <= MAX_FIELD_LENGTH else f"{word[: MAX_FIELD_LENGTH - 3]}..." for word in words)
+    return tuple(cut(redactor.redact(tool), MAX_FIELD_LENGTH) for tool in tools)

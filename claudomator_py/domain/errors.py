@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
+from claudomator_py.texts import cut
 from claudomator_py.values import regex
 
 Path = tuple[str | int, ...]
@@ -133,7 +134,7 @@ def printable(text: str) -> str:
 
 def shown(text: str) -> str:
     """Return the text as quoted in messages: printable and short."""
-    return printable(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
+    return printable(cut(text, _SHOWN))
 
 
 def ended(text: str) -> str:

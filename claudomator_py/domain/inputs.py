@@ -12,6 +12,7 @@ from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason, RefusedHandoff
 from claudomator_py.domain.rationale import StoredRationale
 from claudomator_py.domain.task import OnInput, PermissionMode, TaskSpec
+from claudomator_py.texts import cut, cut_line
 from claudomator_py.values import regex
 
 MARKER = "CLAUDOMATOR QUESTION:"
@@ -156,16 +157,12 @@ def question_in(text: str) -> str | None:
         fence = match["fence"]
         if fence is None:
             if opened is None:
-                return _fit(text[match.end() :].strip()) or None
+                return cut(text[match.end() :].strip(), MAX_QUESTION) or None
         elif opened is None:
             opened = fence
         elif fence.startswith(opened):
             opened = None
     return None
-
-
-def _fit(question: str) -> str:
-    return question if len(question) <= MAX_QUESTION else f"{question[: MAX_QUESTION - 3]}..."
 
 
 def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
@@ -226,8 +223,7 @@ def named(tools: Sequence[Denied]) -> str:
 
 
 def _short_text(call: Denied) -> str:
-    line = " ".join(call.input.split())
-    short = line if len(line) <= _MAX_CALL else f"{line[: _MAX_CALL - 3]}..."
+    short = cut_line(call.input, _MAX_CALL)
     return f"{call.tool}({short})" if short else call.tool
 
 
@@ -246,9 +242,9 @@ def grant_text(rule: str) -> str:
 
 def _question(outcome: Outcome, converses: bool) -> str | None:
     if outcome.question is not None:
-        return _fit(outcome.question)
+        return cut(outcome.question, MAX_QUESTION)
     if outcome.status is OutcomeStatus.NEEDS_INPUT:
-        return _fit(outcome.text or UNSAID)
+        return cut(outcome.text or UNSAID, MAX_QUESTION)
     return question_in(outcome.text) if converses and outcome.text is not None else None
 
 

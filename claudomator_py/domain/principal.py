@@ -1,7 +1,7 @@
 """The principal behind a request, what its role permits, and which organisation's work it sees."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.values import dataclass
@@ -62,6 +62,18 @@ OPERATOR: Final = Principal("operator", Role.ADMIN)
 
 INBOX: Final = Principal("inbox", Role.OPERATE)
 """Anybody who can write into the inbox."""
+
+
+class Created(Protocol):
+    """What somebody has created: a row of a task or a channel."""
+
+    creator: str
+    organisation: str | None
+
+
+def creator_of(thing: Created) -> Principal:
+    """Return the principal in whose name it acts; it determines which specialists may be given its work."""
+    return Principal(thing.creator, Role.OPERATE, thing.organisation)
 
 
 OWN: Final = ""

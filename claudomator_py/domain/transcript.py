@@ -16,6 +16,7 @@ from claudomator_py.domain.handoff import MAX_FIELD_LENGTH, MAX_FIELDS, MAX_INTE
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import MARK, MAX_HELD, Redactor
 from claudomator_py.domain.text import escaped
+from claudomator_py.texts import cut
 from claudomator_py.values import regex
 
 _MAX_READ: Final = 100_000
@@ -53,7 +54,7 @@ def intent_of(text: str, redactor: Redactor | None = None) -> str:
             sentence = plain[
                 : next((match.start() for match in _END.finditer(plain) if match["end"] is not None), None)
             ]
-            return sentence if len(sentence) <= MAX_INTENT_LENGTH else f"{sentence[: MAX_INTENT_LENGTH - 3]}..."
+            return cut(sentence, MAX_INTENT_LENGTH)
     return ""
 
 

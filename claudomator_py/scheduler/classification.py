@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from claudomator_py.domain.agent import TIERS, Tier
+from claudomator_py.texts import cut_line
 from claudomator_py.values import dataclass
 
 PROMPT_VERSION = 1
@@ -223,5 +224,4 @@ def json_objects(text: str) -> Iterator[dict[str, object]]:
 
 
 def shown(value: object) -> str:
-    line = " ".join(str(value).split())
-    return line if len(line) <= REASON_CHARS else f"{line[: REASON_CHARS - 3]}..."
+    return cut_line(str(value), REASON_CHARS)

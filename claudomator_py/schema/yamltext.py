@@ -18,6 +18,7 @@ from yaml.resolver import Resolver
 
 from claudomator_py.domain.errors import NUMBER_OR_TEXT, Path, field_name, shown
 from claudomator_py.schema.yamlfaults import COMMENT, BadText, SuggestedValue, bad, syntax_fault
+from claudomator_py.texts import cut
 from claudomator_py.values import dataclass, regex
 
 # YAML 1.1 requires a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
@@ -363,8 +364,7 @@ class _Builder:
 
 def quoted(text: str) -> str:
     """Return the text as a quoted YAML value; the end of a long one is replaced by dots."""
-    whole = text if len(text) <= _MAX_QUOTED_LENGTH else f"{text[: _MAX_QUOTED_LENGTH - 3]}..."
-    return json.dumps(whole, ensure_ascii=False)
+    return json.dumps(cut(text, _MAX_QUOTED_LENGTH), ensure_ascii=False)
 
 
 def _comment_beside(text: str, begin: int, end: int, column: int, *, is_block: bool) -> str | None:

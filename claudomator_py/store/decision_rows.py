@@ -130,6 +130,12 @@ def find(connection: Connection, decision_id: str) -> Decision | None:
     return None if row is None else decision_from(row)
 
 
+def standing_decision(connection: Connection, task_id: str, kind: DecisionKind) -> Decision | None:
+    """Return the decision whose id ``standing`` returns."""
+    decision_id = standing(connection, task_id, kind)
+    return None if decision_id is None else find(connection, decision_id)
+
+
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
     """Return the last decision of a kind about a generation of the task, or None."""
     row = _LATEST[kind].row(connection, task=task_id, of_generation=generation)

@@ -16,7 +16,7 @@ from claudomator_py.domain.errors import (
     name_suggestion,
     shown,
 )
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.principal import Principal, creator_of
 from claudomator_py.store import channel_rows, specialist_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
@@ -127,11 +127,6 @@ def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Me
         for row in rows
     )
     return [member for values in members if (member := readable(Member, values)) is not None]
-
-
-def creator_of(channel: Channel) -> Principal:
-    """Return the principal in whose name the channel's tasks are made; it determines which specialists may be used."""
-    return Principal(channel.creator, Role.OPERATE, channel.organisation)
 
 
 def _require_specialist(connection: Connection, channel: Channel, specialist: str) -> None:

@@ -142,8 +142,7 @@ def record_shadow(connection: Connection, beside: Decision, record: ShadowRecord
 
 def approved_rules(connection: Connection, task: Task) -> frozenset[str]:
     """Return the policy rules whose demand for approval a person has met, for the task's current content."""
-    standing = decision_rows.standing(connection, task.id, DecisionKind.POLICY)
-    decision = None if standing is None else decision_rows.find(connection, standing)
+    decision = decision_rows.standing_decision(connection, task.id, DecisionKind.POLICY)
     if decision is None or (decision.generation, decision.input_ref) != (task.generation, _input_ref(task)):
         return frozenset()
     return frozenset(PolicyRecord.model_validate(decision.data).approved)

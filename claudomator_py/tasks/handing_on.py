@@ -10,7 +10,7 @@ from claudomator_py.domain.errors import ended
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason, RefusedHandoff
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.principal import Principal, Role, creator_of
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import OnInput, TaskSpec
@@ -58,7 +58,7 @@ def weigh(
 ) -> HandoffRecord:
     """Weigh the request and return the decision, without storing it. by: who makes the request for the run, if
     anybody."""
-    creator = Principal(task.creator, Role.OPERATE, task.organisation)
+    creator = creator_of(task)
     may = specialist_rows.is_assignable(connection, request.to, creator)
     # A run must not learn of cards that its task may not be given to, whatever the task's creator sees.
     is_run = by is not None and by.role is Role.RUN

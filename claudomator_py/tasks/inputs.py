@@ -19,7 +19,7 @@ from claudomator_py.domain.errors import (
 from claudomator_py.domain.inputs import InputRequest, ToolGrant, call_text, grant_text
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.principal import OPERATOR, Principal, Role, creator_of
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.run import Exchange, ResumedConversation
 from claudomator_py.domain.task import TaskSpec
@@ -35,6 +35,7 @@ from claudomator_py.tasks.accept import NewTask, replace_content
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.readiness import go_on, ready_dependents
 from claudomator_py.tasks.specialists import missing
+from claudomator_py.texts import cut_line
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
 _EVENT_TEXT_CHARS = 300
@@ -61,17 +62,22 @@ def specialist_meant(task: Task) -> str | None:
 
 def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
     """Return the content plus the tools that a person granted, for an agent of that kind."""
-    return spec if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).granted(spec, kind)
+    return _grant(task, kind).granted(spec, kind)
 
 
 def granted_acts(task: Task, kind: str) -> tuple[str, ...]:
     """Return the digests of calls beyond the task's reach that a person allowed, for an agent of that kind."""
-    return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).acts(kind)
+    return _grant(task, kind).acts(kind)
 
 
 def granted_commands(task: Task) -> tuple[str, ...]:
     """Return the commands beyond the task's reach that a person allowed before its first run."""
-    return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).commands
+    return _grant(task, "").commands
+
+
+def _grant(task: Task, kind: str) -> ToolGrant:
+    """Return what a person has allowed the task. kind: of the agent, in an empty grant."""
+    return ToolGrant.model_validate(task.granted_tools or {"kind": kind, "tools": ()})
 
 
 def request_of_older_version(task: Task) -> InputRequest:
@@ -126,9 +132,8 @@ def _route_by(connection: Connection, task: Task, request: InputRequest, text: s
 def specialists_for(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
     """Return the specialists that the principal may give the task, all of which accept work of the task's creator;
     and all specialists that the principal sees."""
-    creator = Principal(task.creator, Role.OPERATE, task.organisation)
     visible = set(specialist_rows.ids_seen(connection, by))
-    return visible.intersection(specialist_rows.assignable_ids(connection, creator)), visible
+    return visible.intersection(specialist_rows.assignable_ids(connection, creator_of(task))), visible
 
 
 def approve(
@@ -216,9 +221,7 @@ def _approve_calls(
 ) -> None:
     """Allow the tools that the run was denied, and continue its conversation."""
     allowed = _named_rules(tools, request) or _rules(task, request)
-    before = ToolGrant(kind=run.kind, tools=())
-    if task.granted_tools is not None:
-        before = ToolGrant.model_validate(task.granted_tools)
+    before = _grant(task, run.kind)
     grant = ToolGrant(kind=run.kind, tools=tuple(dict.fromkeys((*before.tools, *allowed))), commands=before.commands)
     spec = task_rows.spec_of(connection, task.id, task.revision)
     refuse(_lacking(grant, spec, run, registry))
@@ -395,5 +398,4 @@ def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry
 
 
 def _short(text: str) -> str:
-    line = " ".join(cleaned(text).split())  # before it is cut: a part of a secret would stay
-    return line if len(line) <= _EVENT_TEXT_CHARS else f"{line[: _EVENT_TEXT_CHARS - 3]}..."
+    return cut_line(cleaned(text), _EVENT_TEXT_CHARS)  # in this order: a part of a secret would stay

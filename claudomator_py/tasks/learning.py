@@ -165,8 +165,7 @@ def _revision(decision: Decision) -> int:
 
 def _standing(connection: Connection, task_id: str) -> Decision | None:
     """The current decision on who does the task."""
-    decision_id = decision_rows.standing(connection, task_id, DecisionKind.SPECIALIST)
-    return None if decision_id is None else decision_rows.find(connection, decision_id)
+    return decision_rows.standing_decision(connection, task_id, DecisionKind.SPECIALIST)
 
 
 def _same_text(connection: Connection, former: Decision, task: Task) -> bool:

@@ -29,7 +29,7 @@ from claudomator_py.domain.channel import (
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.errors import Invalid, NotFound, Problem, shown
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.principal import Principal, creator_of
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS
@@ -41,7 +41,7 @@ from claudomator_py.store import channel_rows, run_rows, specialist_rows, task_r
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Channel, ChannelAnswer, ChannelMember, ChannelMessage, Task
 from claudomator_py.tasks.accept import NewTask, accept
-from claudomator_py.tasks.channels import add_member, creator_of, members_of
+from claudomator_py.tasks.channels import add_member, members_of
 from claudomator_py.tasks.decisions import record_triage
 from claudomator_py.values import dataclass
 

@@ -19,7 +19,7 @@ from claudomator_py.domain.channel import (
     TriageReason,
 )
 from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
-from claudomator_py.domain.principal import Principal, RequestKey, Role
+from claudomator_py.domain.principal import Principal, RequestKey, Role, creator_of
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.environment.workdirs import Workdirs
@@ -369,7 +369,7 @@ class Channels(Service):
     def _best(self, channel: Channel, subject: str, among: Sequence[str]) -> str | None:
         """Return the one whose card best fits the message; None if nothing is routed."""
         with or_unavailable():
-            decided = self._router(Request(subject, "", ()), changes.creator_of(channel))
+            decided = self._router(Request(subject, "", ()), creator_of(channel))
         candidates = () if decided is None or decided.record is None else decided.record.specialist_candidates
         return next((candidate.specialist for candidate in candidates if candidate.specialist in among), None)
 

@@ -18,6 +18,7 @@ from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Event, Run
 from claudomator_py.tasks.runs import NOTE_OF
+from claudomator_py.texts import cut_line
 from claudomator_py.values import dataclass
 
 MIN_ALIKE = 3
@@ -219,5 +220,4 @@ def _short_end(text: str) -> str:
 
 
 def _short(text: str | None) -> str:
-    line = " ".join((text or "").split())
-    return line if len(line) <= _DETAIL else f"{line[: _DETAIL - 3]}..."
+    return cut_line(text or "", _DETAIL)

@@ -12,7 +12,7 @@ from claudomator_py.domain.budget import Budget, Unit, left
 from claudomator_py.domain.errors import Conflict, NotFound, ended, refuse
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest, Outcome
-from claudomator_py.domain.principal import Principal, RequestKey, Role
+from claudomator_py.domain.principal import RequestKey, Role, creator_of
 from claudomator_py.domain.redaction import clean
 from claudomator_py.domain.report import with_zeros
 from claudomator_py.domain.requests import (
@@ -252,8 +252,7 @@ class Runs(Service):
             detail = f"{task.name} is already nested {MAX_SUBTASK_DEPTH} levels deep."
             raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
         spec = _beside(connection, asking, clean(request, self._secrets.redactor(asking.spec.env, run.id)))
-        by = Principal(task.creator, Role.OPERATE, task.organisation)
-        refuse(task_problems(connection, spec, by))
+        refuse(task_problems(connection, spec, creator_of(task)))
         order = NewTask(
             spec,
             directory_key(spec.working_dir),
