@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Desktop
@@ -51,7 +52,7 @@ def test_a_task_that_ends_moves_without_a_reload(desktop: Desktop) -> None:
     desktop.daemon.client.cancel("it")
     expect(page.locator("#recent")).to_contain_text("it")
     expect(page.locator("#running")).to_contain_text("Nothing runs.")
-    expect(page.get_by_role("status")).to_have_text("nothing needs you, 0 failed, 0 running, 0 waiting")
+    expect(page.get_by_role("status")).to_have_text("nothing needs you, 0 failed, 0 running, 0 queued or waiting")
     assert_not_reloaded(page)
 
 
@@ -148,3 +149,39 @@ def test_what_has_the_focus_keeps_it_when_the_page_shows_everything_again(deskto
     desktop.daemon.client.cancel("it")
     expect(page.locator("#task")).to_contain_text("cancelled")
     expect(page.get_by_role("link", name="Restart…")).to_be_focused()
+
+
+@pytest.mark.parametrize(
+    "wanted", ["summary", ".strip a[href*=FAILED]", "#problems [name=task]", "#problems .pick-all", "#agents .small"]
+)
+def test_what_has_no_id_keeps_the_focus_as_well(lasting_desktop: Desktop, wanted: str) -> None:
+    desktop = lasting_desktop
+    for name in ("broken", "broken-too", "broken-as-well"):
+        if name not in {task.name for task in desktop.daemon.client.all_tasks()}:
+            desktop.task(name, "delay=50ms outcome=fail", retry="{max_attempts: 1}")
+            desktop.settled(name, "FAILED")
+    page = desktop.page()
+    expect(page.locator("#live")).to_have_text("Live")
+    page.locator("#problems summary").click()
+    page.locator(wanted).first.focus()
+    page.evaluate("window.before = document.activeElement; window.key = before.outerHTML")
+    desktop.task(f"event-for-{sum(map(ord, wanted))}", "delay=50ms")
+    page.wait_for_function("() => !window.before.isConnected")
+    page.wait_for_function("() => document.activeElement !== document.body")
+    assert page.evaluate("document.activeElement.outerHTML === window.key")
+
+
+def test_times_have_a_zone_and_durations_one_form(lasting_desktop: Desktop) -> None:
+    """As the daemon writes them, which knows nothing of the reader's zone."""
+    started = lasting_desktop.task("timed", "delay=50ms")
+    lasting_desktop.settled("timed", "COMPLETED")
+    page = lasting_desktop.page(f"/tasks/{started.id}")
+    expect(page.locator(".timeline .at").first).to_have_text(re.compile(r"^\d\d:\d\d:\d\d CES?T$"))
+    add = """lengths => document.querySelector(".foot").replaceChildren(...lengths.map((hours) => {
+        const time = document.createElement("time");
+        time.dateTime = new Date(Date.now() - hours * 3_600_000 - 5_000).toISOString();
+        time.dataset.show = "ago";
+        return time;
+    }))"""
+    page.evaluate(add, [1, 1.5, 28])
+    expect(page.locator(".foot time")).to_have_text(["1h ago", "1h30m ago", "1d4h ago"])

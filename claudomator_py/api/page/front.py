@@ -16,6 +16,7 @@ from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.shape import Page
+from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import Piece, Sentence, instant_text
 from claudomator_py.resources.agents import AgentView
 from claudomator_py.resources.agents.page import AgentCard, cards_of, spent_of
@@ -189,7 +190,12 @@ def filters_of(wanted: TaskFilter) -> Filters:
 def front_of(status: StatusView) -> Front:
     """Return the page without filters."""
     notices, files = _notices(status), tuple(_refused(file) for file in status.inbox)
-    needs = status.total("needs_you") + len(notices) + status.total("inbox")
+    kinds = {
+        "task": status.total("needs_you"),
+        "agent or daemon problem": len(notices),
+        "refused file": status.total("inbox"),
+    }
+    needs = sum(kinds.values())
     asking = _groups(status.needs_you, status.unlisted)
     failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
     first = max(_FEWEST, _FIRST - len(notices) - len(files))
@@ -197,6 +203,7 @@ def front_of(status: StatusView) -> Front:
         TaskSection(
             "needs-you", "Needs you", "Nothing needs you.", asking, needs, first, notices, files,
             more=needs - sum(group.size for group in asking) - len(notices) - len(files),
+            note=_by_kind(kinds),
         ),
         _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING", first=_FIRST),
         _section(
@@ -212,15 +219,16 @@ def front_of(status: StatusView) -> Front:
             report=Link("what changed in each repository", "/report#changes-title"),
         ),
     )  # fmt: skip
-    parts = [f"{needs} need you" if needs else "nothing needs you"]
-    parts += [f"{count} {name}" for count, name in ((failed, "failed"), (running, "running"), (waiting, "waiting"))]
+    parts = [f"{needs} {'needs' if needs == 1 else 'need'} you" if needs else "nothing needs you"]
+    counts = ((failed, "failed"), (running, "running"), (waiting, "queued or waiting"))
+    parts += [f"{count} {name}" for count, name in counts]
     return Front(
         sections=sections,
         agents=cards_of(status.agents),
         summary=", ".join(parts),
         title=f"({needs}) Claudomator" if needs else "Claudomator",
         no_tasks=not sum(status.counts.values()),
-        totals=tuple((state, words_of(state), status.counts.get(state, 0)) for state in STATES),
+        totals=tuple((state, words_of(state, number := status.counts.get(state, 0)), number) for state in STATES),
         hosts=status.hosts,
         schedules=schedule_cards(status.schedules),
         spent=_spent_today(status),
@@ -324,6 +332,12 @@ def _refused(file: FileProblemView) -> AttentionItem:
     return AttentionItem(
         f"file-{file.path}", "file refused", name, lines, folder or None, "It is read again when it changes."
     )
+
+
+def _by_kind(numbers: Mapping[str, int]) -> str | None:
+    """Return how many of each kind there are; None if all are tasks, as the number in the heading is theirs."""
+    words = [counted(number, kind) for kind, number in numbers.items() if number]
+    return ", ".join(words) if sum(numbers.values()) > numbers["task"] else None
 
 
 def _by_reason(counts: Mapping[str, int]) -> str | None:

@@ -185,9 +185,10 @@ def _row_actions(task: TaskView) -> tuple[Action, ...]:
     return actions_of(task) if task.state in ("NEEDS_INPUT", "FAILED") else ()
 
 
-def words_of(state: str) -> str:
-    """Return a state in words: NEEDS_INPUT is ``needs input``."""
-    return state.replace("_", " ").lower()
+def words_of(state: str, number: int = 1) -> str:
+    """Return the state of that number of tasks in words: ``needs input``, ``need input``."""
+    words = state.replace("_", " ").lower()
+    return words if number == 1 else words.replace("needs", "need")
 
 
 def actions_of(task: TaskView) -> tuple[Action, ...]:

@@ -7,7 +7,7 @@ from claudomator_py.api.page.rows import RUN_TONES, TONES, Action, TaskRow, acti
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
-from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.units import counted, format_instant
 from claudomator_py.domain.wording import Piece, Sentence, said
 from claudomator_py.resources.decisions import CandidateView, DecisionView
 from claudomator_py.resources.events import EventView, event_detail, event_title
@@ -180,7 +180,7 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, Sequence[L
         ("Tokens", tokens_text(task.tokens)),
         ("Cost", cost_text(task.cost_usd)),
         ("Budget", None if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
-        ("Restarts", f"{task.generation - 1}, {task.runs} runs in all" if task.generation > 1 else None),
+        ("Restarts", f"{task.generation - 1}, {counted(task.runs, 'run')} in all" if task.generation > 1 else None),
     ]
     return tuple((name, [Link(value)] if isinstance(value, str) else value) for name, value in facts if value)
 

@@ -15,17 +15,19 @@
   // --- times ---------------------------------------------------------------------------------------------------------
 
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
-  const clockSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const clockSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
   const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
   const dayOfYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
   const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
+  // As the daemon writes durations, to the minute: 45m, 1h30m, 3d4h.
   function length(ms) {
     const minutes = Math.floor(ms / 60_000);
     if (minutes < 1) return `${Math.max(0, Math.floor(ms / 1000))}s`;
     if (minutes < 60) return `${minutes}m`;
-    const hours = Math.floor(minutes / 60);
-    return hours < 24 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d`;
+    const days = Math.floor(minutes / 1_440);
+    const parts = [[days, "d"], [Math.floor(minutes / 60) % 24, "h"], [days ? 0 : minutes % 60, "m"]];
+    return parts.filter(([count]) => count).flat().join("");
   }
 
   const dateOf = (instant, now) => (instant.getFullYear() === now.getFullYear() ? day : dayOfYear).format(instant);
@@ -92,10 +94,21 @@
   const inUse = (target) =>
     [...target.querySelectorAll("textarea")].some((one) => one.value) || target.querySelector("[name=task]:checked");
 
-  // Somebody may have begun to type while the answer was on its way.
+  // htmx restores the focus of elements with an id. Others are recognized by their target, label and place.
+  const keyOf = (one) =>
+    [one.tagName, one.getAttribute("href"), one.ariaLabel, one.form?.getAttribute("action"), one.closest("[id]")?.id].join();
+  let focused = "";
+
   document.addEventListener("htmx:beforeSwap", (event) => {
+    focused = keyOf(document.activeElement);
+    // Somebody may have begun to type while the answer was on its way.
     if (event.detail.target === live() && inUse(live())) event.detail.shouldSwap = false;
   });
+
+  function restoreFocus() {
+    if (document.activeElement !== document.body) return;
+    [...document.querySelectorAll("a, button, input, summary, [tabindex]")].find((one) => keyOf(one) === focused)?.focus({ preventScroll: true });
+  }
 
   function refresh() {
     due = 0;
@@ -115,6 +128,7 @@
     }
     showTimes();
     showPicking();
+    restoreFocus();
     const target = live();
     if (!target) return;
     document.title = target.dataset.title;

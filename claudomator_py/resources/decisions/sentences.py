@@ -144,7 +144,7 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> tuple[str, ...]:
     return (
         first,
         f"Until then, {had} had it.",
-        f"It had been handed on {before} of at most {record.max_handoffs} times.",
+        f"It had been handed on {before} of at most {counted(record.max_handoffs, 'time')}.",
     )
 
 

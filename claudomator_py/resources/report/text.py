@@ -58,7 +58,7 @@ def markdown(report: ReportView, at: Instants) -> str:
     """Return the whole report."""
     parts = [f"# {report.headline}", f"From {at(report.since)} to {at(report.until)}: {_runs(report)}."]
     if report.starts:
-        more = f" and {len(report.starts) - MAX_STARTS} more times" if report.starts[MAX_STARTS:] else ""
+        more = f" and {counted(len(later), 'more time')}" if (later := report.starts[MAX_STARTS:]) else ""
         parts[-1] += f" The daemon started at {', '.join(map(at, report.starts[:MAX_STARTS]))}{more}."
     sections = (
         ("What is wrong with the daemon", [f"- {problem}" for problem in report.trouble]),

@@ -130,6 +130,20 @@ def test_a_refused_file_shows_its_first_problem_and_stands_after_what_is_asked(
     assert "and 11 more in it.yaml.error.txt" in needs
 
 
+def test_numbers_have_their_grammar_and_what_they_count(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add("asks", NeedsInput(InputKind.QUESTION))
+    page = operator.get("/")
+    assert 'data-summary="1 needs you, 0 failed' in page.body.decode()
+    assert "1 needs input" in text_of(page)
+    assert 'class="note"' not in section(page, "needs-you"), "the heading has the number of tasks"
+    prepared.add("asks-too", NeedsInput(InputKind.QUESTION))
+    prepared.refuse_file("tasks/it.yaml", Problem(line=3, message="is wrong"))
+    page = operator.get("/")
+    assert 'data-summary="3 need you, 0 failed, 0 running, 0 queued or waiting"' in page.body.decode()
+    assert "2 need input" in text_of(page)
+    assert '<p class="note">2 tasks, 1 refused file</p>' in section(page, "needs-you")
+
+
 def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, prepared: PreparedService) -> None:
     prepared.add_agent("claude")
     prepared.limit("claude", AT_THREE)
