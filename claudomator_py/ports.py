@@ -126,7 +126,8 @@ class RunHost(Protocol):
     # --- starting and ending ---
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
-        """Create the run directory durably, replacing what an earlier attempt at the same run left there.
+        """Create the run directory, replacing what an earlier attempt at the same run left there. Its name is durable
+        on return, so that no committed run lacks its directory.
 
         Raises RunConflict if that attempt was started; OSError.
         """

@@ -24,7 +24,6 @@ from claudomator_py.domain.run import (
     WindDown,
 )
 from claudomator_py.hosts import leftovers
-from claudomator_py.hosts.durable import end_helpers
 from claudomator_py.hosts.git.changes import SCRATCH, ChangeRecorder, recorded
 from claudomator_py.hosts.git.look import PATCH
 from claudomator_py.hosts.local.directory import CHECK, HANDOFF, TRASH_SUFFIX, RunDirectory
@@ -88,14 +87,13 @@ class LocalRunHost(ReportingHost):
         """By run and step whose end was reported: the same number."""
 
     def close(self) -> None:
-        """Stop reading, watching and flushing."""
+        """Stop reading and watching."""
         super().close()
         if self._watcher is not None:
             self._watcher.close()
         if self._recorder is not None:
             self._recorder.close()
         self._recorders.shutdown(cancel_futures=True)
-        end_helpers()
         with self._lock:
             for shim in self._launched.values():
                 shim.close()

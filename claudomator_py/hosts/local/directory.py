@@ -10,7 +10,7 @@ from pathlib import Path
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, WindDown
 from claudomator_py.hosts import leftovers
-from claudomator_py.hosts.durable import FlushGroup, flush_directory
+from claudomator_py.hosts.durable import create_file, flush_directory
 from claudomator_py.hosts.git.changes import SCRATCH
 from claudomator_py.hosts.local.fate import AnyPath, decide_fate, held_lock, mark, shim_identity, write_revoked
 from claudomator_py.hosts.shim import procfs, record, spec, watch
@@ -49,7 +49,8 @@ class RunDirectory:
         return Path(self._place)
 
     def create(self, order: RunSpec, *, scratch: str | None = None) -> None:
-        """Create the directory with everything that the shim needs, atomically; it is durable on return.
+        """Create the directory with everything that the shim needs, atomically. Its name is durable on return; its
+        contents need not be, because no shim on this machine survives a loss of power.
 
         The shim creates its lock and the output files itself. scratch: working directory of an order without one,
         created if it is in this directory; None for ``work``. A directory left by an attempt that did not start the run
@@ -78,16 +79,12 @@ class RunDirectory:
         for name, text in ((HANDOFF, order.handoff), (HANDOFF_NOTE, order.note)):
             if text is not None:
                 files[name] = text.encode(errors="surrogateescape")
-        with FlushGroup() as group:
-            directory = group.add_directory(new)
-            for name, data in files.items():
-                group.write_new(name, data, directory)
-            crashpoint("run-files-written")
-            os.rename(new, path)
-            crashpoint("run-dir-renamed")
-            group.add_directory(folder)
-            # A loss of power before this may leave a partial directory: no row refers to it, so it is created again.
-            group.flush()
+        for name, data in files.items():
+            os.close(create_file(f"{new}/{name}", data))
+        crashpoint("run-files-written")
+        os.rename(new, path)
+        crashpoint("run-dir-renamed")
+        flush_directory(folder)
         crashpoint("run-dir-made")
 
     def request_cancel(self) -> None:
@@ -113,9 +110,7 @@ class RunDirectory:
         loss of power. Raises OSError.
         """
         new = self.path / f"{record.WIND_DOWN}{NEW_SUFFIX}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        with os.fdopen(os.open(new, flags, 0o600), "w", encoding="ascii") as file:
-            json.dump(dataclasses.asdict(order), file)
+        os.close(create_file(new, json.dumps(dataclasses.asdict(order)).encode()))
         new.rename(self.path / record.WIND_DOWN)
 
     def append_message(self, message: bytes, *, durable: bool) -> None:

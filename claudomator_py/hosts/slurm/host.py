@@ -13,7 +13,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunSpec, RunStatus, Swept
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.hosts.durable import FlushGroup
+from claudomator_py.hosts.durable import create_file, flush_files
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.directory import CHECK
@@ -47,6 +47,8 @@ from claudomator_py.ports import AgentKind, Clock
 
 _TOOK_S: Final = 300.0
 """For this long after a host has taken a node from a run, other hosts are preferred."""
+_FLUSHERS: Final = 5
+"""As many as a run directory has files to flush."""
 
 log = logging.getLogger(__name__)
 
@@ -87,11 +89,13 @@ class ClusterRunHost(LocalRunHost):
         self._poll = EndPoll(self.place, lambda: self.news())
         self._next_tidying = 0.0
         self._fates = Fates(absent_s)
+        self._flushers = ThreadPoolExecutor(_FLUSHERS, "flush")
 
     def close(self) -> None:
         """Stop reading, watching and querying."""
         super().close()
         self._poll.close()
+        self._flushers.shutdown()
         for cluster in self._clusters.values():
             cluster.close()
 
@@ -139,8 +143,9 @@ class ClusterRunHost(LocalRunHost):
         self._hosts.pop(run_id, None)
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
-        """See ``RunHost``. The mark of the submission is durable before the submission. The variables are in a file for
-        the supervisor, which removes it before it starts anything."""
+        """See ``RunHost``. The mark of the submission is durable before the submission, and so is what the supervisor
+        reads, because a job may begin after this machine has lost power. The variables are in a file for the
+        supervisor, which removes it before it starts anything."""
         cluster = self._cluster_of(run_id)
         if cluster is None:
             super().spawn(run_id, environment, step)
@@ -148,14 +153,10 @@ class ClusterRunHost(LocalRunHost):
         path, key = self.place(run_id, step), job_name(run_id, step)
         if any(os.path.exists(f"{path}/{name}") for name in (record.REVOKED, record.CANCEL, SUBMITTED)):
             return
-        with FlushGroup() as group:
-            directory = group.add_directory(path)
-            group.write_new(SUBMITTED, supervisor_in(cluster.root).encode(), directory)
-            group.flush()
+        os.close(create_file(f"{path}/{SUBMITTED}", supervisor_in(cluster.root).encode()))
+        flush_files(path, self._flushers)
         # Not flushed: a supervisor that does not find the file exits.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        with open(os.open(f"{path}/{record.VARIABLES}", flags, 0o600), "wb") as file:
-            file.write(json.dumps(dict(environment)).encode())
+        os.close(create_file(f"{path}/{record.VARIABLES}", json.dumps(dict(environment)).encode()))
         recording = self.to_do_first(run_id, step)
 
         def first() -> None:

@@ -18,7 +18,7 @@ from claudomator_py.domain.run import RunFate, RunSpec
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import engine, fate, nodes, words_of
+from claudomator_py.hosts.slurm import SUBMITTED, engine, fate, nodes, words_of
 from claudomator_py.hosts.slurm.first_use import FirstUse
 from claudomator_py.hosts.slurm.host import ClusterRunHost
 from tests.integration.hosts.rig import LIMITS
@@ -196,6 +196,24 @@ def test_a_run_that_has_begun_or_may_have_stays_while_no_node_takes_others(
         (host.path(RUN_ID) / "started").touch()
         assert host.reconcile(RUN_ID).fate is RunFate.ALIVE
     assert not commands.is_asked("scancel")
+
+
+def test_what_a_node_reads_is_durable_before_the_submission(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job may begin after this machine has lost power."""
+    flushed: set[str] = set()
+
+    def fsync(descriptor: int) -> None:
+        assert not commands.is_asked("sbatch")
+        flushed.add(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    commands.say("sbatch", "1\n")
+    monkeypatch.setattr(os, "fsync", fsync)
+    host.prepare(ORDER)
+    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
+    wait_until(lambda: commands.is_asked("sbatch"))
+    assert flushed >= {"shared", RUN_ID, "spec.json", "prompt.md", SUBMITTED}
 
 
 @pytest.mark.usefixtures("without_patience")

@@ -32,7 +32,7 @@ STEPS: dict[str, tuple[int, int, str]] = {
 }
 """Of each step: statements and commits at most, and what they are for. A number may only go down, unless its reason
 says what more has to be known or made durable."""
-FLUSHES = (5, "spec, prompt and handoff note; the new directory, and the folder that it lies in")
+FLUSHES = (1, "the folder that it lies in")
 MADE = {"spec.json", "prompt.md", "handoff.json", "work"}
 """In a run directory before its shim. What that opens for writing it makes itself."""
 GROWING = ("task", "task_revision", "run", "event", "decision", "snapshot", "inbox_file", "inbox_document", "label")

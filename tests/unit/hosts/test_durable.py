@@ -1,19 +1,21 @@
-"""What is to be there after a loss of power: all of it is flushed, at once, and a flush that fails is told."""
+"""What is to be there after a loss of power is flushed, and a flush that fails is told."""
 
 import os
-import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.run import RunLimits, RunSpec
+from claudomator_py.domain.run import RunFate, RunLimits, RunSpec
+from claudomator_py.hosts.durable import flush_files
 from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.shim import record
 
 ORDER = RunSpec("r", (("true",),), None, (), (), "", RunLimits(1_000, None, 100, 1_000), handoff="{}")
-FLUSHED = ("folder", "r", "spec.json", "prompt.md", "handoff.json")
+FILES = ("spec.json", "prompt.md", "handoff.json")
 WAIT_S = 10.0
 
 
@@ -31,26 +33,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "folder"
 
 
-def test_all_of_a_run_directory_is_flushed_at_the_same_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    flushed = []
-    all_there = threading.Barrier(len(FLUSHED))
-
-    def fsync(descriptor: int) -> None:
-        flushed.append(name_of(descriptor))
-        all_there.wait(WAIT_S)  # raises if one of them is waited for before another one has begun
-
-    monkeypatch.setattr(os, "fsync", fsync)
+def test_of_a_run_directory_only_the_name_is_flushed(folder: Path, flushed: list[tuple[str, set[str]]]) -> None:
     RunDirectory(folder / "r").create(ORDER)
-    assert sorted(flushed) == sorted(FLUSHED)
+    assert flushed == [("folder", {*FILES, "work"})]
 
 
-@pytest.mark.parametrize("failing", FLUSHED)
-def test_a_directory_of_which_a_part_cannot_be_flushed_is_not_taken_for_durable(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str
-) -> None:
+def test_a_directory_whose_name_cannot_be_flushed_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fsync(descriptor: int) -> None:
-        if name_of(descriptor) == failing:
-            raise OSError("no")
+        raise OSError("no")
 
     opened = number_opened()
     with monkeypatch.context() as patched:
@@ -58,18 +48,54 @@ def test_a_directory_of_which_a_part_cannot_be_flushed_is_not_taken_for_durable(
         with pytest.raises(OSError, match="no"):
             RunDirectory(folder / "r").create(ORDER)
     assert number_opened() == opened
-    # It is tried again, under the same name.
     RunDirectory(folder / "r").create(ORDER)
 
 
-@pytest.mark.parametrize("lost", ["spec.json", "prompt.md", "handoff.json"])
-def test_what_a_loss_of_power_has_left_of_a_directory_is_made_again(folder: Path, lost: str) -> None:
+@pytest.mark.parametrize("lost", [*((name,) for name in FILES), (*FILES, "work")])
+def test_what_a_loss_of_power_has_left_of_a_directory_never_starts_and_is_made_again(
+    folder: Path, lost: tuple[str, ...]
+) -> None:
     directory = RunDirectory(folder / "r")
     directory.create(ORDER)
     whole = {path.name: path.read_bytes() for path in directory.path.iterdir() if path.is_file()}
-    (directory.path / lost).unlink()
+    for name in lost:
+        path = directory.path / name
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert decide_fate(directory.path).fate is RunFate.REVOKED
     directory.create(ORDER)
     assert {path.name: path.read_bytes() for path in directory.path.iterdir() if path.is_file()} == whole
+
+
+def test_all_that_a_node_reads_is_flushed_at_the_same_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    RunDirectory(folder / "r").create(ORDER)
+    flushed = []
+    all_there = threading.Barrier(len(FILES) + 1)
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(name_of(descriptor))
+        all_there.wait(WAIT_S)  # raises if one of them is waited for before another one has begun
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with ThreadPoolExecutor(len(FILES) + 1) as helpers:
+        flush_files(folder / "r", helpers)
+    assert sorted(flushed) == sorted(("r", *FILES))
+
+
+@pytest.mark.parametrize("failing", ["r", *FILES])
+def test_a_file_that_cannot_be_flushed_is_not_taken_for_durable(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    RunDirectory(folder / "r").create(ORDER)
+
+    def fsync(descriptor: int) -> None:
+        if name_of(descriptor) == failing:
+            raise OSError("no")
+
+    opened = number_opened()
+    monkeypatch.setattr(os, "fsync", fsync)
+    with ThreadPoolExecutor(1) as helpers, pytest.raises(OSError, match="no"):
+        flush_files(folder / "r", helpers)
+    assert number_opened() == opened
 
 
 @pytest.fixture
@@ -104,15 +130,3 @@ def flushed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, se
 
     monkeypatch.setattr(os, "fsync", fsync)
     return results
-
-
-def test_a_process_that_was_forked_flushes_with_threads_of_its_own(folder: Path) -> None:
-    RunDirectory(folder / "before").create(ORDER)
-    child = os.fork()
-    if child == 0:
-        signal.alarm(int(WAIT_S))  # it waits for threads that it has not
-        try:
-            RunDirectory(folder / "after").create(ORDER)
-        finally:
-            os._exit(0 if (folder / "after").is_dir() else 1)
-    assert os.waitpid(child, 0)[1] == 0
