@@ -53,7 +53,9 @@ class Assessment:
     @property
     def words(self) -> str:
         """What was seen of harm, in the words of the text; empty: nothing."""
-        return "; ".join(dict.fromkeys(words for sign, words in self.signs if sign is not Sign.VAGUE))
+        parts = dict.fromkeys(words.rstrip(" .;") for sign, words in self.signs if sign is not Sign.VAGUE)
+        # A sentence may contain the order that was seen in it.
+        return "; ".join(part for part in parts if not any(part != other and part in other for other in parts))
 
     def seen(self, sign: Sign) -> str | None:
         """Return the words in which that was seen; None: it was not."""

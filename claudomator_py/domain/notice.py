@@ -193,7 +193,8 @@ def _of_budget(event: EventContext) -> Notice:
 
 def _of_schedule(event: EventContext) -> Notice:
     title = f"{event.task_name or event.task_id}: still needs input, and holds up its schedule {event.data['schedule']}"
-    text = f"{_text(event, None)}\nUntil {event.data['until']} no further task of it is made, unless this one ends."
+    until = event.data["until"]
+    text = f"{_text(event, None)}\nUntil this task ends, or {until}, its schedule creates no further task."
     return _notice(event, NoticeKind.NEEDS_INPUT, title, text, None)
 
 
@@ -211,19 +212,24 @@ def _of_hold(event: EventContext) -> Notice:
 def _text(event: EventContext, reason: Reason | None) -> str:
     asked = request_in_event(event.data)
     if asked is not None:
-        return f"{asked.words}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
+        return f"{asked.words}\nHow to answer: claudomator why {event.task_name or event.task_id}"
     why = event.data.get("why")  # such as the rule that refused it, or what a person gave as the reason
     meaning = REASON_POLICIES[reason].meaning if reason is not None else ""
     parts = [f"{meaning} {sentence(str(why))}".lstrip() if why else meaning]
     if event.outcome is not None:
         if event.data.get("remark"):
-            parts.append(f"{event.data['remark'].capitalize()}.")
+            parts.append(sentence(str(event.data["remark"])))
         error = event.outcome.error
         cut = subject_line if event.outcome.reason in OF_A_CHECK else clause
-        changes = event.outcome.changes_text
-        parts += [f"Changed: {changes}."] if changes is not None else []
+        parts += _changed(event.outcome)
         parts += [cut(error)] if error else [event.outcome.text or ""]
     return "\n".join(part for part in parts if part)
+
+
+def _changed(outcome: Outcome) -> list[str]:
+    if outcome.changes is None or outcome.changes_text is None:
+        return []
+    return [sentence(outcome.changes_text) if outcome.changes.is_empty else f"Changed: {outcome.changes_text}."]
 
 
 def _notice(

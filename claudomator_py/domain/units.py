@@ -4,7 +4,7 @@ whole milliseconds."""
 import difflib
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
@@ -183,6 +183,11 @@ def counted(number: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number:,} {noun[:-1]}ies"
     return f"{number:,} {noun}{'es' if noun.endswith('ch') else 's'}"
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Return the names as a part of a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 @dataclass(frozen=True, slots=True)

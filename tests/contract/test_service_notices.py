@@ -131,8 +131,8 @@ def test_the_end_of_a_task_is_told_in_words(world: World, post: Post) -> None:
     ("changes", "text", "expected"),
     [
         ({"file_count": 1, "head": "b" * 40, "added": 3}, "Fixed it.", "Changed: 1 file (+3 -0)"),
-        ({}, "It works already.", "Changed: no changes.\nIt works already."),
-        ({}, "Fixed it.", "Changed: no changes (its result says otherwise).\nFixed it."),
+        ({}, "It works already.", "No changes.\nIt works already."),
+        ({}, "Fixed it.", "No changes (its result says otherwise).\nFixed it."),
     ],
 )
 def test_the_end_of_a_task_tells_what_it_changed(
@@ -163,7 +163,7 @@ def test_a_question_is_told_as_it_was_asked_and_without_secrets(world: World, po
     world.tick()
     notice = post.mail["phone"].next()
     assert (notice.kind, notice.title) == (NoticeKind.NEEDS_INPUT, "t: needs input (question)")
-    assert notice.text == "May I use [redacted]?\nTo say what it needs: claudomator why t"
+    assert notice.text == "May I use [redacted]?\nHow to answer: claudomator why t"
 
 
 def test_a_rejection_is_told_as_one(world: World, post: Post) -> None:

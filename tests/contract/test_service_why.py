@@ -43,6 +43,18 @@ def test_why_a_task_runs_where_it_does_reads_as_an_explanation(world: World) -> 
     )
 
 
+def test_why_names_agents_that_lost_for_one_reason_in_one_sentence(world: World) -> None:
+    other, busy = (CODEX.model_copy(update={"name": name}) for name in ("other", "busy"))
+    world = World(world.database, agents=(CLAUDE, CODEX, other, busy))
+    world.submit("first", agent={"type": "busy"})
+    world.tick()
+    world.submit("next")
+    world.tick()
+    sentences = world.service.why("next").sentences
+    assert "codex and other were as busy as claude, which comes first alphabetically." in sentences
+    assert "busy was busier (1 of 2 slots)." in sentences
+
+
 def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) -> None:
     world = World(world.database, agents=(CLAUDE,))
     world.submit("t", retry={"max_attempts": 1})

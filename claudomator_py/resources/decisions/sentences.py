@@ -2,14 +2,15 @@
 Those that do not exist for the caller are not named.
 """
 
-from collections.abc import Set
+from collections import defaultdict
+from collections.abc import Sequence, Set
 
-from claudomator_py.domain.blocked_words import blocked_text
+from claudomator_py.domain.blocked_words import blocked_text, predicate
 from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.errors import ended, sentence
-from claudomator_py.domain.units import counted
+from claudomator_py.domain.units import counted, enumerated
 from claudomator_py.domain.verdict import constraint_sentences
-from claudomator_py.domain.wording import clock_text, utc_clock
+from claudomator_py.domain.wording import clock_text, utc_clock, worded
 from claudomator_py.resources.concealment import SOMEBODY
 from claudomator_py.resources.routing.service import LABELS, reason_for, reason_of, route_view
 from claudomator_py.scheduler.classification import Cause
@@ -204,7 +205,7 @@ def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[
     if record.fallback is not None:
         sentences.append(sentence(record.fallback.words))
     others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
-    sentences += [_rejected(candidate, at_ms) for candidate in others]
+    sentences += _rejections(others, at_ms)
     model = f" ({record.model})" if record.model else ""
     without = "" if record.model else "; the agent is given no model"
     clamped = _clamped(record)
@@ -245,10 +246,14 @@ def _because(hint: OverriddenHint, at_ms: int) -> str:
     return "; ".join(blocked_text(blocked, utc_clock(at_ms), verb="was") for blocked in hint.because) or "not picked"
 
 
-def _rejected(candidate: Candidate, at_ms: int) -> str:
-    if candidate.rejected is None:
-        return f"{candidate.agent} was not picked."
-    return f"{blocked_text(candidate.rejected, utc_clock(at_ms), verb='was')}."
+def _rejections(candidates: Sequence[Candidate], at_ms: int) -> list[str]:
+    """Return a sentence for each reason, with all agents that it applies to."""
+    agents: dict[str, list[str]] = defaultdict(list)
+    for candidate in candidates:
+        rejected = candidate.rejected
+        why = "not picked" if rejected is None else worded(predicate(rejected), utc_clock(at_ms))
+        agents[why].append(candidate.agent if rejected is None else rejected.params.agent or candidate.agent)
+    return [f"{enumerated(names)} {'was' if len(names) == 1 else 'were'} {why}." for why, names in agents.items()]
 
 
 def _clamped(record: DecisionRecord) -> str:
