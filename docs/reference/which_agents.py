@@ -70,7 +70,7 @@ def _own(info: KindInfo) -> list[str]:
 
 def _acp(profile: AcpProfile) -> list[str]:
     info = AgentSpec(name=profile.name, kind="acp", command=profile.command).info
-    held = ["asks" if profile.asks else "nothing: it never asks", *(["plan"] if "plan" in profile.modes else [])]
+    held = ["asks" if profile.asks else "nothing: it acts unasked", *(["plan"] if "plan" in profile.modes else [])]
     held += ["reach"] if profile.fences else []
     return [
         code(profile.name),

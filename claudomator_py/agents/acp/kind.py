@@ -57,7 +57,7 @@ class Acp(EventKind):
         profile = profile_of(agent.command)
         if profile.fences:
             return None
-        return "it is not known to ask before every command" if profile.asks else "it never asks before it acts"
+        return "it is not known to ask before every command" if profile.asks else "it does not ask before it acts"
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Return whether the agent's program is installed. It is not run, as an unknown program may take ``--version``
@@ -84,7 +84,7 @@ class Acp(EventKind):
         restricts = permissions.mode is PermissionMode.PLAN or bool(permissions.disallowed_tools)
         if not profile.asks:
             if restricts or permissions.allowed_tools or permissions.mode is PermissionMode.ACCEPT_EDITS:
-                sentences.append(f"{name} never asks before it acts, so permissions cannot hold it")
+                sentences.append(f"{name} does not ask before it acts, so permissions cannot hold it")
             return sentences
         if permissions.mode is PermissionMode.PLAN and "plan" not in profile.modes:
             sentences.append(f"{name} is not known to have a planning mode")

@@ -41,7 +41,7 @@ class AcpProfile(BaseModel, frozen=True, extra="forbid"):
     """Its names for the modes ``ask``, ``edits``, ``plan`` and ``all``."""
     options: Mapping[str, str] = Field(default_factory=dict)
     asks: bool = True
-    """Whether it ever asks for permission."""
+    """Whether it asks for permission before it acts."""
     fences: bool = False
     """Whether its asking mode asks before every command that does more than read, so that a reach can be kept."""
     usage: Literal["unknown", "turn", "last_call", "process", "session", "chunk", "gemini", "file", "none"] = "unknown"
@@ -61,7 +61,7 @@ class AcpProfile(BaseModel, frozen=True, extra="forbid"):
     noise: tuple[str, ...] = ()
     """Patterns of whole message chunks that come from the program, not from a model."""
     error_text: tuple[str, ...] = ()
-    """Patterns of whole message chunks that are errors, sent as if the model had said them."""
+    """Patterns of whole message chunks that are errors, sent as if the model had said them. A group is the message."""
     kinds: Mapping[str, str] = Field(default_factory=dict)
     codes: Mapping[str, str] = Field(default_factory=dict)
     """Reasons by error code."""

@@ -32,8 +32,8 @@ _SEPARATORS = regex(r"[\W_]+")
 _RULES = error_rules("acp")
 _STOPS = error_table("acp", "stops")
 _LOOKS_LIKE_ERROR = regex(
-    r"\s*(?:\W{0,3}(?:API |Internal |Fatal |Request )?error\W{0,3}:|unexpected status [45]\d\d|[45]\d\d [A-Z{])",
-    re.IGNORECASE,
+    r"\s*(?:(?i:\W{0,3}(?:API |Internal |Fatal |Request )?error\W{0,3}:|unexpected status [45]\d\d"
+    r"|\W{0,3}(?:API|model) (?:call|request) failed\b)|HTTP [45]\d\d:|[45]\d\d [A-Z{])"
 )
 """How an error begins, for agents whose turns end alike with or without one."""
 _PREFIX = regex(r"\A\s*(?:internal error|server error)\b:?", re.IGNORECASE)
@@ -142,6 +142,10 @@ class TurnEnd:
         if stop != "end_turn":
             if stop == "cancelled" and self.rejected:
                 return self._denied()
+            # Some end with a refusal when their service fails.
+            error_text = self._error_text(text, proven=False) if stop == "refusal" else None
+            if error_text is not None and (verdict := self._error_turn(error_text)).reason is not Reason.AGENT_ERROR:
+                return verdict
             reason = _STOPS.get(stop, Reason.UNFINISHED) if stop is not None else Reason.AGENT_ERROR
             return failed(reason, f"its turn ended with {stop or 'no reason'}{f': {text}' if text else ''}")
         counts = text_of(self.end, "counts") or "absent"
@@ -175,8 +179,8 @@ class TurnEnd:
         """
         piece = (text_of(self.end, "last_piece") or "").strip()
         for pattern in self.profile.error_text:
-            if re.fullmatch(pattern, piece, re.DOTALL):
-                return piece
+            if (match := re.fullmatch(pattern, piece, re.DOTALL)) is not None:
+                return match[match.lastindex or 0]
         looks = (line for line in (piece, text) if len(line) <= _MAX_ERROR and _LOOKS_LIKE_ERROR.match(line))
         return None if proven else next(looks, None)
 

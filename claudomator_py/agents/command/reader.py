@@ -19,6 +19,8 @@ MAX_RESULT_BYTES = 4 * 1024 * 1024
 _LINE_LENGTH = 2_000
 _INPUT = ("input_tokens", "inputTokens", "prompt_tokens", "promptTokens", "input")
 _OUTPUT = ("output_tokens", "outputTokens", "completion_tokens", "completionTokens", "output")
+_WAITS = (Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.NETWORK)
+"""Why a program may retry until its time is up."""
 _COST = ("cost_usd", "total_cost_usd", "costUsd", "cost")
 
 
@@ -50,19 +52,35 @@ class CommandReader:
         result = _answer_in(printed, self._output_rules.result) if self._output_rules.result is not None else None
         ended_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         verdict = verdict_of(
-            None, exit_record, lambda record: self._by_exit(record, printed, result is not None, ended_ms)
+            self._kept_waiting(exit_record, printed, ended_ms),
+            exit_record,
+            lambda record: self._by_exit(record, printed, result is not None, ended_ms),
         )
         has_format = self._output_rules.result is not None
         answer = result or _AnswerFields(None if has_format else printed or None)
         text = answer.text if verdict.status is OutcomeStatus.SUCCEEDED or not has_format else None
         return outcome(verdict, Result(text=text, tokens=answer.tokens, cost_usd=answer.cost_usd))
 
-    def _by_exit(self, record: ExitRecord, printed: str, has_answer: bool, now_ms: int) -> RunVerdict:
+    def _kept_waiting(self, record: ExitRecord | None, printed: str, now_ms: int) -> RunVerdict | None:
+        """Return the verdict of a program that ran out of time while it retried, by the end of its output; None: it
+        did not."""
+        if record is None or record.ended_by not in ("timeout", "stall"):
+            return None
+        verdict = self._by_words(printed[-MAX_DETAIL:], now_ms)
+        return verdict if verdict is not None and verdict.reason in _WAITS else None
+
+    def _by_words(self, printed: str, now_ms: int) -> RunVerdict | None:
         text, rules = self._tails["stderr"].text(), self._output_rules
         if (line := _matching(rules.limit_text, text, printed)) is not None:
             return limited(line, find_reset(line, now_ms, self._zone))
         if (line := _matching(rules.failure_text, text, printed)) is not None:
             return classify(line, (), now_ms, zone=self._zone)
+        return None
+
+    def _by_exit(self, record: ExitRecord, printed: str, has_answer: bool, now_ms: int) -> RunVerdict:
+        text, rules = self._tails["stderr"].text(), self._output_rules
+        if (verdict := self._by_words(printed, now_ms)) is not None:
+            return verdict
         code = record.exit_code or 0
         named = rules.exit_codes.get(code)
         reason = None if named is None else Reason(named)

@@ -372,7 +372,7 @@ def test_what_it_cannot_be_held_to_is_said(tmp_path: Path) -> None:
     text = "\n".join(KIND.unsupported(everything, goose))
     assert all(word in text for word in ("permissions.tools", "max_turns", "add_dirs", "not read"))
     pi = AgentSpec(name="pi", kind="acp", command=("pi-acp",))
-    assert any("never asks" in name for name in KIND.unsupported(everything, pi))
+    assert any("does not ask" in name for name in KIND.unsupported(everything, pi))
 
 
 def test_programs_have_their_own_accounts_and_one_program_has_one() -> None:

@@ -107,7 +107,7 @@ def test_one_that_has_lost_the_mode_in_which_it_asks_is_not_started(runs: Runs) 
 
 @pytest.mark.parametrize(
     ("program", "why"),
-    [("gemini", None), ("copilot", None), ("pi-acp", "it never asks"), ("something", "not known to ask")],
+    [("gemini", None), ("copilot", None), ("pi-acp", "it does not ask"), ("something", "not known to ask")],
 )
 def test_who_cannot_be_held_says_so(program: str, why: str | None) -> None:
     unfenced = KIND.unfenced(AgentSpec(name="an-agent", kind="acp", command=(program,)))

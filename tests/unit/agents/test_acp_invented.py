@@ -33,6 +33,8 @@ def error(code: int, message: str, data: object = None) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, **({} if data is None else {"data": data})}}
 
 
+FAILED = "I hit an internal error while calling the model: generic request failed for model 'm1'"
+"""How fast-agent begins its answer if its service fails."""
 LIMITED = (Reason.RATE_LIMITED,)
 AWAY = (Reason.OVERLOADED, Reason.NETWORK)
 TURNS: list[tuple[str, list[dict[str, Any]], dict[str, Any] | None, tuple[Reason, ...]]] = [
@@ -77,6 +79,14 @@ TURNS: list[tuple[str, list[dict[str, Any]], dict[str, Any] | None, tuple[Reason
     ("vibe", [said("Still at it")], ended("max_turn_requests", usage=SOME), (Reason.TURN_LIMIT,)),
     ("qwen", [said("Stopped.")], ended("cancelled"), ()),
     ("qwen", [said("Stopped.")], ended("a_reason_of_its_own"), ()),
+    ("hermes", [said("HTTP 401: Incorrect API key provided")], ended(), (Reason.AUTH,)),
+    ("hermes", [said("API call failed after 3 retries: HTTP 429: Rate limit reached for requests")], ended(), LIMITED),
+    ("hermes", [said("API call failed after 3 retries: Connection error.")], ended(), AWAY),
+    ("fast-agent", [said(f"{FAILED} (code: invalid_api_key) (status=401)")], ended("refusal"), (Reason.AUTH,)),
+    ("fast-agent", [said(f"{FAILED} (code: x) (status=429): Error code: 429")], ended("refusal"), LIMITED),
+    ("fast-agent", [said(f"{FAILED}: Connection error.")], ended("refusal"), (Reason.NETWORK,)),
+    ("fast-agent", [said("I will not do that.")], ended("refusal"), (Reason.REFUSED,)),
+    ("nanocoder", [], error(-32603, "Server error: The server had an error while processing your request"), AWAY),
     (GENERIC, [said("Error: 503 Service Unavailable")], ended(), AWAY),
     (GENERIC, [said("API Error: 429 rate limit exceeded")], ended(), LIMITED),
     (GENERIC, [said("  "), said("\n")], ended(usage=SOME), ()),
@@ -104,3 +114,9 @@ def test_who_does_not_know_the_agent_is_not_deceived_either(number: int) -> None
     outcome = judged(GENERIC, {"heard": heard, "end": end, "cancelled": False})
     assert known or outcome.status is not OutcomeStatus.SUCCEEDED, outcome
     assert outcome.reset_at is None
+
+
+@pytest.mark.parametrize("text", ["412 tests pass.", "500 lines were moved.", "HTTP 404 is now sent for it."])
+def test_an_answer_that_begins_with_a_number_is_no_error(text: str) -> None:
+    outcome = judged(GENERIC, {"heard": [said(text)], "end": ended(), "cancelled": False})
+    assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, text)

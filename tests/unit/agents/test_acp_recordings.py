@@ -1,4 +1,4 @@
-"""What ten real agents said over ACP, reduced to what is read of it: no success that was none, no time made up.
+"""What thirteen real agents said over ACP, reduced to what is read of it: no success that was none, no time made up.
 
 ``tests/data/acp`` has a turn a line: what the agent sent, how its prompt was answered, and what in truth became of it
 (the answer of the fake service behind it, or that it was cancelled or cut off).
@@ -29,8 +29,8 @@ OF_AGENTS = [pytest.param(agent, turn, id=f"{agent}-{turn['case']}-{turn['turn']
 OUTAGES = (Reason.OVERLOADED, Reason.NETWORK)
 TIMES = {"codex-quota": "it says 7:02 AM", "copilot-e429_long": "in 3600s", "gemini-e429_long": "after 3600s"}
 """The only ones that say when a limit will be over."""
-BANNER = "pi"
-"""What its program says by itself cannot be told from an answer by who does not know it."""
+BANNERS = ("pi-", "hermes-empty")
+"""What their programs say by themselves cannot be told from an answer by who does not know them."""
 
 
 def judged(agent: str, recorded: dict[str, Any]) -> Outcome:
@@ -95,7 +95,7 @@ def test_only_what_succeeded_is_a_success(agent: str, turn: dict[str, Any]) -> N
         assert 0 < outcome.reset_at - NOW_MS <= 24 * 3_600_000
 
 
-@pytest.mark.parametrize(("agent", "turn"), [entry for entry in OF_AGENTS if entry.values[0] != BANNER])
+@pytest.mark.parametrize(("agent", "turn"), [entry for entry in OF_AGENTS if not str(entry.id).startswith(BANNERS)])
 def test_who_does_not_know_the_agent_takes_nothing_for_a_success_either(agent: str, turn: dict[str, Any]) -> None:
     outcome = judged(GENERIC, turn)
     if turn["truth"] != "answered":

@@ -201,12 +201,16 @@ def test_it_is_looked_for_and_never_run(tmp_path: Path) -> None:
 
 
 def says(stdout: str, stderr: str, exit_code: int, **output: object) -> Outcome:
+    return stopped(ExitRecord(exit_code, None, NOW_MS - 1, NOW_MS), stdout, stderr, **output)
+
+
+def stopped(record: ExitRecord, stdout: str, stderr: str, **output: object) -> Outcome:
     spec = agent("run").model_copy(update={"output": ProgramOutput.model_validate(output)})
     task = TaskSpec(name="tidy", instructions="Tidy up.", env={"TZ": "Europe/Berlin"})
     reader = CommandAgent().reader(LaunchRequest("run", spec, task, "Tidy up.\n", None, "id"))
     reader.feed("stdout", stdout.encode())
     reader.feed("stderr", stderr.encode())
-    return reader.outcome(ExitRecord(exit_code, None, NOW_MS - 1, NOW_MS), NOW_MS)
+    return reader.outcome(record, NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +243,10 @@ def test_a_limit_that_is_wrapped_is_found_and_no_time_is_made_up() -> None:
         ("litellm.AuthenticationError: Incorrect API key provided", "auth"),
         ("Only 3 reflections allowed, stopping.", "agent_error"),
         ("litellm.RateLimitError: Error code: 429", "rate_limited"),
+        ("litellm.InternalServerError: OpenAIException - The server", "overloaded"),
+        ("litellm.ServiceUnavailableError: OpenAIException - The", "overloaded"),
+        ("litellm.APIConnectionError: OpenAIException -", "network"),
+        ("litellm.ContextWindowExceededError: litellm.BadRequestError:", "context_too_long"),
     ],
 )
 def test_a_line_of_a_failure_is_one_although_the_program_exits_with_0(line: str, reason: str) -> None:
@@ -247,6 +255,29 @@ def test_a_line_of_a_failure_is_one_although_the_program_exits_with_0(line: str,
     outcome = says(f"working\n{line}\nbye\n", "", 0, **words)
     assert (outcome.status is OutcomeStatus.SUCCEEDED, outcome.reason, outcome.detail) == (False, reason, line)
     assert says("working\nbye\n", "", 0, **words).status is OutcomeStatus.SUCCEEDED
+
+
+RETRIES = {"limit_text": ["RateLimitError"], "failure_text": [r"litellm\.\w+Error", "^Only"]}
+
+
+@pytest.mark.parametrize("ended_by", ["timeout", "stall"])
+@pytest.mark.parametrize(
+    ("line", "status", "reason"),
+    [
+        ("Retrying in 60 seconds: litellm.RateLimitError: slow down", "limited", "rate_limited"),
+        ("Retrying in 60 seconds: litellm.InternalServerError: overloaded", "failed", "overloaded"),
+        ("litellm.AuthenticationError: Incorrect API key provided", "failed", None),
+        ("Only 3 reflections allowed, stopping.", "failed", None),
+        ("litellm.RateLimitError: slow down\n" + "working on it\n" * 400, "failed", None),
+    ],
+)
+def test_a_program_that_runs_out_of_time_in_its_retries_met_a_limit_or_an_outage(
+    line: str, status: str, reason: str | None, ended_by: Literal["timeout", "stall"]
+) -> None:
+    """As mini-swe-agent 2.4.6 and gptme 0.35.1 retry for minutes; else nothing would hold their agents."""
+    record = ExitRecord(-15, ended_by, NOW_MS - 1, NOW_MS)
+    outcome = stopped(record, f"working\n{line}\n", "", **RETRIES)
+    assert (outcome.status, outcome.reason) == (status, reason or ("timeout" if ended_by == "timeout" else "stalled"))
 
 
 RESULT = {"text": "message.content.-1.text", "usage": "message.usage"}
