@@ -77,7 +77,7 @@ def prepare(settings: Settings, state: Path, umask: int, files: int, notifier: N
     # the agents.
     secrets = Secrets((token, *secrets_in(environ)), run_tokens.of)
     clean_log_with(secrets.redact)
-    database = stack.enter_context(Database.open(settings.database, state_dir=state))
+    database = stack.enter_context(Database.open(settings.database, state_dir=state, is_daemon=True))
     database.clean = secrets.clean
     migrate_database(database, notifier)
     claim_database(database, state)

@@ -18,7 +18,7 @@ from claudomator_py.domain.errors import Unavailable, sentence
 from claudomator_py.private_files import create_private, flush_path, unfinished
 from claudomator_py.store import remembered
 from claudomator_py.store.connections import COMMITS, Snapshots
-from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
+from claudomator_py.store.errors import IN_USE, READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.events import caused_by
 from claudomator_py.store.stored_json import read_json
 from claudomator_py.store.writer import Writer
@@ -56,10 +56,13 @@ class Database(Writer):
         super().__init__(engines.writer)
 
     @classmethod
-    def open(cls, url: str, *, state_dir: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Self:
+    def open(
+        cls, url: str, *, state_dir: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS, is_daemon: bool = False
+    ) -> Self:
         """Open ``sqlite`` (a file in state_dir, created if missing) or ``postgresql://...``.
 
-        busy_timeout_ms: how long a write waits for another process's lock. Raises StoreUnavailable.
+        busy_timeout_ms: how long a write waits for another process's lock. is_daemon: with PostgreSQL, refuse to write
+        while another daemon, on whatever machine, has the database open. Raises StoreUnavailable.
         """
         _make_private_folder(state_dir)
         file = None
@@ -71,6 +74,8 @@ class Database(Writer):
             engines = _sqlite_engines(file, busy_timeout_ms)
         else:
             engines = _postgresql_engines(_postgresql_url(url), busy_timeout_ms)
+            if is_daemon:
+                event.listen(engines.writer, "connect", _Claim().take)
         try:
             with _explained(), engines.writer.connect() as connection, connection.begin() as probe:
                 probe.rollback()
@@ -264,6 +269,34 @@ def _postgresql_engines(url: URL, busy_timeout_ms: int) -> _Engines:
         writer=_postgresql_engine(url, 1, settings),
         schema=_postgresql_engine(url, 1, settings),
     )
+
+
+class _Claim:
+    """The right to write to a PostgreSQL database as its only daemon: a lock that the writer's connection holds."""
+
+    def __init__(self) -> None:
+        self._session: tuple[Any, ...] | None = None
+        """Process and start of the server's session that had the lock last."""
+
+    def take(self, driver: Any, _record: object) -> None:
+        """Lock the database for a new connection. Raises StoreUnavailable, and the driver's errors."""
+        try:
+            if self._session is not None:
+                # After a break in the network, the server may keep a session for hours whose client has given it up.
+                driver.execute(_END_SESSION, self._session)
+            driver.execute("SELECT pg_advisory_lock(hashtext('claudomator daemon'))")
+            self._session = driver.execute(_SESSION).fetchone()
+            driver.commit()
+        except Exception as error:
+            driver.close()
+            if getattr(error, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+                raise
+            raise StoreUnavailable(*IN_USE) from error
+
+
+_LOCK_NOT_AVAILABLE = "55P03"
+_SESSION = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_END_SESSION = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 
 def _postgresql_engine(url: URL, connections: int, settings: str) -> Engine:

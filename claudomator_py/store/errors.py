@@ -19,6 +19,10 @@ _RESTORE = "stop the daemon and restore the newest file of the folder backups in
 
 CLOSED = ("the database is closed", "start the daemon again")
 GIVEN_UP = ("the database has given up the transaction after an error", "try again")
+IN_USE = (
+    "another daemon has the database open",
+    "stop that one (its sessions in pg_stat_activity are called `claudomator`), or give this one a database of its own",
+)
 READ_ONLY = (
     "the database is read-only",
     "make the file and its folder writable for the daemon's user, or remount the file system for writing",

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlmodel import SQLModel
 
+from claudomator_py.store.connections import driver_of
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import REMEMBERED
 
@@ -270,6 +272,46 @@ def test_connections_lost_while_idle_are_not_noticed(postgresql_url: str, tmp_pa
         engine.dispose()
         database.write(add)
         assert database.read(count) == 1
+
+
+def test_a_database_has_one_daemon_on_whatever_machine(postgresql_url: str, tmp_path: Path) -> None:
+    open_daemon = partial(Database.open, postgresql_url, busy_timeout_ms=50, is_daemon=True)
+
+    def cut(connection: Connection) -> None:
+        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+    with open_daemon(state_dir=tmp_path / "here") as here:
+        here.write(create)
+        with pytest.raises(StoreUnavailable, match="another daemon has the database open"):
+            open_daemon(state_dir=tmp_path / "there")
+        with Database.open(postgresql_url, state_dir=tmp_path / "there") as reader:
+            assert reader.read(count) == 0
+        with pytest.raises(StoreUnavailable, match="connection to PostgreSQL"):
+            here.write(cut)
+        with open_daemon(state_dir=tmp_path / "there") as there:
+            with pytest.raises(StoreUnavailable, match="another daemon has the database open"):
+                here.write(add)
+            there.write(add)
+        here.write(add)
+        assert here.read(count) == 2
+
+
+def test_a_daemon_gets_past_its_own_session_that_the_server_still_keeps(postgresql_url: str, tmp_path: Path) -> None:
+    kept: list[psycopg.Connection] = []
+
+    def vanish(connection: Connection) -> None:
+        driver = driver_of(connection)
+        driver.close = lambda: kept.append(driver)  # as if the server did not hear of it
+        connection.invalidate()
+
+    with Database.open(postgresql_url, state_dir=tmp_path, busy_timeout_ms=50, is_daemon=True) as database:
+        database.write(create)
+        with pytest.raises(StoreUnavailable):
+            database.write(vanish)
+        database.write(add)
+        assert database.read(count) == 1
+    (session,) = kept
+    psycopg.Connection.close(session)
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
