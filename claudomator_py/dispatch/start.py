@@ -16,6 +16,7 @@ from claudomator_py.dispatch.observe import Observation
 from claudomator_py.dispatch.run_context import ContextReader, HandoffRefused, HandoffSubject, RunContext, handoff_of
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.command_line import runs_its_input
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
@@ -30,6 +31,7 @@ from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree
 from claudomator_py.faults import Activity, Faults, HostFault, Item, item_of
 from claudomator_py.log import FieldLogger, get_logger
 from claudomator_py.ports import RunHost
+from claudomator_py.prompts import as_command
 from claudomator_py.prompts.slash import SlashPlace
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import StartRun
@@ -191,9 +193,10 @@ class Starter:
         context = self._contexts.read(queued, agent.name)
         kind, spec = self._registry.kind_of(agent), context.spec
         scratch, note = self._contexts.scratch(context), self._contexts.note(context, agent)
+        runs_task = runs_its_input(agent.command)
         run = planned_run(context.task, start, kind, agent.quota_account, now_ms, context.earlier, scratch)
         starting = partial(commit_start, task=context.task, start=start, run=run, observed=observed)
-        starting = partial(starting, obstacle=context.obstacle, left=context.left)
+        starting = partial(starting, obstacle=context.obstacle, left=None if runs_task else context.left)
         tree, commit = None, self._committing(starting, run, agent, now_ms)
         if context.tree is not None:
             try:
@@ -214,7 +217,9 @@ class Starter:
             return None
         reach = allowed.reach or _default_reach(start.decision)
         slash = context.slash(note, partial(self._slash_place, run, allowed, agent, reach))
-        prompt = context.prompt(note, converses=kind.conversations is not Conversations.NONE, slash=slash)
+        converses = kind.conversations is not Conversations.NONE
+        # A shell would run whatever is added to the task.
+        prompt = as_command(spec) if runs_task else context.prompt(note, converses=converses, slash=slash)
         try:
             launch = kind.launch(self._request(start, context, run, allowed, agent, prompt, reach))
         except ValueError as error:

@@ -295,8 +295,8 @@ def _words(words: str | None) -> list[str]:
 
 
 def as_command(spec: TaskSpec) -> str:
-    """Write the prompt of a text that is a command of the agent: the text alone, as anything more would become
-    arguments of the command."""
+    """Write the prompt of a text that is a command of the agent, or a program for an interpreter: the text alone, as
+    anything more would become a part of it."""
     return _joined([spec.instructions.rstrip()])
 
 

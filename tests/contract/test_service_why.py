@@ -55,6 +55,21 @@ def test_why_names_agents_that_lost_for_one_reason_in_one_sentence(world: World)
     assert "busy was busier (1 of 2 slots)." in sentences
 
 
+@pytest.mark.parametrize("command", [("sh",), ("python3", "-"), ("wc", "-w")])
+def test_a_task_that_a_shell_runs_gets_no_note_that_the_shell_would_run(world: World, command: tuple[str, ...]) -> None:
+    world = World(world.database, agents=(CLAUDE, LINT.model_copy(update={"command": command})))
+    world.submit("t", instructions="echo hello", agent={"type": "lint"}, on_lost="retry")
+    world.tick()
+    first = world.live("t").id
+    world.end("t", status="lost", reason="lost", text="$(touch pwned)")
+    world.tick()
+    world.tick(5 * MINUTE_MS)
+    is_program = command[0] != "wc"
+    assert (world.host.prompt(world.live("t").id) == "echo hello\n") == is_program
+    noted = any("with a note" in sentence for sentence in world.service.why("t").sentences)
+    assert (noted, first != world.live("t").id) == (not is_program, True)
+
+
 def test_why_tells_each_restart_and_folds_runs_that_ended_alike(world: World) -> None:
     world = World(world.database, agents=(CLAUDE,))
     world.submit("t", retry={"max_attempts": 1})
