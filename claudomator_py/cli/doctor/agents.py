@@ -63,6 +63,11 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
         )
         yield warn(name, f"{kept_back[0]} is set here, but the agent does not get it", remedy)
         return
+    passed = [known for known in how.variables if known in agent.pass_env]
+    if passed:
+        remedy = f"Set {passed[0]} where the daemon is started; one that has it already needs nothing."
+        yield warn(name, f"{passed[0]} is not set here, and no login was found", remedy)
+        return
     remedy = f"Log in with `{how.command}` as the daemon's user"
     remedy += f", or name a key's variable in agents.{agent.name}.pass_env." if how.variables else "."
     yield warn(name, "found neither a login nor a key", remedy)

@@ -358,6 +358,14 @@ def test_a_key_counts_only_if_the_agent_gets_it(tmp_path: Path, kind: str) -> No
         assert (finding.verdict, finding.detail) == (Severity.OK, f"it gets {key}; not verified against the service")
 
 
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_key_that_is_named_but_not_set_here_is_to_be_set_not_named_again(tmp_path: Path, kind: str) -> None:
+    key = KEYS[kind]
+    finding = _login(default_agent(kind).model_copy(update={"pass_env": (key,)}), tmp_path)
+    assert (finding.verdict, finding.detail) == (Severity.WARN, f"{key} is not set here, and no login was found")
+    assert finding.remedy == f"Set {key} where the daemon is started; one that has it already needs nothing."
+
+
 def test_settings_of_gemini_that_say_how_to_log_in(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     settings = tmp_path / ".gemini/settings.json"
