@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
@@ -73,6 +73,25 @@ class Provenance(StrEnum):
     ESTIMATED = "estimated"
     PROBED = "probed"
     OPERATOR = "operator"
+
+
+class Doubt(StrEnum):
+    """Why the success of a run that changed nothing may not be one. words: follow "its result"."""
+
+    words: str
+
+    def __new__(cls, value: str, words: str) -> Self:
+        """Create a member from its value and its words."""
+        doubt = str.__new__(cls, value)
+        doubt._value_ = value
+        doubt.words = words
+        return doubt
+
+    CLAIMS = "claims", "says otherwise"
+    ASKS = "asks", "ends with a question"
+
+
+_QUESTION_END = regex(r"[?\uff1f\u061f][\s*_`\"'\u2019\u201d\u00bb)]*\Z")
 
 
 class HoldKind(StrEnum):
@@ -366,20 +385,29 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
         return max(0.0, round(self.cost_usd - self.fee.usd, 6))
 
     @property
-    def is_doubtful(self) -> bool:
-        """True if it is a success that changed nothing although its text claims changes. The text of a run that
-        continues earlier changes may mean those."""
+    def doubt(self) -> Doubt | None:
+        """Why a success that changed nothing may not be one; None: it changed something, or its text gives no reason.
+        The text of a run that continues earlier changes may mean those."""
         none = self.changes is not None and self.changes.is_empty and self.changes.fault is None
-        succeeded = self.status is OutcomeStatus.SUCCEEDED and not self.continues_changes
-        return none and succeeded and self.text is not None and claims_changes(self.text)
+        if not none or self.status is not OutcomeStatus.SUCCEEDED or self.continues_changes or self.text is None:
+            return None
+        if claims_changes(self.text):
+            return Doubt.CLAIMS
+        is_repository = self.changes is not None and self.changes.is_repository
+        return Doubt.ASKS if is_repository and _QUESTION_END.search(self.text) is not None else None
+
+    @property
+    def is_doubtful(self) -> bool:
+        """True if it is a success, but its text gives reason to doubt that."""
+        return self.doubt is not None
 
     @property
     def changes_text(self) -> str | None:
         """What was changed, in one line; None if unknown."""
         if self.changes is None:
             return None
-        if self.is_doubtful:
-            return f"{self.changes.summary} (its result says otherwise)"
+        if (doubt := self.doubt) is not None:
+            return f"{self.changes.summary} (its result {doubt.words})"
         return "no further changes" if self.continues_changes else self.changes.summary
 
     @property

@@ -165,8 +165,33 @@ def test_a_success_that_changed_nothing_is_counted(world: World) -> None:
     result = report(world)
     assert (result.unchanged, result.doubtful) == (2, 1)
     assert [ref.name for ref in result.doubtful_tasks] == ["said-fixed"]
-    assert "1 changed nothing, but says otherwise" in result.headline
-    assert "- said-fixed claims to have changed something" in markdown(result, str)
+    assert "1 doubtful result" in result.headline
+    assert "\n- said-fixed: no changes (its result says otherwise)\n" in markdown(result, str)
+
+
+@pytest.mark.parametrize(
+    ("text", "doubted"),
+    [
+        ("Should the fence be red or blue?", True),
+        ("I looked. **Rot oder blau?**\n", True),
+        ("\u8bf7\u95ee\u8981\u4ec0\u4e48\u989c\u8272\uff1f", True),
+        ("Why does it fail? The cache is stale.", False),
+    ],
+)
+def test_a_success_that_changed_nothing_and_ends_with_a_question_is_doubtful(
+    world: World, text: str, doubted: bool
+) -> None:
+    run(world, "asks", text=text, changes=changed())
+    run(world, "chats", text=text, changes=changed("/tmp/x", is_repository=False))
+    run(world, "edits", text=text, changes=changed("/srv/blog", files=("a",)))
+    asked = [(ref.name, ref.changes) for ref in report(world).doubtful_tasks]
+    assert asked == [("asks", "no changes (its result ends with a question)")] * doubted
+
+
+def test_a_repository_that_a_run_deleted_is_named(world: World) -> None:
+    gone = "its git directory /srv/shop/.git is not there any more"
+    run(world, "wipes", changes=changed("/srv/shop", repository="/srv/shop", fault=gone))
+    assert f"\n- /srv/shop: not recorded, by 1 task: {gone}\n" in markdown(report(world), str)
 
 
 def test_what_an_earlier_run_of_a_task_changed_counts(world: World) -> None:

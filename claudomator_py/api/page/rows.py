@@ -32,8 +32,6 @@ RUN_TONES = {
     "running": "busy",
 }
 """How a run looks that ended so, or is running."""
-_DOUBTFUL = "no changes, says otherwise"
-"""What a success changed that claims changes, in few words: the page of the task says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,7 @@ def row_of(task: TaskView) -> TaskRow:
         took=took(task.started_at, task.updated_at) if task.started_at and task.state in ENDED else None,
         attempts=task.attempts,
         cost=cost_text(task.cost_usd),
-        changes=_DOUBTFUL if is_doubtful else task.changes,
+        changes=task.changes,
         is_doubtful=is_doubtful,
         priority=task.priority if task.priority != "normal" else None,
         tags=task.tags,

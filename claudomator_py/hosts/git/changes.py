@@ -17,7 +17,7 @@ from typing import Any
 
 from claudomator_py.domain.changes import MAX_RECORDED, RunChanges
 from claudomator_py.hosts.git import Git, GitRefused
-from claudomator_py.hosts.git.files import differences, files_in, text_of
+from claudomator_py.hosts.git.files import differences, files_in, repository_name, text_of
 from claudomator_py.hosts.git.indexes import Indexes
 from claudomator_py.hosts.git.look import DEADLINE_S, RECORD_FOLDER, Look, PlaceState
 from claudomator_py.hosts.git.shadow import Repository, discover
@@ -108,7 +108,11 @@ class ChangeRecorder:
             return look.between(before, look.state())
         except _FAULTS as error:
             return RunChanges(
-                place=text_of(before.place), head=before.head, head_before=before.head, fault=_fault(error)
+                place=text_of(before.place),
+                repository=repository_name(before.common_dir),
+                head=before.head,
+                head_before=before.head,
+                fault=_fault(error),
             )
 
     def _look(self, run_dir: Path, repository: Repository, until: float) -> Look:

@@ -65,6 +65,11 @@ def differences(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple
     return changes
 
 
+def repository_name(common_dir: str) -> str:
+    """Return what a repository is called: the folder that its work trees lie next to, or the bare repository."""
+    return text_of(common_dir.removesuffix("/.git"))
+
+
 def text_of(words: str) -> str:
     """Return names and messages as text, with invalid bytes marked."""
     return words.encode(errors="surrogateescape").decode(errors="replace")

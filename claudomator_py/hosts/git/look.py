@@ -16,7 +16,7 @@ from claudomator_py.domain.changes import MAX_COMMITS, MAX_RECORDED, MAX_REFS, C
 from claudomator_py.domain.worktree import BRANCHES, HEADS
 from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.contents import Content, Contents, read_status
-from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, size_and_time, text_of
+from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, repository_name, size_and_time, text_of
 from claudomator_py.hosts.git.indexes import Indexes
 from claudomator_py.hosts.git.shadow import Repository, ShadowRepository
 from claudomator_py.values import dataclass
@@ -114,7 +114,7 @@ class Look:
         patch_bytes, is_whole = patched.result()
         return RunChanges(
             place=text_of(before.place),
-            repository=text_of(self._repository.common_dir.removesuffix("/.git")),
+            repository=repository_name(self._repository.common_dir),
             branch=after.branch and text_of(after.branch),
             branch_before=before.branch and text_of(before.branch),
             head=after.head,

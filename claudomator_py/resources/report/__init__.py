@@ -76,6 +76,8 @@ class RepositoryReport(View):
     """How many more branches there are."""
     uncommitted: int
     """Files that tasks left uncommitted, or untracked, after their last runs."""
+    fault: str | None = None
+    """Why the record of one of these runs is incomplete, such as a repository that was deleted."""
     cost_usd: float | None = None
     """The cost of these runs, as far as reported; null: none did."""
     last_at: Instant | None = None
@@ -88,6 +90,13 @@ class MissedTime(View):
     schedule: str
     due_at: Instant
     why: str
+
+
+class DoubtfulTask(TaskRef):
+    """A completed task whose result gives reason to doubt that it is done."""
+
+    changes: str
+    """What it changed, with the doubt: ``no changes (its result ends with a question)``."""
 
 
 class ReportView(View):
@@ -104,8 +113,8 @@ class ReportView(View):
     unchanged: int
     """The completed tasks that changed nothing in a repository."""
     doubtful: int
-    """Those of them whose result claims changes; the first 200 are examined."""
-    doubtful_tasks: tuple[TaskRef, ...]
+    """Those of them whose result claims changes or ends with a question; the first 200 are examined."""
+    doubtful_tasks: tuple[DoubtfulTask, ...]
     """The first 20 of the doubtful tasks."""
     runs: int
     """Runs that ended in the span."""

@@ -22,6 +22,7 @@ from claudomator_py.resources.report import (
     MAX_NAMES,
     SCRATCH,
     BranchChange,
+    DoubtfulTask,
     MissedTime,
     ReportCalls,
     ReportSpan,
@@ -155,7 +156,7 @@ class Reports(Service):
             cancelled=report_rows.ended_tasks(connection, "CANCELLED", since_ms, until_ms, by),
             unchanged=len(unchanged),
             doubtful=len(doubtful),
-            doubtful_tasks=tuple(map(_ref, views.of(connection, _tasks(connection, doubtful[:MAX_NAMES])))),
+            doubtful_tasks=tuple(map(_doubtful, views.of(connection, _tasks(connection, doubtful[:MAX_NAMES])))),
             runs=len(runs),
             cost_usd=sum(priced) if priced else None,
             unpriced=sum(1 for run in runs if run.cost_usd is None and not run.in_vain),
@@ -241,6 +242,10 @@ def _tasks(connection: Connection, ids: Sequence[str]) -> list[Task]:
 
 def _ref(view: TaskView) -> TaskRef:
     return TaskRef(name=view.name, id=view.id, state=view.state)
+
+
+def _doubtful(view: TaskView) -> DoubtfulTask:
+    return DoubtfulTask(name=view.name, id=view.id, state=view.state, changes=view.changes or "")
 
 
 def _last_starts(runs: Iterable[FinishedRun]) -> Mapping[str, Mapping[str, int]]:
@@ -338,6 +343,7 @@ def _repository(
         branches=tuple(branches[:MAX_NAMES]),
         more_branches=len(branches) - len(branches[:MAX_NAMES]),
         uncommitted=sum(made.uncommitted_count + made.untracked_count for made in last.values()),
+        fault=next((made.fault for _, made in runs if made.fault is not None), None),
         cost_usd=round(sum(priced), 6) if priced else None,
         last_at=format_instant(max(run.ended_ms for run, _ in runs)),
     )

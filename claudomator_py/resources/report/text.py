@@ -30,7 +30,7 @@ def headline_of(report: ReportView) -> str:
     tasks += [f"{report.waiting - report.queued:,} waiting"] if report.waiting > report.queued else []
     parts = [", ".join(tasks), *_figures(report)]
     if report.doubtful:
-        parts.append(f"{report.doubtful} changed nothing, but {'says' if report.doubtful == 1 else 'say'} otherwise")
+        parts.append(counted(report.doubtful, "doubtful result"))
     if report.missed:
         parts.append(f"{counted(len(report.missed), 'scheduled time')} missed")
     if report.trouble:
@@ -90,7 +90,7 @@ def _runs(report: ReportView) -> str:
 
 def _doubtful(report: ReportView) -> Iterator[str]:
     for ref in report.doubtful_tasks:
-        yield f"- {ref.name} claims to have changed something, but changed nothing"
+        yield f"- {ref.name}: {ref.changes}"
     if report.doubtful > len(report.doubtful_tasks):
         yield f"- and {report.doubtful - len(report.doubtful_tasks)} more"
 
@@ -137,9 +137,12 @@ def _repository(repository: RepositoryReport) -> Iterator[str]:
     lines = f" (+{repository.added} -{repository.removed})" if repository.added or repository.removed else ""
     changed = [counted(repository.commits, "commit")] if repository.commits else []
     changed += [f"{counted(repository.files, 'file')}{lines}"] if repository.files else []
-    changed = changed or ["no commits or files recorded"]
+    fault = ""
+    if repository.fault is not None:
+        changed, fault = changed or ["not recorded"], f": {repository.fault}"
     changed += [f"{repository.uncommitted} uncommitted"] if repository.uncommitted else []
-    yield f"- {repository.path}: {', '.join(changed)}, by {counted(repository.tasks, 'task')}"
+    by = f"by {counted(repository.tasks, 'task')}"
+    yield f"- {repository.path}: {', '.join(changed) or 'no commits or files'}, {by}{fault}"
     for branch in repository.branches[:SHOWN_BRANCHES]:
         yield f"  - {branch.words}"
     if more := more_branches(repository):

@@ -231,4 +231,4 @@ def test_a_success_that_changed_nothing_but_says_otherwise_is_doubted_beside_its
     same = RunChanges.model_validate({"place": "/srv/shop", "head": "a" * 40, "head_before": "a" * 40})
     prepared.add_run(task, outcome=Outcome(status=OutcomeStatus.SUCCEEDED, text="Fixed it.", changes=same))
     head = operator.get(f"/tasks/{task}").body.decode().partition("<dl")[0]
-    assert re.search(r"completed</span>\s*<span class=\"chip ask\">no changes, says otherwise", head)
+    assert re.search(r"completed</span>\s*<span class=\"chip ask\">no changes \(its result says otherwise\)", head)
