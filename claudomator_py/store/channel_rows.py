@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from claudomator_py.domain.channel import AnswerState, MarkVerdict
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal
-from claudomator_py.store.statement import Statement, loader
+from claudomator_py.store.statement import Selection
 from claudomator_py.store.tables import (
     CHANNEL,
     CHANNEL_ANSWER,
@@ -23,14 +23,14 @@ from claudomator_py.store.tables import (
 from claudomator_py.store.visibility import rows_seen
 from claudomator_py.values import dataclass
 
-_READY = Statement(  # asked after nearly every commit
+_READY = Selection(
+    ChannelAnswer,  # asked after nearly every commit
     select(CHANNEL_ANSWER)
     .join(TASK, TASK.c.id == CHANNEL_ANSWER.c.task_id, isouter=True)
     .where(CHANNEL_ANSWER.c.state == AnswerState.ASKED.value, TASK.c.id.is_(None) | TASK.c.state.in_(ENDED))
     .order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist)
-    .limit(bindparam("most"))
+    .limit(bindparam("most")),
 )
-_answer_from = loader(ChannelAnswer)
 
 
 def get(connection: Connection, channel_id: str) -> Channel:
@@ -187,7 +187,7 @@ def question_times(connection: Connection, channel_id: str, specialist: str, sin
 
 def ready(connection: Connection, limit: int = 100) -> Sequence[ChannelAnswer]:
     """Return the answers still open whose tasks have ended or are gone."""
-    return [_answer_from(row) for row in _READY.rows(connection, most=limit)]
+    return _READY.all(connection, most=limit)
 
 
 @dataclass(frozen=True, slots=True)

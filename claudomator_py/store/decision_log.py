@@ -13,7 +13,6 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.scheduler.decision import DecisionKind, Route
-from claudomator_py.store.decision_rows import decision_from
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import DECISION, LABEL, RUN, SPECIALIST, TASK, Decision
 from claudomator_py.store.visibility import agent_hidden, cards_seen, rows_seen
@@ -80,7 +79,7 @@ def of_kind(
         at_ms, last = after
         conditions.append(or_(DECISION.c.at_ms > at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id > last)))
     query = select(DECISION).where(*conditions).order_by(DECISION.c.at_ms, DECISION.c.id).limit(limit)
-    return [decision_from(row) for row in connection.execute(query)]
+    return Decision.rows(connection, query)
 
 
 def newest_of_kind(
@@ -88,14 +87,13 @@ def newest_of_kind(
 ) -> Sequence[Decision]:
     """Return decisions of a kind that are visible to the principal, from that time on, newest first."""
     query = select(DECISION).where(DECISION.c.kind == kind.value, rows_seen(DECISION, by), *_between(since_ms, None))
-    return [decision_from(row) for row in connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(limit))]
+    return Decision.rows(connection, query.order_by(DECISION.c.at_ms.desc()).limit(limit))
 
 
 def newest_shadow(connection: Connection, since_ms: int | None, until_ms: int | None) -> Decision | None:
     """Return the last shadow decision in the time span, or None."""
     query = select(DECISION).where(DECISION.c.kind == DecisionKind.SHADOW.value, *_between(since_ms, until_ms))
-    row = connection.execute(query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)).one_or_none()
-    return None if row is None else decision_from(row)
+    return Decision.one(connection, query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1))
 
 
 def following(connection: Connection, kinds: Sequence[DecisionKind], after: Position, limit: int) -> Sequence[Decision]:
@@ -107,7 +105,7 @@ def following(connection: Connection, kinds: Sequence[DecisionKind], after: Posi
         DECISION.c.at_ms >= at_ms, behind, DECISION.c.kind.in_([kind.value for kind in kinds])
     )
     query = query.order_by(DECISION.c.at_ms, DECISION.c.id).limit(limit)
-    return [decision_from(row) for row in connection.execute(query)]
+    return Decision.rows(connection, query)
 
 
 def _between(since_ms: int | None, until_ms: int | None) -> list[ColumnElement[bool]]:

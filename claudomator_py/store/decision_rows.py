@@ -11,13 +11,10 @@ from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.domain.units import named_id
 from claudomator_py.scheduler.decision import DecisionKind
-from claudomator_py.store.statement import Statement, loader, writer
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import DECISION, SNAPSHOT, Decision
 from claudomator_py.values import dataclass
 
-decision_from = loader(Decision)
-"""Converts a row to a Decision."""
-_stored = writer(DECISION)
 _ADD_SNAPSHOT = Statement(
     insert(SNAPSHOT).from_select(
         list(SNAPSHOT.columns),
@@ -27,15 +24,17 @@ _ADD_SNAPSHOT = Statement(
     )
 )
 _ADD = Statement(insert(DECISION))
-_FIND = Statement(select(DECISION).where(DECISION.c.id == bindparam("decision")))
-_OF_TASK = Statement(
+_FIND = Selection(Decision, select(DECISION).where(DECISION.c.id == bindparam("decision")))
+_OF_TASK = Selection(
+    Decision,
     select(DECISION)
     .where(DECISION.c.task_id == bindparam("task"), DECISION.c.kind != DecisionKind.SHADOW.value)
-    .order_by(DECISION.c.at_ms, DECISION.c.id)
+    .order_by(DECISION.c.at_ms, DECISION.c.id),
 )
 # By kind, as a constant: see ``statement``.
 _LATEST = {
-    kind: Statement(
+    kind: Selection(
+        Decision,
         select(DECISION)
         .where(
             DECISION.c.task_id == bindparam("task"),
@@ -43,7 +42,7 @@ _LATEST = {
             DECISION.c.generation == bindparam("of_generation"),
         )
         .order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc())
-        .limit(1)
+        .limit(1),
     )
     for kind in DecisionKind
 }
@@ -101,7 +100,7 @@ def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
 
 def add(connection: Connection, decision: Decision) -> None:
     """Insert a decision. Raises IntegrityError if it, or another that supersedes the same one, exists."""
-    _ADD.run(connection, **_stored(decision))
+    _ADD.run(connection, **decision.stored())
 
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
@@ -126,8 +125,7 @@ _STANDING = {kind: Statement(_standing(kind)) for kind in DecisionKind}
 
 def find(connection: Connection, decision_id: str) -> Decision | None:
     """Return the decision with this id, or None."""
-    row = _FIND.row(connection, decision=decision_id)
-    return None if row is None else decision_from(row)
+    return _FIND.first(connection, decision=decision_id)
 
 
 def standing_decision(connection: Connection, task_id: str, kind: DecisionKind) -> Decision | None:
@@ -138,10 +136,9 @@ def standing_decision(connection: Connection, task_id: str, kind: DecisionKind) 
 
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
     """Return the last decision of a kind about a generation of the task, or None."""
-    row = _LATEST[kind].row(connection, task=task_id, of_generation=generation)
-    return None if row is None else decision_from(row)
+    return _LATEST[kind].first(connection, task=task_id, of_generation=generation)
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
     """Return the task's decisions of every kind but shadows, oldest first."""
-    return [decision_from(row) for row in _OF_TASK.rows(connection, task=task_id)]
+    return _OF_TASK.all(connection, task=task_id)

@@ -6,10 +6,10 @@ from types import MappingProxyType
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
 from claudomator_py.domain.lifecycle import ENDED, DependencyState
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.tables.columns import bytewise
-from claudomator_py.store.task_rows import find, task_from
+from claudomator_py.store.task_rows import find
 
 _NOTHING_MEANT: Mapping[str, str] = MappingProxyType({})
 
@@ -33,17 +33,19 @@ _BOUND = Statement(
     .where(_OF)
     .order_by(bytewise(TASK_DEPENDENCY.c.name))
 )
-_DEPENDENTS = Statement(
+_DEPENDENTS = Selection(
+    Task,
     select(TASK)
     .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.task_id == TASK.c.id)
     .where(TASK_DEPENDENCY.c.depends_on_id == bindparam("task"))
-    .order_by(TASK.c.created_ms, TASK.c.id)
+    .order_by(TASK.c.created_ms, TASK.c.id),
 )
-_DEPENDENCIES = Statement(
+_DEPENDENCIES = Selection(
+    Task,
     select(TASK)
     .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.depends_on_id == TASK.c.id)
     .where(_OF)
-    .order_by(TASK.c.created_ms, TASK.c.id)
+    .order_by(TASK.c.created_ms, TASK.c.id),
 )
 _BOUND_IDS = Statement(
     select(TASK_DEPENDENCY.c.name, TASK_DEPENDENCY.c.depends_on_id)
@@ -88,12 +90,12 @@ def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | Non
 
 def dependents(connection: Connection, task_id: str) -> Sequence[Task]:
     """Return the tasks that depend on this one directly, in a fixed order."""
-    return [task_from(row) for row in _DEPENDENTS.rows(connection, task=task_id)]
+    return _DEPENDENTS.all(connection, task=task_id)
 
 
 def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
     """Return the tasks that this one depends on directly, without unbound names."""
-    return [task_from(row) for row in _DEPENDENCIES.rows(connection, task=task_id)]
+    return _DEPENDENCIES.all(connection, task=task_id)
 
 
 def cycle(

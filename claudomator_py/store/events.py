@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, and_, func, insert, or_, select, text
 
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.statement import Statement, loader
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import EVENT, SETTLED, TASK, Event
 from claudomator_py.store.visibility import events_seen, tasks_seen
@@ -16,7 +16,6 @@ from claudomator_py.values import dataclass
 
 T = TypeVar("T")
 
-_event_from = loader(Event)
 _RECORD = Statement(insert(EVENT))
 _CAUSE = "claudomator cause"
 """Key in ``Connection.info`` for the principal whose request is being served."""
@@ -85,7 +84,7 @@ def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[
 def of_task(connection: Connection, task_id: str) -> Sequence[Event]:
     """Return the task's newest events, oldest first."""
     query = select(EVENT).where(EVENT.c.task_id == task_id).order_by(EVENT.c.id.desc()).limit(_MAX_OF_TASK)
-    return [_event_from(row) for row in reversed(connection.execute(query).all())]
+    return Event.rows(connection, query)[::-1]
 
 
 def last_id(connection: Connection) -> int:
@@ -125,19 +124,19 @@ _ALL = EventQuery()
 def following(connection: Connection, after: int, limit: int, sought: EventQuery = _ALL) -> Sequence[Event]:
     """Return at most ``limit`` events with an id greater than ``after``, in order."""
     query = sought.query.where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
-    return [_event_from(row) for row in connection.execute(query)]
+    return Event.rows(connection, query)
 
 
 def newest(connection: Connection, limit: int, sought: EventQuery = _ALL) -> Sequence[Event]:
     """Return at most ``limit`` of the newest events, in order."""
     query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
-    return [_event_from(row) for row in reversed(connection.execute(query).all())]
+    return Event.rows(connection, query)[::-1]
 
 
 def resolved_branches(connection: Connection, limit: int, by: Principal) -> Sequence[Event]:
     """Return at most ``limit`` of the newest events about settled branches, in order."""
     query = EventQuery(seen_by=by).query.where(text(f"event.{SETTLED}")).order_by(EVENT.c.id.desc()).limit(limit)
-    return [_event_from(row) for row in reversed(connection.execute(query).all())]
+    return Event.rows(connection, query)[::-1]
 
 
 @dataclass(frozen=True, slots=True)

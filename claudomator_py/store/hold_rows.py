@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from claudomator_py.domain.limits import TRIED_FIRST, Bucket, Hold, in_family
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.store.statement import Statement, loader
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import HOLD, SWITCH, SwitchRow
 from claudomator_py.values import dataclass
 
@@ -211,9 +211,8 @@ _NAMES = tuple(column.name for column in HOLD.columns)
 DRAIN = "drain"
 OF_HOST = f"{DRAIN}:"
 """Prefix of the name of a single host's drain."""
-_FIND = Statement(select(SWITCH).where(SWITCH.c.name == bindparam("switch")))
-_HOSTS = Statement(select(SWITCH).where(SWITCH.c.name.startswith(OF_HOST)))
-_switch_from = loader(SwitchRow)
+_FIND = Selection(SwitchRow, select(SWITCH).where(SWITCH.c.name == bindparam("switch")))
+_HOSTS = Selection(SwitchRow, select(SWITCH).where(SWITCH.c.name.startswith(OF_HOST)))
 
 
 def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) -> bool:
@@ -231,11 +230,9 @@ def turn_off(connection: Connection, name: str) -> bool:
 
 def find_switch(connection: Connection, name: str) -> SwitchRow | None:
     """Return the switch if it is on, else None."""
-    row = _FIND.row(connection, switch=name)
-    return None if row is None else _switch_from(row)
+    return _FIND.first(connection, switch=name)
 
 
 def drained_hosts(connection: Connection) -> dict[str, str | None]:
     """Return the reasons of drained hosts, which take no new runs, by name."""
-    switches = map(_switch_from, _HOSTS.rows(connection))
-    return {switch.name.removeprefix(OF_HOST): switch.reason for switch in switches}
+    return {switch.name.removeprefix(OF_HOST): switch.reason for switch in _HOSTS.all(connection)}

@@ -15,7 +15,7 @@ from sqlalchemy import (
     update,
 )
 
-from claudomator_py.store.statement import Statement, loader, writer
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import (
     INBOX_DOCUMENT,
     INBOX_FILE,
@@ -25,19 +25,17 @@ from claudomator_py.store.tables import (
     InboxFile,
 )
 
-_document_from = loader(InboxDocument)
-_file_from = loader(InboxFile)
-
 # Compiled once, as they run for every file.
 _FILES: BindParameter[Sequence[str]] = bindparam("files", expanding=True)
 _FORGET_FILES = Statement(delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(_FILES)))
 _ADD_FILE = Statement(insert(INBOX_FILE))
 _THIS = (INBOX_DOCUMENT.c.path == bindparam("file"), INBOX_DOCUMENT.c.name == bindparam("called"))
-_DOCUMENT = Statement(select(INBOX_DOCUMENT).where(*_THIS))
+_DOCUMENT = Selection(InboxDocument, select(INBOX_DOCUMENT).where(*_THIS))
 _FORGET_DOCUMENT = Statement(delete(INBOX_DOCUMENT).where(*_THIS))
 _ADD_DOCUMENT = Statement(insert(INBOX_DOCUMENT))
-_NAMED = Statement(
-    select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.name == bindparam("called")).order_by(INBOX_DOCUMENT.c.path)
+_NAMED = Selection(
+    InboxDocument,
+    select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.name == bindparam("called")).order_by(INBOX_DOCUMENT.c.path),
 )
 _MARK_GONE = Statement(
     update(INBOX_DOCUMENT).where(
@@ -62,20 +60,18 @@ _KNOWN = union_all(
     ),
 ).subquery()
 _ALL_KNOWN = Statement(select(_KNOWN.c.by, _KNOWN.c.text))
-_stored_file = writer(INBOX_FILE)
-_stored_document = writer(INBOX_DOCUMENT)
 
 
 def files(connection: Connection) -> Sequence[InboxFile]:
     """Return every accepted file that is not gone."""
-    return [_file_from(row) for row in connection.execute(select(INBOX_FILE))]
+    return InboxFile.rows(connection, select(INBOX_FILE))
 
 
 def put_files(connection: Connection, files: Sequence[InboxFile], *, new: bool = False) -> None:
     """Store the current state of the files. new: they are known to have no rows."""
     if not new:
         forget_files(connection, [file.path for file in files])
-    _ADD_FILE.run_all(connection, [_stored_file(file) for file in files])
+    _ADD_FILE.run_all(connection, [file.stored() for file in files])
 
 
 def forget_files(connection: Connection, paths: Collection[str]) -> None:
@@ -85,19 +81,18 @@ def forget_files(connection: Connection, paths: Collection[str]) -> None:
 
 def document(connection: Connection, path: str, name: str) -> InboxDocument | None:
     """Return the document with this path and name, gone or not, or None."""
-    row = _DOCUMENT.row(connection, file=path, called=name)
-    return None if row is None else _document_from(row)
+    return _DOCUMENT.first(connection, file=path, called=name)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[InboxDocument]:
     """Return the documents in the file."""
     query = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.path == path, INBOX_DOCUMENT.c.gone_ms.is_(None))
-    return [_document_from(row) for row in connection.execute(query.order_by(INBOX_DOCUMENT.c.name))]
+    return InboxDocument.rows(connection, query.order_by(INBOX_DOCUMENT.c.name))
 
 
 def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
     """Return all documents with this name, in any file."""
-    return [_document_from(row) for row in _NAMED.rows(connection, called=name)]
+    return _NAMED.all(connection, called=name)
 
 
 def known(connection: Connection, paths: Collection[str], names: Collection[str]) -> tuple[set[str], set[str]]:
@@ -116,7 +111,7 @@ def put_document(connection: Connection, entry: InboxDocument, *, new: bool = Fa
 
 def add_documents(connection: Connection, entries: Sequence[InboxDocument]) -> None:
     """Insert documents that have no rows yet."""
-    _ADD_DOCUMENT.run_all(connection, [_stored_document(entry) for entry in entries])
+    _ADD_DOCUMENT.run_all(connection, [entry.stored() for entry in entries])
 
 
 def expect_again(connection: Connection, task_id: str) -> None:

@@ -32,7 +32,6 @@ from claudomator_py.scheduler.load import NOTHING_SHUT, Shut, Taken
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import raw
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task
-from claudomator_py.store.task_rows import task_from
 
 Position = tuple[int, int, str]
 """Rank, creation time and id: the queue's order."""
@@ -284,7 +283,7 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
     for start in range(0, len(task_ids), _BATCH_SIZE):
         for row in _CONTENTS.rows(connection, tasks=task_ids[start : start + _BATCH_SIZE]):
             *columns, spec = row
-            tasks.append((task_from(columns), spec))
+            tasks.append((Task.load(columns), spec))
     return sorted(tasks, key=lambda pair: position(pair[0]))
 
 

@@ -29,17 +29,15 @@ from claudomator_py.domain.lifecycle import UNSUCCESSFUL, StateName
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.requests import LatestFilter, StateSelection, TaskFilter
-from claudomator_py.store.run_rows import run_from
-from claudomator_py.store.statement import Row, Statement
+from claudomator_py.store.statement import Row, Selection, Statement
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
-from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import agent_hidden, alike, cards_hidden, tasks_seen
 from claudomator_py.values import dataclass
 
 _SUCCESSFUL = tuple(state for state in get_args(StateName) if state not in UNSUCCESSFUL)
 _OF_TASKS = RUN.c.task_id.in_(bindparam("tasks", expanding=True))
-_RUNS_OF = Statement(select(RUN).where(_OF_TASKS).order_by(RUN.c.generation, RUN.c.seq))
+_RUNS_OF = Selection(Run, select(RUN).where(_OF_TASKS).order_by(RUN.c.generation, RUN.c.seq))
 _SUMMED_RUNS = Statement(
     select(
         *(RUN.c[name] for name in ("task_id", "id", "live", "ended_as", "input_tokens", "output_tokens", "cost_usd")),
@@ -49,7 +47,7 @@ _SUMMED_RUNS = Statement(
     .where(_OF_TASKS)
     .order_by(RUN.c.generation, RUN.c.seq)
 )
-_WHOLE_RUNS = Statement(select(RUN).where(RUN.c.id.in_(bindparam("runs", expanding=True))))
+_WHOLE_RUNS = Selection(Run, select(RUN).where(RUN.c.id.in_(bindparam("runs", expanding=True))))
 Position = tuple[int, str]
 
 
@@ -64,7 +62,7 @@ def page(
     if before is not None:
         query = query.where(tuple_(TASK.c.created_ms, TASK.c.id) < before)
     query = query.order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(limit)
-    return [task_from(row) for row in connection.execute(query)]
+    return Task.rows(connection, query)
 
 
 def count(connection: Connection, wanted: TaskFilter, by: Principal = OPERATOR) -> int:
@@ -237,10 +235,12 @@ class _StatusList:
     """A statement for the beginning of a list."""
 
     def __init__(self, which: ColumnElement[bool], order: Sequence[Any]) -> None:
-        self._first = Statement(select(TASK).where(which).order_by(*order).limit(bindparam("limit", type_=Integer)))
+        self._first = Selection(
+            Task, select(TASK).where(which).order_by(*order).limit(bindparam("limit", type_=Integer))
+        )
 
     def first(self, connection: Connection, limit: int, **given: int | str) -> list[Task]:
-        return [task_from(row) for row in self._first.rows(connection, limit=limit, **given)] if limit else []
+        return self._first.all(connection, limit=limit, **given) if limit else []
 
 
 @lru_cache(maxsize=16)
@@ -276,8 +276,7 @@ def _joined(lists: Sequence[Listed], limit: int) -> Listed:
 
 
 def _first(connection: Connection, which: ColumnElement[bool], order: Sequence[Any], limit: int) -> Sequence[Task]:
-    rows = connection.execute(select(TASK).where(which).order_by(*order).limit(limit)) if limit else ()
-    return [task_from(row) for row in rows]
+    return Task.rows(connection, select(TASK).where(which).order_by(*order).limit(limit)) if limit else ()
 
 
 def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequence[Task]:
@@ -286,21 +285,20 @@ def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequ
     if not ref or "\0" in ref:
         return []
     by_id, by_name = _exactly(by)
-    row = by_id.row(connection, id=ref.lower()) or by_name.row(connection, name=ref)
-    if row is not None:
-        return [task_from(row)]
+    task = by_id.first(connection, id=ref.lower()) or by_name.first(connection, name=ref)
+    if task is not None:
+        return [task]
     # LIKE is case-sensitive on PostgreSQL, but not on SQLite.
     prefixed = select(TASK).where(tasks_seen(by), TASK.c.id.startswith(ref.lower(), autoescape=True))
-    rows = connection.execute(prefixed.order_by(TASK.c.created_ms.desc()).limit(10))
-    return [task_from(row) for row in rows]
+    return Task.rows(connection, prefixed.order_by(TASK.c.created_ms.desc()).limit(10))
 
 
 @lru_cache(maxsize=64)
-def _exactly(by: Principal) -> tuple[Statement, Statement]:
+def _exactly(by: Principal) -> tuple[Selection[Task], Selection[Task]]:
     """Return the statements by id and by name, for the principal."""
     mine = select(TASK).where(tasks_seen(by))
     newest = mine.where(TASK.c.name == bindparam("name")).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
-    return Statement(mine.where(TASK.c.id == bindparam("id"))), Statement(newest)
+    return Selection(Task, mine.where(TASK.c.id == bindparam("id"))), Selection(Task, newest)
 
 
 def in_context(context: str, by: Principal) -> ColumnElement[bool]:
@@ -334,8 +332,7 @@ def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
 def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, Sequence[Run]]:
     """Return the runs of the tasks, oldest first, by task id."""
     runs: dict[str, list[Run]] = defaultdict(list)
-    for row in _RUNS_OF.rows(connection, tasks=sorted(task_ids)):
-        run = run_from(row)
+    for run in _RUNS_OF.all(connection, tasks=sorted(task_ids)):
         runs[run.task_id].append(run)
     return runs
 
@@ -366,7 +363,7 @@ def run_summaries(connection: Connection, task_ids: Collection[str]) -> Mapping[
         rows[task_id].append(tuple(run))
     shown = {task_id: _shown(runs) for task_id, runs in rows.items()}
     wanted = sorted(run_id for ids in shown.values() for run_id in ids)
-    whole = {run.id: run for run in map(run_from, _WHOLE_RUNS.rows(connection, runs=wanted))} if wanted else {}
+    whole = {run.id: run for run in _WHOLE_RUNS.all(connection, runs=wanted)} if wanted else {}
     return {task_id: _summed(runs, [whole[run_id] for run_id in shown[task_id]]) for task_id, runs in rows.items()}
 
 

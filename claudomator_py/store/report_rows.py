@@ -28,7 +28,6 @@ from claudomator_py.domain.units import DAY_MS
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import keeping_reader, readable, sound
 from claudomator_py.store.tables import EVENT, HOLD, RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
-from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import alike, rows_seen, runs_seen, tasks_seen
 from claudomator_py.values import dataclass
 
@@ -237,7 +236,7 @@ def failed_tasks(connection: Connection, since_ms: int, until_ms: int, limit: in
     """Return at most ``limit`` tasks that failed in the span, latest first."""
     query = select(TASK).where(_ended("FAILED", since_ms, until_ms, by))
     query = query.order_by(TASK.c.updated_ms.desc(), TASK.c.id.desc()).limit(limit)
-    return [task_from(row) for row in connection.execute(query)]
+    return Task.rows(connection, query)
 
 
 def skipped_times(

@@ -12,9 +12,8 @@ from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.report import Used
 from claudomator_py.domain.units import named_id
-from claudomator_py.store.statement import Statement, loader, writer
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import RUN, TASK, Run, Task
-from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11").bytes
@@ -22,13 +21,10 @@ MAX_COUNTED = 32
 MAX_USED = 10**12
 """Tokens or US dollars; far above anything that one run can have used."""
 Number = TypeVar("Number", int, float)
-run_from = loader(Run)
-"""Converts a row to a Run."""
 
-_stored = writer(RUN)
 
 # Compiled once, as they run for every task.
-_FIND = Statement(select(RUN).where(RUN.c.id == bindparam("run")))
+_FIND = Selection(Run, select(RUN).where(RUN.c.id == bindparam("run")))
 _WITH_TASK = Statement(select(RUN, TASK).join(TASK, TASK.c.id == RUN.c.task_id).where(RUN.c.id == bindparam("run")))
 _WIDTH = len(RUN.columns)
 _ADD = Statement(insert(RUN))
@@ -41,10 +37,10 @@ _CHANGE = Statement(
     )
 )
 _BY_AGE = (RUN.c.started_ms, RUN.c.id)
-_LIVE = Statement(select(RUN).where(RUN.c.live).order_by(*_BY_AGE))
+_LIVE = Selection(Run, select(RUN).where(RUN.c.live).order_by(*_BY_AGE))
 _LIVE_STEPS = Statement(select(RUN.c.id, RUN.c.state, RUN.c.check_seq).where(RUN.c.live).order_by(*_BY_AGE))
 NEAR_LIMIT = RUN.c.warned_until_ms > bindparam("now")
-_WARNED_RUNS = Statement(select(RUN).where(NEAR_LIMIT).order_by(RUN.c.ended_ms))
+_WARNED_RUNS = Selection(Run, select(RUN).where(NEAR_LIMIT).order_by(RUN.c.ended_ms))
 _WARNED = Statement(select(RUN.c.kind, RUN.c.account).where(NEAR_LIMIT).distinct())
 _ENDED = (
     RUN.c.task_id == bindparam("task"),
@@ -69,22 +65,20 @@ def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str
 def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:
     """Return the run, or None if there is none or it is hidden from the principal."""
     if by is OPERATOR:
-        row: Sequence[Any] | None = _FIND.row(connection, run=run_id)
-    else:
-        row = connection.execute(select(RUN).where(RUN.c.id == run_id, runs_seen(by))).one_or_none()
-    return None if row is None else run_from(row)
+        return _FIND.first(connection, run=run_id)
+    return Run.find(connection, RUN.c.id == run_id, runs_seen(by))
 
 
 def with_task(connection: Connection, run_id: str) -> tuple[Run, Task] | None:
     """Return the run and its task, or None."""
     row = _WITH_TASK.row(connection, run=run_id)
-    return None if row is None else (run_from(row[:_WIDTH]), task_from(row[_WIDTH:]))
+    return None if row is None else (Run.load(row[:_WIDTH]), Task.load(row[_WIDTH:]))
 
 
 def beginning(connection: Connection, prefix: str, by: Principal) -> Sequence[Run]:
     """Return up to 10 runs visible to the principal whose id begins with the prefix, newest first."""
     query = select(RUN).where(RUN.c.id.startswith(prefix.lower(), autoescape=True), runs_seen(by))
-    return [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id).limit(10))]
+    return Run.rows(connection, query.order_by(RUN.c.started_ms.desc(), RUN.c.id).limit(10))
 
 
 def get(connection: Connection, run_id: str) -> Run:
@@ -97,7 +91,7 @@ def get(connection: Connection, run_id: str) -> Run:
 
 def add(connection: Connection, run: Run) -> None:
     """Insert a run. Raises IntegrityError for a second live run of a task, or a second run with the same identity."""
-    _ADD.run(connection, **_stored(run))
+    _ADD.run(connection, **run.stored())
 
 
 def change(connection: Connection, run: Run, **changes: Any) -> bool:
@@ -125,7 +119,7 @@ def mark_unanswered(connection: Connection, run_id: str) -> None:
 
 def live(connection: Connection) -> Sequence[Run]:
     """Return all live runs, oldest first."""
-    return [run_from(row) for row in _LIVE.rows(connection)]
+    return _LIVE.all(connection)
 
 
 def live_steps(connection: Connection) -> Sequence[tuple[str, str, int]]:
@@ -136,13 +130,13 @@ def live_steps(connection: Connection) -> Sequence[tuple[str, str, int]]:
 def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
     """Return the live runs of a kind of agent whose process is known to have started, oldest first."""
     query = select(RUN).where(RUN.c.live, RUN.c.kind == kind, RUN.c.state != "starting")
-    return [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms, RUN.c.id))]
+    return Run.rows(connection, query.order_by(RUN.c.started_ms, RUN.c.id))
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
     """Return all runs of the task, oldest first."""
     query = select(RUN).where(RUN.c.task_id == task_id).order_by(RUN.c.generation, RUN.c.seq)
-    return [run_from(row) for row in connection.execute(query)]
+    return Run.rows(connection, query)
 
 
 def in_scratch_of(connection: Connection, run_id: str) -> Sequence[str]:
@@ -158,7 +152,7 @@ def newest_in_conversation(connection: Connection, run: Run) -> Run:
         RUN.c.kind == run.kind,
         RUN.c.state == "ended",
     )
-    runs = [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id))]
+    runs = Run.rows(connection, query.order_by(RUN.c.started_ms.desc(), RUN.c.id))
     continued = {other.resumes for other in runs}
     return next((other for other in runs if other.id not in continued), run)
 
@@ -184,7 +178,7 @@ def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
 
 def warnings(connection: Connection, now_ms: int) -> dict[tuple[str, str], Run]:
     """Return the last run warned of a limit that has not reset since, by kind and account."""
-    return {(run.kind, run.account): run for run in map(run_from, _WARNED_RUNS.rows(connection, now=now_ms))}
+    return {(run.kind, run.account): run for run in _WARNED_RUNS.all(connection, now=now_ms)}
 
 
 def ids(connection: Connection) -> set[str]:

@@ -8,23 +8,16 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from claudomator_py.domain.lifecycle import UNENDED
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.statement import Statement, loader
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
 from claudomator_py.store.tables.columns import bytewise
-from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import alike, rows_seen
 
-_OF_FILE = (
-    select(SCHEDULE)
-    .where(SCHEDULE.c.file_path == bindparam("file"), SCHEDULE.c.gone_ms.is_(None))
-    .order_by(bytewise(SCHEDULE.c.name))
-)
 _FILES = Statement(
     select(SCHEDULE.c.file_path)
     .where(SCHEDULE.c.file_path.in_(bindparam("files", expanding=True)), SCHEDULE.c.gone_ms.is_(None))
     .distinct()
 )
-_schedule_from = loader(Schedule)
 
 
 def change(connection: Connection, schedule_id: str, now_ms: int, **changes: Any) -> None:
@@ -53,18 +46,20 @@ def named(connection: Connection, name: str, organisation: str | None = None) ->
 
 def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Schedule]:
     """Return the schedules visible to the principal that are not gone, by name."""
-    return [_schedule_from(row) for row in _all_there(alike(by)).rows(connection)]
+    return _all_there(alike(by)).all(connection)
 
 
 @lru_cache(maxsize=16)
-def _all_there(by: Principal) -> Statement:
+def _all_there(by: Principal) -> Selection[Schedule]:
     query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None), rows_seen(SCHEDULE, by))
-    return Statement(query.order_by(bytewise(SCHEDULE.c.name), bytewise(SCHEDULE.c.organisation).nulls_first()))
+    in_order = query.order_by(bytewise(SCHEDULE.c.name), bytewise(SCHEDULE.c.organisation).nulls_first())
+    return Selection(Schedule, in_order)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[Schedule]:
     """Return the file's schedules that are not gone, by name."""
-    return [Schedule(**row._mapping) for row in connection.execute(_OF_FILE, {"file": path})]
+    query = select(SCHEDULE).where(SCHEDULE.c.file_path == path, SCHEDULE.c.gone_ms.is_(None))
+    return Schedule.rows(connection, query.order_by(bytewise(SCHEDULE.c.name)))
 
 
 def with_schedules(connection: Connection, paths: Collection[str]) -> set[str]:
@@ -111,5 +106,4 @@ def unended(connection: Connection, schedule_id: str) -> Task | None:
         .order_by(TASK.c.created_ms.desc(), TASK.c.id)
         .limit(1)
     )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else task_from(row)
+    return Task.one(connection, query)

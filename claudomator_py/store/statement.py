@@ -2,15 +2,14 @@
 
 SQLAlchemy's ``Connection.execute`` looks up, binds and wraps each time, which takes several times as long as the
 database's answer. Here a statement is compiled once per dialect, with its types; after that only values go to the
-driver and rows come back. Rare or composed queries use ``Connection.execute``. ``loader``, ``writer`` and ``changer``
-convert between rows and instances.
+driver and rows come back. Rare or composed queries use ``Connection.execute``.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from sqlalchemy import BindParameter, Connection, Delete, Dialect, Insert, Select, Table, Update
+from sqlalchemy import BindParameter, Connection, Delete, Dialect, Insert, Select, Update
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -120,6 +119,24 @@ class Statement:
         if compiled is None:
             compiled = self._compiled[key] = _Compiled(self._clause, dialect, names)
         return compiled
+
+
+class Selection(Statement, Generic[T]):
+    """A statement that selects all columns of a table."""
+
+    def __init__(self, model: type[T], clause: Select[Any]) -> None:
+        super().__init__(clause)
+        self._load = model.load
+
+    def all(self, connection: Connection, **given: Any) -> list[T]:
+        """Return all selected rows. Raises DBAPIError, as does ``first``."""
+        load = self._load
+        return [load(row) for row in self.rows(connection, **given)]
+
+    def first(self, connection: Connection, **given: Any) -> T | None:
+        """Return the first selected row, or None."""
+        row = self.row(connection, **given)
+        return None if row is None else self._load(row)
 
 
 class _Form:
@@ -303,39 +320,3 @@ def _raise(connection: Connection, error: Exception, text: str) -> NoReturn:
     if gone:
         connection.invalidate(error)
     raise DBAPIError.instance(text, None, error, driver.Error, connection_invalidated=gone, dialect=dialect) from error
-
-
-def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
-    """Return a function that makes an instance of a row with all columns of the model's table, in their order."""
-    new, names = model.__new__, tuple(column.key for column in model.table.columns)
-
-    def load(row: Iterable[Any]) -> T:
-        instance: T = new(model)
-        instance.__dict__.update(zip(names, row, strict=True))
-        return instance
-
-    return load
-
-
-def changer(model: type[T]) -> Callable[[T, Mapping[str, Any]], T]:
-    """Return a function that copies an instance with some columns changed."""
-    new = model.__new__
-
-    def change(instance: T, changes: Mapping[str, Any]) -> T:
-        changed: T = new(model)
-        changed.__dict__.update(instance.__dict__)
-        changed.__dict__.update(changes)
-        return changed
-
-    return change
-
-
-def writer(table: Table) -> Callable[[columns.Row], dict[str, Any]]:
-    """Return a function that makes a row of an instance, without the columns that the database computes."""
-    names = tuple(column.key for column in table.columns if column.computed is None)
-
-    def write(instance: columns.Row) -> dict[str, Any]:
-        values = instance.__dict__
-        return {name: values[name] for name in names}
-
-    return write

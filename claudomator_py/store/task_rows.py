@@ -26,25 +26,21 @@ from claudomator_py.domain.run import ResumedConversation
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store.events import NewEvent, record, record_all
-from claudomator_py.store.statement import Statement, changer, loader, writer
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.stored_json import keeping_reader, raw, readable, reader
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
-task_from = loader(Task)
-"""Converts a row to a Task."""
-_changed = changer(Task)
-_revision_from = loader(TaskRevision)
-
 # Compiled once, as they run for every task.
-_FIND = Statement(select(TASK).where(TASK.c.id == bindparam("task")))
+_FIND = Selection(Task, select(TASK).where(TASK.c.id == bindparam("task")))
 _NAMES = Statement(select(TASK.c.id, TASK.c.name).where(TASK.c.id.in_(bindparam("tasks", expanding=True))))
 _ADD = Statement(insert(TASK))
 _CHANGE = Statement(update(TASK).where(TASK.c.id == bindparam("task"), TASK.c.version == bindparam("version_read")))
 _ADD_REVISION = Statement(insert(TASK_REVISION))
-_REVISION = Statement(
+_REVISION = Selection(
+    TaskRevision,
     select(TASK_REVISION).where(
         TASK_REVISION.c.task_id == bindparam("task"), TASK_REVISION.c.revision == bindparam("number")
-    )
+    ),
 )
 _CONTENTS = Statement(
     select(TASK_REVISION.c.task_id, TASK_REVISION.c.revision, raw(TASK_REVISION.c.spec)).where(
@@ -61,8 +57,6 @@ read_spec = reader(TaskSpec)
 """Parses a stored spec. Raises ValidationError."""
 readable_spec = keeping_reader(TaskSpec, read_spec)
 """The same, but returns None for an unreadable spec."""
-_stored = writer(TASK)
-_stored_revision = writer(TASK_REVISION)
 
 
 class VersionConflict(Exception):
@@ -134,8 +128,7 @@ def names_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, 
 
 def find(connection: Connection, task_id: str) -> Task | None:
     """Return the task, or None."""
-    row = _FIND.row(connection, task=task_id)
-    return None if row is None else task_from(row)
+    return _FIND.first(connection, task=task_id)
 
 
 def get(connection: Connection, task_id: str) -> Task:
@@ -149,18 +142,18 @@ def get(connection: Connection, task_id: str) -> Task:
 def queued_for(connection: Connection, specialist_id: str) -> list[Task]:
     """Return the queued tasks routed to the specialist that have had no run in their generation."""
     query = select(TASK).where(TASK.c.state == "QUEUED", TASK.c.specialist == specialist_id, TASK.c.seq == 0)
-    return [task_from(row) for row in connection.execute(query.order_by(TASK.c.id))]
+    return Task.rows(connection, query.order_by(TASK.c.id))
 
 
 def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
     """Return the tasks of the thread that have not ended."""
     query = select(TASK).where(TASK.c.state.in_(lifecycle.UNENDED), TASK.c.thread == thread)
-    return [task_from(row) for row in connection.execute(query.order_by(TASK.c.created_ms, TASK.c.id))]
+    return Task.rows(connection, query.order_by(TASK.c.created_ms, TASK.c.id))
 
 
 def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
     """Insert a new task with the event of its acceptance. settled: also record its state, as it is not left at once."""
-    _ADD.run(connection, **_stored(task))
+    _ADD.run(connection, **task.stored())
     record(connection, now_ms, "accepted", task_id=task.id, data=_as_accepted(task))
     if settled:
         record(connection, now_ms, "state", task_id=task.id, data=_described(task))
@@ -175,7 +168,7 @@ def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Even
     for task in tasks:
         data.append(NewEvent(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
         data.append(NewEvent(task.created_ms, "state", task.id, data=_event_data(task, event)))
-    _ADD.run_all(connection, [_stored(task) for task in tasks])
+    _ADD.run_all(connection, [task.stored() for task in tasks])
     record_all(connection, data)
 
 
@@ -187,7 +180,7 @@ def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> T
     values = {**changes, "version": task.version + 1, "updated_ms": now_ms}
     if _CHANGE.run(connection, task=task.id, version_read=task.version, **values) != 1:
         raise VersionConflict(task.id, task.version)
-    return _changed(task, values)
+    return task.changed(values)
 
 
 def note_asked_tier(connection: Connection, task_id: str, generation: int, asked: str) -> None:
@@ -218,7 +211,7 @@ def advance(
 
 def add_revisions(connection: Connection, revisions: Sequence[TaskRevision]) -> None:
     """Insert revisions of tasks' specs."""
-    _ADD_REVISION.run_all(connection, [_stored_revision(revision) for revision in revisions])
+    _ADD_REVISION.run_all(connection, [revision.stored() for revision in revisions])
 
 
 def add_content(
@@ -251,10 +244,10 @@ def content_row(
 
 def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevision:
     """Return a revision of the task's spec. Raises LookupError."""
-    row = _REVISION.row(connection, task=task_id, number=revision)
+    row = _REVISION.first(connection, task=task_id, number=revision)
     if row is None:
         raise LookupError(f"task {task_id} has no revision {revision}")
-    return _revision_from(row)
+    return row
 
 
 def newest_revision(connection: Connection, task_id: str) -> int:

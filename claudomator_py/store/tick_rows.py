@@ -12,9 +12,8 @@ from claudomator_py.domain.lifecycle import UNENDED, UNSUCCESSFUL
 from claudomator_py.store import hold_rows, run_rows, specialist_rows
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
 from claudomator_py.store.queue import EXCLUSIVE, ORDER
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import SWITCH, TASK, TASK_DEPENDENCY, Task
-from claudomator_py.store.task_rows import task_from
 
 
 class RareRows(NamedTuple):
@@ -89,11 +88,11 @@ def _on_ended() -> Select[Any]:
 
 # Compiled once, as each tick runs nearly all of them.
 _IN_TURN = Statement(_turns())
-_ON_ENDED = Statement(_on_ended())
+_ON_ENDED = Selection(Task, _on_ended())
 _DUE = tuple(and_(state, TASK.c.until_ms <= bindparam("now")) for state in _TIMED)
 """Separate conditions, as each has an index."""
 _DUE_TASKS = tuple(
-    Statement(select(TASK).where(due).order_by(TASK.c.until_ms).limit(bindparam("most"))) for due in _DUE
+    Selection(Task, select(TASK).where(due).order_by(TASK.c.until_ms).limit(bindparam("most"))) for due in _DUE
 )
 _STILL_KEPT = (TASK.c.kept_until_ms > bindparam("now"), TASK.c.state.in_(_KEEPING))
 _KEPT_AS = ("dir_key", "task_id", "name", "until")
@@ -110,9 +109,9 @@ _NEXT_TIMES = Statement(
         NEXT_DEADLINE.scalar_subquery(),
     )
 )
-_RUNNING = Statement(select(TASK).where(TASK.c.state == "RUNNING"))
+_RUNNING = Selection(Task, select(TASK).where(TASK.c.state == "RUNNING"))
 _WITH_INTENT = or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None))
-_INTENT = Statement(select(TASK).where(_WITH_INTENT))
+_INTENT = Selection(Task, select(TASK).where(_WITH_INTENT))
 _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(UNENDED)).group_by(TASK.c.state)
 _KINDS: tuple[Any, ...] = (
     exists().where(hold_rows.IN_FORCE_OR_OVER),
@@ -136,7 +135,7 @@ def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
     """Return waiting tasks that are due, and tasks whose wait for a person has expired."""
     tasks = []
     for query in _DUE_TASKS:
-        tasks += [task_from(row) for row in query.rows(connection, now=now_ms, most=limit)]
+        tasks += query.all(connection, now=now_ms, most=limit)
     return tasks
 
 
@@ -145,17 +144,17 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
 
     A task's end readies its dependents in the same transaction, so this finds only what older versions left behind.
     """
-    return [task_from(row) for row in _ON_ENDED.rows(connection, most=limit)]
+    return _ON_ENDED.all(connection, most=limit)
 
 
 def with_intent(connection: Connection) -> Sequence[Task]:
     """Return tasks whose requested cancellation or forced restart is pending."""
-    return [task_from(row) for row in _INTENT.rows(connection)]
+    return _INTENT.all(connection)
 
 
 def running(connection: Connection) -> Sequence[Task]:
     """Return the tasks with a live run."""
-    return [task_from(row) for row in _RUNNING.rows(connection)]
+    return _RUNNING.all(connection)
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:

@@ -7,16 +7,12 @@ from sqlalchemy import Connection, select
 
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import events, reads, remembered
-from claudomator_py.store.decision_rows import decision_from
 from claudomator_py.store.events import EventQuery
-from claudomator_py.store.statement import loader
 from claudomator_py.store.tables import DECISION, EVENT, RUN, TASK, Decision, Event, Run, Task
-from claudomator_py.store.task_rows import task_from
 from claudomator_py.values import dataclass
 
 _REMEMBERED = "telemetry"
 _CHANGES = ("state",)
-_event_from = loader(Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +49,17 @@ def changes_after(connection: Connection, event_id: int, limit: int) -> Sequence
 def histories(connection: Connection, task_ids: Collection[str]) -> Sequence[TaskHistory]:
     """Return the histories of those of the tasks that still exist."""
     ids = sorted(task_ids)
-    tasks = [task_from(row) for row in connection.execute(select(TASK).where(TASK.c.id.in_(ids)))]
+    tasks = Task.rows(connection, select(TASK).where(TASK.c.id.in_(ids)))
     runs = reads.runs_of(connection, ids)
     decisions: dict[str, list[Decision]] = defaultdict(list)
     # Shadow decisions are no part of what happened, and may be recorded after the end.
     decided = select(DECISION).where(DECISION.c.task_id.in_(ids), DECISION.c.kind != DecisionKind.SHADOW.value)
     decided = decided.order_by(DECISION.c.at_ms, DECISION.c.id)
-    for decision in map(decision_from, connection.execute(decided)):
+    for decision in Decision.rows(connection, decided):
         decisions[str(decision.task_id)].append(decision)
     changes: dict[str, list[Event]] = defaultdict(list)
     changed = select(EVENT).where(EVENT.c.task_id.in_(ids), EVENT.c.kind.in_(_CHANGES)).order_by(EVENT.c.id)
-    for event in map(_event_from, connection.execute(changed)):
+    for event in Event.rows(connection, changed):
         changes[str(event.task_id)].append(event)
     referred = {run.resumes for of_task in runs.values() for run in of_task} | {task.parent_run for task in tasks}
     owners = _tasks_of(connection, {run_id for run_id in referred if run_id is not None})

@@ -13,7 +13,6 @@ from claudomator_py.hosts.shim import record
 from claudomator_py.store import run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import RUN, TASK, TASK_DEPENDENCY, TASK_REVISION, Run, Task
-from claudomator_py.store.task_rows import task_from
 from tests.e2e.site import SETTLED, Site
 
 
@@ -54,7 +53,7 @@ def read_facts(site: Site) -> Facts:
     with Database.open(site.database, state_dir=site.state) as database:
 
         def read(connection: Connection) -> Facts:
-            tasks = {row.id: task_from(row) for row in connection.execute(select(TASK))}
+            tasks = {task.id: task for task in Task.rows(connection, select(TASK))}
             runs = [run_rows.find(connection, row.id) for row in connection.execute(select(RUN.c.id))]
             specs = {
                 (row.task_id, row.revision): TaskSpec.model_validate(row.spec)

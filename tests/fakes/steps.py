@@ -100,7 +100,7 @@ class Steps:
     def row(self, name: str) -> Task:
         def newest(connection: Any) -> Task:
             query = select(TASK).where(TASK.c.name == name).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc())
-            return task_rows.task_from(connection.execute(query.limit(1)).one())
+            return Task.load(connection.execute(query.limit(1)).one())
 
         return self.database.read(newest)
 

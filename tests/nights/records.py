@@ -11,7 +11,6 @@ from claudomator_py.domain.limits import Bucket, RanOn
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT, HOLD, RUN, TASK, TASK_REVISION, Run, Task
-from claudomator_py.store.task_rows import task_from
 from tests.e2e.site import Site
 
 
@@ -110,7 +109,7 @@ def read(site: Site, agents: Sequence[AgentSpec], total: int, now: int) -> Recor
             return Records(
                 agents={agent.name: agent for agent in agents},
                 total=total,
-                tasks={row.id: task_from(row) for row in connection.execute(select(TASK))},
+                tasks={task.id: task for task in Task.rows(connection, select(TASK))},
                 specs={row.task_id: TaskSpec.model_validate(row.spec) for row in connection.execute(newest)},
                 runs=runs,
                 holds=_holds(connection),

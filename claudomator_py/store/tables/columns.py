@@ -1,6 +1,6 @@
 """The base class of rows, names of constraints, and kinds of columns and indexes that tables share."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 from sqlalchemy import (
@@ -43,6 +43,8 @@ class Row(SQLModel):
     __tablename__: ClassVar[str]
     table: ClassVar[Table]
     _names: ClassVar[Set[str]]
+    _order: ClassVar[Sequence[str]]
+    _written: ClassVar[Sequence[str]]
     _defaults: ClassVar[Mapping[str, Any]]
 
     def __init__(self, **values: Any) -> None:
@@ -54,15 +56,40 @@ class Row(SQLModel):
         self.__dict__.update(given)
 
     @classmethod
+    def load(cls, row: Iterable[Any]) -> Self:
+        """Return the instance of a row with all columns of the table, in their order."""
+        instance: Self = cls.__new__(cls)
+        instance.__dict__.update(zip(cls._order, row, strict=True))
+        return instance
+
+    @classmethod
     def find(cls, connection: Connection, *where: ColumnElement[bool]) -> Self | None:
         """Return the only row that meets the conditions, or None."""
-        row = connection.execute(select(cls.table).where(*where)).one_or_none()
-        return None if row is None else cls(**row._mapping)
+        return cls.one(connection, select(cls.table).where(*where))
+
+    @classmethod
+    def one(cls, connection: Connection, query: Executable) -> Self | None:
+        """Return the only row of a query for all columns of the table, or None."""
+        row = connection.execute(query).one_or_none()
+        return None if row is None else cls.load(row)
 
     @classmethod
     def rows(cls, connection: Connection, query: Executable) -> list[Self]:
         """Return the rows of a query for all columns of the table."""
-        return [cls(**row._mapping) for row in connection.execute(query)]
+        load = cls.load
+        return [load(row) for row in connection.execute(query)]
+
+    def changed(self, changes: Mapping[str, Any]) -> Self:
+        """Return a copy with these columns changed."""
+        copy: Self = self.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.__dict__.update(changes)
+        return copy
+
+    def stored(self) -> dict[str, Any]:
+        """Return the columns that the database does not compute."""
+        values = self.__dict__
+        return {name: values[name] for name in self._written}
 
     def insert(self, connection: Connection) -> None:
         """Insert the row. Raises IntegrityError if it breaks a constraint of the table."""
@@ -79,6 +106,8 @@ class Row(SQLModel):
         constraints = [argument for argument in arguments if argument is not options]
         cls.table = Table(cls.__tablename__, SQLModel.metadata, *columns.values(), *constraints, **options)
         cls._names = frozenset(fields)
+        cls._order = tuple(columns)
+        cls._written = tuple(name for name, column in columns.items() if column.computed is None)
         cls._defaults = {name: field.default for name, field in fields.items() if not field.is_required()}
 
 

@@ -119,7 +119,7 @@ def test_what_was_queued_is_in_the_lanes_that_new_tasks_are_in(oldest: Database)
 
     def lanes(connection: Connection) -> None:
         for row in connection.execute(select(TASK).where(TASK.c.state.not_in(("COMPLETED", "FAILED", "CANCELLED")))):
-            task = task_rows.task_from(row)
+            task = Task.load(row)
             spec = task_rows.spec_of(connection, task.id, task.revision)
             for column, value in lane_columns(spec, resumption_of(task)).items():
                 assert getattr(task, column) == value, (task.name, column)

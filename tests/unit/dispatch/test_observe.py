@@ -28,7 +28,7 @@ from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.queue import position
-from claudomator_py.store.tables import TASK
+from claudomator_py.store.tables import TASK, Task
 from tests.databases import open_migrated
 from tests.fakes.agents import CLAUDE, CODEX, LINT
 from tests.fakes.cards import card
@@ -89,7 +89,7 @@ def everything(world: World) -> Snapshot:
     def read(connection: Connection) -> Snapshot:
         present = world.observer.present(connection)
         query = select(TASK).where(TASK.c.state == "QUEUED").order_by(TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
-        tasks = [task_rows.task_from(row) for row in connection.execute(query)]
+        tasks = Task.rows(connection, query)
         specs = [task_rows.spec_of(connection, task.id, task.revision) for task in tasks]
         heads = [world.observer.reader.head(task, content) for task, content in zip(tasks, specs, strict=True)]
         return present.model_copy(update={"heads": tuple(heads)})

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.store.statement import loader, writer
-from claudomator_py.store.tables import SWITCH, TASK, SwitchRow, Task
+from claudomator_py.store.tables import SWITCH, SwitchRow, Task
 
-load = loader(SwitchRow)
 _NEW: dict[str, Any] = {
     "id": "t",
     "name": "t",
@@ -25,13 +23,13 @@ _NEW: dict[str, Any] = {
 
 def test_a_loaded_instance_is_like_one_that_was_constructed() -> None:
     assert [column.name for column in SWITCH.columns] == ["name", "since_ms", "reason"]
-    loaded, made = load(("drain", 5, None)), SwitchRow(name="drain", since_ms=5, reason=None)
+    loaded, made = SwitchRow.load(("drain", 5, None)), SwitchRow(name="drain", since_ms=5, reason=None)
     assert loaded == made
     assert loaded.model_dump() == made.model_dump()
 
 
 def test_a_loaded_instance_can_be_changed() -> None:
-    loaded = load(("drain", 5, None))
+    loaded = SwitchRow.load(("drain", 5, None))
     loaded.reason = "by hand"
     assert (loaded.reason, loaded.since_ms) == ("by hand", 5)
     assert loaded.model_dump() == {"name": "drain", "since_ms": 5, "reason": "by hand"}
@@ -50,7 +48,7 @@ def test_what_is_made_has_the_columns_of_its_table(values: dict[str, Any]) -> No
 
 
 def test_what_is_written_of_an_instance_is_all_that_the_database_does_not_compute() -> None:
-    written, row = writer(TASK)(Task(**_NEW)), Task(**_NEW).model_dump()
+    written, row = Task(**_NEW).stored(), Task(**_NEW).model_dump()
     assert written == {name: value for name, value in row.items() if name not in ("lane", "tenant", "demand")}
 
 

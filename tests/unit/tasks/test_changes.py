@@ -261,7 +261,7 @@ class Changes(RuleBasedStateMachine):
 
     def _rows(self) -> tuple[list[Task], list[Run]]:
         def read(connection: Connection) -> tuple[list[Task], list[Run]]:
-            tasks = [task_rows.task_from(row) for row in connection.execute(select(TASK))]
+            tasks = Task.rows(connection, select(TASK))
             return tasks, [Run(**row._mapping) for row in connection.execute(select(RUN))]
 
         return self._database.read(read)
