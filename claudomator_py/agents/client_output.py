@@ -4,8 +4,10 @@
 """
 
 import json
+import signal
 import sys
 import time
+import types
 from typing import Any, BinaryIO, Final
 
 MAX_SHOWN: Final = 8_000
@@ -28,6 +30,25 @@ class End(Exception):
 
 class Terminated(BaseException):
     """The supervisor ended the run. Not an Exception, so that no error handler catches it."""
+
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def raise_on_termination() -> None:
+    """Have the supervisor's signals raise Terminated."""
+    for number in _SIGNALS:
+        signal.signal(number, _terminate)
+
+
+def ignore_termination() -> None:
+    """Ignore the supervisor's signals from now on, as the end is on its way."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _terminate(_number: int, _frame: types.FrameType | None) -> None:
+    raise Terminated
 
 
 class Output:

@@ -4,13 +4,12 @@ Text that is no event is passed on cheaply, however much of it there is.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from claudomator_py.agents.json_fields import Event, count_of
 from claudomator_py.values import regex
-
-Event = Mapping[str, Any]
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A final answer has some hundred kilobytes at most. Only tool output is longer, which is not read."""
@@ -21,8 +20,6 @@ MAX_PEEK_BYTES = 64 * 1024
 MAX_DEPTH = 200
 """Events nest a few levels, tool arguments some more. Deeper values would exhaust the stack of a recursive walk."""
 
-MAX_COUNT = 2**53
-"""The largest integer that JSON carries exactly everywhere."""
 
 # JSON has no raw NUL, but a hole punched into a file reads as zeros: they end a line as well.
 _ZEROS = regex(rb"\x00+")
@@ -179,38 +176,6 @@ def _is_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def text_of(event: Event, key: str) -> str | None:
-    """Return the field if it is a non-empty string."""
-    value = event.get(key)
-    return value if isinstance(value, str) and value else None
-
-
-def count_of(event: Event, key: str) -> int | None:
-    """Return the field if it is an integer from 0 to MAX_COUNT."""
-    value = event.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
-
-
-def amount_of(event: Event, key: str) -> float | None:
-    """Return the field if it is a number from 0 to MAX_COUNT."""
-    value = event.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
-        return None
-    return float(value)
-
-
-def event_of(event: Event, key: str) -> Event:
-    """Return the field if it is an object, else an empty one."""
-    value = event.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def list_of(event: Event, key: str) -> list[Any]:
-    """Return the field if it is a list, else an empty one."""
-    value = event.get(key)
-    return value if isinstance(value, list) else []
 
 
 def instant_of(event: Event, key: str) -> int | None:

@@ -13,8 +13,9 @@ from dataclasses import field
 from typing import Any, ClassVar, Self
 
 from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
-from claudomator_py.agents.jsonlines import Event, count_of
-from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.agents.fence import distinct
+from claudomator_py.agents.json_fields import Event, count_of
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
 from claudomator_py.values import dataclass
@@ -70,6 +71,12 @@ class RunEvents(Copied, ABC):
     conversation_id: str | None = None
     tools: dict[str, str] = field(default_factory=dict)
     """The tools of the last calls by call id."""
+    denied: list[str] = field(default_factory=list)
+    """The tool of each denied call."""
+    denied_calls: list[Denied] = field(default_factory=list)
+    """Those denied calls that a rule could allow."""
+    question: str | None = None
+    """The question that the run asked a person."""
 
     @abstractmethod
     def take(self, event: Event) -> list[Part]:
@@ -152,6 +159,16 @@ class RunEvents(Copied, ABC):
     def result(self) -> Result:
         """Return the run's answer and usage."""
 
+    @property
+    def so_far(self) -> Result:
+        """The result without answer and usage."""
+        return Result(
+            conversation_id=self.conversation_id,
+            question=self.question,
+            denied=distinct(self.denied_calls),
+            denials=len(self.denied),
+        )
+
     def called(self, call_id: str | None, tool: str | None) -> None:
         """Note a call and its tool."""
         self.tried += tool is not None
@@ -195,6 +212,19 @@ def tokens_text(used: int | None, made: int | None, cost_usd: float | None = Non
     return ", ".join(parts)
 
 
+def usage_parts(
+    used: int | None, made: int | None, cost_usd: float | None = None, *, at_ms: int | None = None
+) -> list[Part]:
+    """Return what the log shows of usage: nothing if nothing is known. used, made: tokens."""
+    words = tokens_text(used, made, cost_usd)
+    return [Part("usage", words, at_ms=at_ms)] if words else []
+
+
+def begins(event: Event, *keys: str) -> str:
+    """Return a notice about the first event, with those of these fields that it has."""
+    return f"begins: {', '.join(words for key in keys if (words := shown(event.get(key))))}"
+
+
 def total(event: Event, *keys: str) -> int | None:
     """Return the sum of the counts under these keys; None if there are none."""
     counts = [count for key in keys if (count := count_of(event, key)) is not None]
@@ -220,6 +250,14 @@ class ClientEvents(RunEvents):
     @property
     def terminal(self) -> bool:
         return self.end is not None
+
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
+        """Return the verdict of the program's last event; None without one."""
+        return None if self.end is None else self.end_verdict(self.end, ending)
+
+    @abstractmethod
+    def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
+        """Return the verdict of the program's last event."""
 
     def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of a program that ended without that event: a fault of ours, or of the machine."""

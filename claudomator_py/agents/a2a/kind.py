@@ -7,9 +7,10 @@ from types import MappingProxyType
 from claudomator_py.agents.a2a import INFO
 from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import RemoteKind
-from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
+from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
+from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.programs import own_program
-from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, usage_parts
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Part
@@ -76,23 +77,19 @@ class A2aEvents(ClientEvents):
         if text := text_of(event, "question") or text_of(event, "text"):
             parts.append(Part("message", text))
         used = self._tokens()
-        if words := tokens_text(used.input, used.output, self._cost()):
-            parts.append(Part("usage", words))
-        return parts
+        return parts + usage_parts(used.input, used.output, self._cost())
 
-    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return the verdict of the client's last event; None without one."""
-        if self.end is None:
-            return None
-        outcome = text_of(self.end, "outcome") or ""
-        error = text_of(self.end, "error") or "it gave no reason"
+    def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
+        """Return the verdict of the client's last event."""
+        outcome = text_of(end, "outcome") or ""
+        error = text_of(end, "error") or "it gave no reason"
         match outcome:
             case "completed":
                 return RunVerdict(OutcomeStatus.SUCCEEDED)
             case "question":
                 return RunVerdict(OutcomeStatus.NEEDS_INPUT)
             case "limited":
-                return limited(error, instant_of(self.end, "reset_at"))
+                return limited(error, instant_of(end, "reset_at"))
             case "lost":
                 return RunVerdict(OutcomeStatus.LOST, Reason.LOST, error)
             case "unknown":

@@ -8,8 +8,9 @@ import json
 from typing import Any, Final
 
 from claudomator_py.agents.a2a_client.connection import HttpAnswer, Origin, RemoteServer, address, refusal
-from claudomator_py.agents.a2a_client.wire import V0_3, V1, objects_of
+from claudomator_py.agents.a2a_client.wire import V0_3, V1
 from claudomator_py.agents.client_output import End
+from claudomator_py.agents.json_fields import event_of, objects_of, text_of
 from claudomator_py.values import dataclass
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
@@ -55,9 +56,7 @@ def _card(server: RemoteServer, answer: HttpAnswer) -> dict[str, Any]:
 
 
 def _chosen(server: RemoteServer, card: dict[str, Any]) -> AgentInterface:
-    name = card.get("name")
-    capabilities = card.get("capabilities")
-    streams = isinstance(capabilities, dict) and capabilities.get("streaming") is True
+    streams = event_of(card, "capabilities").get("streaming") is True
     for version in (V1, V0_3):
         for url, tenant in _interfaces(card, version):
             origin, path = _address(url)
@@ -66,7 +65,7 @@ def _chosen(server: RemoteServer, card: dict[str, Any]) -> AgentInterface:
                 # configures the agent has to confirm that.
                 error = "its card names another host, which the run's log has; configure that address if it is meant"
                 raise End("setup", error, elsewhere=url)
-            return AgentInterface(version, path, streams, tenant, name if isinstance(name, str) else "")
+            return AgentInterface(version, path, streams, tenant, text_of(card, "name") or "")
     raise End("setup", f"the card of {server.origin} names no interface for JSON-RPC in A2A 1.0 or 0.3")
 
 
@@ -81,18 +80,18 @@ def _address(url: str) -> tuple[Origin, str]:
 def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:
     """Return the (address, tenant) pairs for JSON-RPC in that version, best first."""
     interfaces = [
-        (interface.get("url"), interface.get("tenant"))
+        (text_of(interface, "url"), text_of(interface, "tenant"))
         for interface in objects_of(card, "supportedInterfaces")
         if interface.get("protocolBinding") == "JSONRPC" and _is(interface.get("protocolVersion") or V1, version)
     ]
     if version == V0_3 and not _is(card.get("protocolVersion"), V1):
         if card.get("preferredTransport") in (None, "", "JSONRPC"):
-            interfaces.append((card.get("url"), None))
+            interfaces.append((text_of(card, "url"), None))
         further = objects_of(card, "additionalInterfaces")
-        interfaces += [(interface.get("url"), None) for interface in further if interface.get("transport") == "JSONRPC"]
-    return [
-        (url, tenant if isinstance(tenant, str) else "") for url, tenant in interfaces if isinstance(url, str) and url
-    ]
+        interfaces += [
+            (text_of(interface, "url"), None) for interface in further if interface.get("transport") == "JSONRPC"
+        ]
+    return [(url, tenant or "") for url, tenant in interfaces if url is not None]
 
 
 def _is(value: object, version: str) -> bool:

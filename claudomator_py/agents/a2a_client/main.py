@@ -9,17 +9,16 @@ and ``usage``.
 import argparse
 import json
 import os
-import signal
 import sys
 import time
-import types
 from typing import Any, Final
 
 from claudomator_py.agents.a2a_client.a2a import REPEATS, Conversation, RemoteTaskOrder
 from claudomator_py.agents.a2a_client.connection import Cut, HttpAnswer, RemoteServer, Unsent, address, refusal
 from claudomator_py.agents.a2a_client.discovery import AgentInterface, discover
 from claudomator_py.agents.a2a_client.task import conversation_text, ids_of
-from claudomator_py.agents.client_output import End, Output, Terminated
+from claudomator_py.agents.client_output import End, Output, Terminated, ignore_termination, raise_on_termination
+from claudomator_py.agents.json_fields import event_of
 
 _OUTCOMES: Final = {"completed": "completed", "failed": "failed", "rejected": "rejected", "input-required": "question"}
 
@@ -65,10 +64,10 @@ def _end(server: RemoteServer, answer: HttpAnswer, conversation: str) -> End:
     outcome = _OUTCOMES.get(value.get("status", "completed")) if isinstance(value, dict) else None
     if not isinstance(value, dict) or outcome is None or not isinstance(value.get("text", ""), str):
         return End("lost", f"the answer of {server.origin} is not an object with a known `status` and a `text`")
-    text, named, usage = value.get("text", ""), value.get("conversation"), value.get("usage")
+    text, named = value.get("text", ""), value.get("conversation")
     fields: dict[str, Any] = {
         "conversation": conversation_text("", named if isinstance(named, str) else conversation),
-        "usage": usage if isinstance(usage, dict) else None,
+        "usage": event_of(value, "usage") or None,
     }
     if outcome == "completed":
         return End(outcome, text=text, **fields)
@@ -106,8 +105,7 @@ class A2aClient:
 
     def run(self) -> int:
         """Do the run, print its end, and return the exit code."""
-        signal.signal(signal.SIGTERM, _terminate)
-        signal.signal(signal.SIGINT, _terminate)
+        raise_on_termination()
         try:
             end = self._end()
         except End as raised:
@@ -117,8 +115,7 @@ class A2aClient:
         except (Unsent, Cut) as error:
             end = End("unreachable", str(error))
         except Terminated:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            ignore_termination()
             if self._conversation is not None:
                 self._conversation.cancel()
             end = End("interrupted", "it was told to stop")
@@ -162,7 +159,3 @@ def _authorization(authentication: dict[str, Any]) -> dict[str, str]:
     if scheme == "bearer":
         return {"Authorization": f"Bearer {secret}"}
     return {authentication["header"] or "X-API-Key": secret}
-
-
-def _terminate(_number: int, _frame: types.FrameType | None) -> None:
-    raise Terminated

@@ -6,6 +6,7 @@ Source: a2a-protocol.org, specification 1.0 (methods in section 9, enum values a
 import json
 from typing import Any, Final
 
+from claudomator_py.agents.json_fields import Event, event_of, objects_of, text_of
 from claudomator_py.values import dataclass
 
 V1: Final = "1.0"
@@ -64,7 +65,7 @@ class Update:
     artifacts: tuple[Artifact, ...] = ()
     is_message: bool = False
     """Whether it is an answer without a task, which ends the run."""
-    usage: dict[str, Any] | None = None
+    usage: Event | None = None
     """The object ``metadata.usage``, if there is one."""
 
 
@@ -103,11 +104,11 @@ def read(value: Any) -> Update | None:
     return _task(value) if _text(value, "id") and isinstance(value.get("status"), dict) else None
 
 
-def _task(task: dict[str, Any]) -> Update:
-    status = _object(task, "status")
+def _task(task: Event) -> Update:
+    status = event_of(task, "status")
     artifacts = [_artifact(artifact, append=False) for artifact in objects_of(task, "artifacts")]
     replies = [entry for entry in objects_of(task, "history") if _text(entry, "role") in ("agent", "ROLE_AGENT")]
-    words = _parts(_object(status, "message")) or (_parts(replies[-1]) if replies and not artifacts else "")
+    words = _parts(event_of(status, "message")) or (_parts(replies[-1]) if replies and not artifacts else "")
     return Update(
         task_id=_text(task, "id"),
         context_id=_text(task, "contextId"),
@@ -115,11 +116,11 @@ def _task(task: dict[str, Any]) -> Update:
         mark=_mark(status),
         text=words,
         artifacts=tuple(artifacts),
-        usage=_usage(task) or _usage(_object(status, "message")),
+        usage=_usage(task) or _usage(event_of(status, "message")),
     )
 
 
-def _message(message: dict[str, Any]) -> Update:
+def _message(message: Event) -> Update:
     return Update(
         task_id=_text(message, "taskId"),
         context_id=_text(message, "contextId"),
@@ -129,20 +130,20 @@ def _message(message: dict[str, Any]) -> Update:
     )
 
 
-def _status(update: dict[str, Any]) -> Update:
-    status = _object(update, "status")
+def _status(update: Event) -> Update:
+    status = event_of(update, "status")
     return Update(
         task_id=_text(update, "taskId"),
         context_id=_text(update, "contextId"),
         state=_state(status),
         mark=_mark(status),
-        text=_parts(_object(status, "message")),
-        usage=_usage(update) or _usage(_object(status, "message")),
+        text=_parts(event_of(status, "message")),
+        usage=_usage(update) or _usage(event_of(status, "message")),
     )
 
 
-def _artifact_update(update: dict[str, Any]) -> Update:
-    piece = _artifact(_object(update, "artifact"), append=update.get("append") is True)
+def _artifact_update(update: Event) -> Update:
+    piece = _artifact(event_of(update, "artifact"), append=update.get("append") is True)
     return Update(
         task_id=_text(update, "taskId"),
         context_id=_text(update, "contextId"),
@@ -154,11 +155,11 @@ def _artifact_update(update: dict[str, Any]) -> Update:
 _READ: Final = {"task": _task, "message": _message, "statusUpdate": _status, "artifactUpdate": _artifact_update}
 
 
-def _artifact(value: dict[str, Any], *, append: bool) -> Artifact:
+def _artifact(value: Event, *, append: bool) -> Artifact:
     return Artifact(_text(value, "artifactId"), _text(value, "name"), _parts(value), append)
 
 
-def _parts(value: dict[str, Any]) -> str:
+def _parts(value: Event) -> str:
     """Return the text of the parts: text parts joined as they are, as in a stream, others on lines of their own."""
     detail = ""
     after_text = True
@@ -170,13 +171,13 @@ def _parts(value: dict[str, Any]) -> str:
     return detail
 
 
-def _part(part: dict[str, Any]) -> str:
+def _part(part: Event) -> str:
     """Return text as it is, data as JSON, and of a file only its name and place: nothing is fetched."""
     if "text" in part:
         return _text(part, "text")
     if "data" in part:
         return json.dumps(part["data"], ensure_ascii=False)
-    file = _object(part, "file") or part
+    file = event_of(part, "file") or part
     where = _text(file, "uri") or _text(file, "url")
     held = _text(file, "bytes") or _text(file, "raw")
     name = _text(file, "name") or _text(file, "filename") or "a file"
@@ -185,29 +186,17 @@ def _part(part: dict[str, Any]) -> str:
     return f"[{name}{f', {kind}' if kind else ''}: {what}]" if where or held else ""
 
 
-def _state(status: dict[str, Any]) -> str:
+def _state(status: Event) -> str:
     return _text(status, "state").removeprefix("TASK_STATE_").lower().replace("_", "-").replace("cancelled", "canceled")
 
 
-def _mark(status: dict[str, Any]) -> tuple[str, str]:
-    return _text(status, "timestamp"), _text(_object(status, "message"), "messageId")
+def _mark(status: Event) -> tuple[str, str]:
+    return _text(status, "timestamp"), _text(event_of(status, "message"), "messageId")
 
 
-def _usage(value: dict[str, Any]) -> dict[str, Any] | None:
-    return _object(_object(value, "metadata"), "usage") or None
+def _usage(value: Event) -> Event | None:
+    return event_of(event_of(value, "metadata"), "usage") or None
 
 
-def _text(value: dict[str, Any], key: str) -> str:
-    field = value.get(key)
-    return field if isinstance(field, str) else ""
-
-
-def _object(value: dict[str, Any], key: str) -> dict[str, Any]:
-    field = value.get(key)
-    return field if isinstance(field, dict) else {}
-
-
-def objects_of(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the objects in the list under the key; empty if it is no list."""
-    field = value.get(key)
-    return [item for item in field if isinstance(item, dict)] if isinstance(field, list) else []
+def _text(value: Event, key: str) -> str:
+    return text_of(value, key) or ""

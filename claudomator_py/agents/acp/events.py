@@ -1,15 +1,15 @@
 """Read the events of the ACP client, and what the run came to."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import ClassVar
 
 from claudomator_py.agents.acp.profiles import named
 from claudomator_py.agents.acp.verdict import LOST_SESSION, TurnEnd
 from claudomator_py.agents.ending import Result, RunVerdict
-from claudomator_py.agents.fence import distinct, questions
-from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
+from claudomator_py.agents.fence import questions
+from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.plaintext import readable, shortened
-from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, usage_parts
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.values import dataclass
@@ -26,9 +26,6 @@ class AcpEvents(ClientEvents):
     profile: str = ""
     prior: Tokens = field(default_factory=Tokens)
     prior_cost_usd: float | None = None
-    rejected: list[str] = field(default_factory=list)
-    denied: list[Denied] = field(default_factory=list)
-    question: str | None = None
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event and return what the log shows of it."""
@@ -71,52 +68,39 @@ class AcpEvents(ClientEvents):
         if (asked := questions(event_of(event, "given"))) is not None:
             self.question = asked
             return [Part("notice", f"asks: {asked}", tool)]
-        self.rejected.append(tool)
+        self.denied.append(tool)
         beyond = text_of(event, "beyond")
         line = readable(subject) if beyond else shortened(" ".join(readable(subject).split()), _MAX_SUBJECT)
-        self.denied.append(Denied(tool=tool, input=line, rule=text_of(event, "rule"), beyond=beyond))
+        self.denied_calls.append(Denied(tool=tool, input=line, rule=text_of(event, "rule"), beyond=beyond))
         why = "denied" if decision != "unoffered" else "denied, as it could only have been allowed permanently"
         why = f"{why}, as {beyond}" if beyond else why
         return [Part("notice", f"{why}: {line}", tool)]
 
     def _take_end(self, event: Event) -> list[Part]:
         self.end = event
-        parts = []
-        if error := text_of(event, "error"):
-            parts.append(Part("error", error))
-        tokens = self._tokens()
-        if used := tokens_text(tokens.input, tokens.output, self._cost()):
-            parts.append(Part("usage", used))
-        return parts
+        error, tokens = text_of(event, "error"), self._tokens()
+        parts = [Part("error", error)] if error else []
+        return parts + usage_parts(tokens.input, tokens.output, self._cost())
 
-    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return the verdict of the client's last event; None without one."""
-        return None if self.end is None else self._turn(self.end, ending).verdict()
-
-    def _turn(self, end: Event, ending: OutputEnd) -> TurnEnd:
-        return TurnEnd(
+    def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
+        """Return the verdict of the client's last event."""
+        turn = TurnEnd(
             end,
             named(self.profile),
             ending.printed_ms,
             zone=self.zone,
-            rejected=self.rejected,
+            rejected=self.denied,
             asked=self.question is not None,
             stderr=ending.stderr,
         )
+        return turn.verdict()
 
     def result(self) -> Result:
         end = self.end or {}
         verdict = self.terminal_verdict(OutputEnd(None, 0, "", ""))
         answered = verdict is not None and verdict.status is OutcomeStatus.SUCCEEDED
-        return Result(
-            conversation_id=self.conversation_id,
-            text=text_of(end, "text") if answered else None,
-            tokens=self._tokens(),
-            cost_usd=self._cost(),
-            question=self.question,
-            denied=distinct(self.denied),
-            denials=len(self.rejected),
-        )
+        text = text_of(end, "text") if answered else None
+        return replace(self.so_far, text=text, tokens=self._tokens(), cost_usd=self._cost())
 
     def _tokens(self) -> Tokens:
         """Return the tokens of this run. Some agents count the whole session, over all its processes."""

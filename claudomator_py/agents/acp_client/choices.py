@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.peer import RequestRefused
 from claudomator_py.agents.client_output import End, Output
+from claudomator_py.agents.json_fields import Event, event_of, objects_of, text_of
 
 _WANTED: Final = {"default": "ask", "acceptEdits": "edits", "plan": "plan", "bypassPermissions": "all"}
 _ASKING: Final = ("ask", "default", "manual", "read-only", "normal")
@@ -19,7 +20,7 @@ _MAX_NAMED: Final = 8
 class Settable(Protocol):
     """A session with settings."""
 
-    def set(self, method: str, **params: Any) -> dict[str, Any]:
+    def set(self, method: str, **params: Any) -> Event:
         """Send a request about the session and return its result."""
 
 
@@ -75,11 +76,8 @@ def choose_model(session: Settable, order: TurnOrder, state: Mapping[str, Any], 
             output.event("notice", text=f"model: {value}")
             return
         raise End("model", f"it offers no model {order.model!r}{_named([name for name, _ in offered])}")
-    models = state.get("models")
-    available = models.get("availableModels") if isinstance(models, Mapping) else None
-    listed = [
-        (str(model.get("modelId")), str(model.get("name"))) for model in available or [] if isinstance(model, Mapping)
-    ]
+    available = objects_of(event_of(state, "models"), "availableModels")
+    listed = [(str(model.get("modelId")), str(model.get("name"))) for model in available]
     value = _named_value(order.model, listed) or (order.model if order.model_by == "unchecked" else None)
     if value is None:
         raise End("model", f"it offers no model {order.model!r}{_named([name for name, _ in listed])}")
@@ -106,17 +104,10 @@ def _modes(state: Mapping[str, Any]) -> tuple[list[str], str | None, str | None]
     """Return the modes offered, the current one, and the option that sets it; None: a method does."""
     option = _option(state, "mode") or _of_category(state, "mode")
     if option is not None:
-        current = option.get("currentValue")
-        return (
-            [value for value, _ in _values(option)],
-            current if isinstance(current, str) else None,
-            str(option.get("id")),
-        )
-    modes = state.get("modes")
-    available = modes.get("availableModes") if isinstance(modes, Mapping) else None
-    current = modes.get("currentModeId") if isinstance(modes, Mapping) else None
-    offered = [str(mode.get("id")) for mode in available or [] if isinstance(mode, Mapping)]
-    return offered, current if isinstance(current, str) else None, None
+        return [value for value, _ in _values(option)], text_of(option, "currentValue"), str(option.get("id"))
+    modes = event_of(state, "modes")
+    offered = [str(mode.get("id")) for mode in objects_of(modes, "availableModes")]
+    return offered, text_of(modes, "currentModeId"), None
 
 
 def _match(name: str | None, offered: list[str]) -> str | None:
@@ -130,30 +121,20 @@ def _asking(offered: list[str], current: str | None) -> str | None:
     return current if mode is None and current is not None and not _UNASKED.search(current) else mode
 
 
-def _options(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    config_options = state.get("configOptions")
-    return (
-        (option for option in config_options if isinstance(option, Mapping))
-        if isinstance(config_options, list)
-        else iter(())
-    )
-
-
 def _option(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    return next((option for option in _options(state) if option.get("id") == name), None)
+    return next((option for option in objects_of(state, "configOptions") if option.get("id") == name), None)
 
 
 def _of_category(state: Mapping[str, Any], category: str) -> Mapping[str, Any] | None:
-    return next((option for option in _options(state) if option.get("category") == category), None)
+    return next((option for option in objects_of(state, "configOptions") if option.get("category") == category), None)
 
 
 def _values(option: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return an option's (value, name) pairs, grouped or not."""
-    options = option.get("options")
-    for entry in options if isinstance(options, list) else []:
-        if isinstance(entry, Mapping) and isinstance(entry.get("options"), list):
+    for entry in objects_of(option, "options"):
+        if isinstance(entry.get("options"), list):
             yield from _values(entry)
-        elif isinstance(entry, Mapping) and isinstance(entry.get("value"), str):
+        elif isinstance(entry.get("value"), str):
             yield entry["value"], str(entry.get("name"))
 
 

@@ -1,13 +1,11 @@
 """The client's process: reads the command line, does the run, returns an exit code."""
 
-import signal
 import sys
-import types
 
 from claudomator_py.agents.acp_client.order import TurnOrder, order_of
 from claudomator_py.agents.acp_client.peer import Peer, PeerGone, RequestRefused
 from claudomator_py.agents.acp_client.session import AcpSession
-from claudomator_py.agents.client_output import End, Output, Terminated
+from claudomator_py.agents.client_output import End, Output, Terminated, ignore_termination, raise_on_termination
 
 _GRACE_S = 2.0
 _NOT_FOUND = 127
@@ -19,8 +17,7 @@ def main() -> int:
     order = order_of(sys.argv[1].removeprefix("--order="))
     prompt = sys.stdin.buffer.read().decode(errors="replace")
     output = Output()
-    signal.signal(signal.SIGTERM, _terminate)
-    signal.signal(signal.SIGINT, _terminate)
+    raise_on_termination()
     try:
         peer = Peer(order.command)
     except OSError as error:
@@ -35,8 +32,7 @@ def _run(peer: Peer, order: TurnOrder, prompt: str, output: Output) -> int:
     try:
         end = ending(session, peer)
     except Terminated:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        ignore_termination()
         session.interrupt()
         end, patience_s = End("interrupted", "it was told to stop"), 0.5
     print_end(end, session, peer, output)
@@ -65,7 +61,3 @@ def print_end(end: End, session: AcpSession, peer: Peer, output: Output) -> None
     """Print the run's end."""
     stderr = "\n".join(peer.noise)
     output.event("end", outcome=end.outcome, error=end.error, step=session.step, said=stderr, **end.fields)
-
-
-def _terminate(_number: int, _frame: types.FrameType | None) -> None:
-    raise Terminated

@@ -13,6 +13,7 @@ from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.peer import Message, PeerGone, RequestRefused, RpcChannel
 from claudomator_py.agents.acp_client.turn import Turn
 from claudomator_py.agents.client_output import End, Output, shown
+from claudomator_py.agents.json_fields import Event, event_of, objects_of, text_of
 
 VERSION: Final = 1
 START_S: Final = 180.0
@@ -81,7 +82,7 @@ class AcpSession:
             except (PeerGone, End):
                 return
 
-    def set(self, method: str, **params: Any) -> Message:
+    def set(self, method: str, **params: Any) -> Event:
         """Send a request about the session and return its result. Raises RequestRefused, PeerGone and End."""
         return self._call(method, {"sessionId": self._id, **params}, OPTION_S)
 
@@ -97,18 +98,18 @@ class AcpSession:
         params = {"protocolVersion": VERSION, "clientCapabilities": capabilities, "clientInfo": info}
         self._capabilities = self._call("initialize", params, START_S)
         version = self._capabilities.get("protocolVersion")
-        named = self._capabilities.get("agentInfo")
-        agent = f"{named.get('name', '')} {named.get('version', '')}".strip() if isinstance(named, Mapping) else ""
+        named = event_of(self._capabilities, "agentInfo")
+        agent = f"{named.get('name', '')} {named.get('version', '')}".strip()
         self._output.event("begin", agent=agent or self._order.command[0], profile=self._order.profile)
         if version != VERSION or isinstance(version, bool):
             raise End("version", f"it answers with protocol version {version!r} instead of 1")
 
-    def _open(self) -> Message:
+    def _open(self) -> Event:
         place = {"cwd": self._cwd, "mcpServers": self._servers()}
         if not self._order.session:
             state = self._call("session/new", place, SESSION_S)
-            session = state.get("sessionId")
-            if not isinstance(session, str) or not session:
+            session = text_of(state, "sessionId")
+            if session is None:
                 raise End("auth", "it opens no session: it is not logged in, or has no model set up")
             self._id = session
         else:
@@ -117,12 +118,10 @@ class AcpSession:
         self._output.event("session", session=self._id, resumed=bool(self._order.session) or None)
         return state
 
-    def _resume(self, place: Message) -> Message:
+    def _resume(self, place: Message) -> Event:
         """Continue the session. The replay of its past is dropped."""
-        capabilities = self._capabilities.get("agentCapabilities")
-        can = capabilities if isinstance(capabilities, Mapping) else {}
-        sessions = can.get("sessionCapabilities")
-        ways = ["session/resume"] if isinstance(sessions, Mapping) and sessions.get("resume") is not None else []
+        can = event_of(self._capabilities, "agentCapabilities")
+        ways = ["session/resume"] if event_of(can, "sessionCapabilities").get("resume") is not None else []
         ways += ["session/load"] if can.get("loadSession") is True else []
         problem = "it offers no way to continue one"
         for way in ways:
@@ -225,7 +224,7 @@ class AcpSession:
         self._channel.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
         return self._number
 
-    def _call(self, method: str, params: Mapping[str, Any], limit_s: float) -> Message:
+    def _call(self, method: str, params: Mapping[str, Any], limit_s: float) -> Event:
         """Return the result of a request. Raises RequestRefused, PeerGone, and End when it takes too long."""
         self.step = method
         number = self._send(method, params)
@@ -235,7 +234,7 @@ class AcpSession:
                 return result
         raise End("no_answer", f"it did not answer {method} within {limit_s:.0f} s")
 
-    def _result(self, message: Message | None, number: int) -> dict[str, Any] | None:
+    def _result(self, message: Message | None, number: int) -> Event | None:
         """Return the result if the message answers that request; handle any other, and return None. Raises
         RequestRefused, PeerGone."""
         if message is None:
@@ -245,8 +244,7 @@ class AcpSession:
             return None
         if "error" in message:
             raise RequestRefused(message["error"])
-        result = message.get("result")
-        return result if isinstance(result, dict) else {}
+        return event_of(message, "result")
 
     @staticmethod
     def _is_answer(message: Message, number: int) -> bool:
@@ -258,8 +256,7 @@ class AcpSession:
 
     def _handle(self, message: Message, *, cancelled: bool = False) -> None:
         """Answer a request of the agent, or take its notification. Raises PeerGone."""
-        method, params = message.get("method"), message.get("params")
-        params = params if isinstance(params, Mapping) else {}
+        method, params = message.get("method"), event_of(message, "params")
         if not isinstance(method, str):
             return
         if "id" in message:
@@ -282,12 +279,12 @@ class AcpSession:
 
     def _decide(self, params: Mapping[str, Any]) -> Message:
         """Return the outcome: an option for this call alone, or ``cancelled`` if the agent offers none."""
-        call, options = params.get("toolCall"), params.get("options")
-        allowed = self._turn is not None and self._turn.decide(call if isinstance(call, Mapping) else {})
+        call = event_of(params, "toolCall")
+        allowed = self._turn is not None and self._turn.decide(call)
         wanted = "allow_once" if allowed else "reject_once"
-        for option in options if isinstance(options, list) else []:
-            if isinstance(option, Mapping) and option.get("kind") == wanted:
+        for option in objects_of(params, "options"):
+            if option.get("kind") == wanted:
                 return {"outcome": "selected", "optionId": option.get("optionId")}
         if allowed and self._turn is not None:
-            self._turn.cannot_allow(call if isinstance(call, Mapping) else {})
+            self._turn.cannot_allow(call)
         return {"outcome": "cancelled"}

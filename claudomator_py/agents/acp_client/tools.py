@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from claudomator_py.acts.shell import is_simple
+from claudomator_py.agents.json_fields import event_of, list_of, objects_of, text_of
 
 OWN_SERVER: Final = "claudomator"
 """The name of the run's own MCP server."""
@@ -61,15 +62,13 @@ class ToolCall:
 
     def take(self, fields: Mapping[str, Any], kinds: Iterable[tuple[str, str]]) -> None:
         """Take a report of the call. kinds: (title pattern, kind) pairs for agents that give no kind."""
-        self.title = _text(fields.get("title")) or self.title
-        self.kind = _text(fields.get("kind")) or self.kind
+        self.title = text_of(fields, "title") or self.title
+        self.kind = text_of(fields, "kind") or self.kind
         self.name = _own_name(fields) or self.name
-        given = fields.get("rawInput")
-        if isinstance(given, Mapping) and given:
-            self.given = given
+        self.given = event_of(fields, "rawInput") or self.given
         self.places = _places(fields) or self.places
         self.text = _content(fields) or self.text
-        self.status = _text(fields.get("status")) or self.status
+        self.status = text_of(fields, "status") or self.status
         if not self.kind:
             for pattern, kind in kinds:
                 if (match := re.match(pattern, self.title)) is not None:
@@ -186,31 +185,22 @@ def _own_name(fields: Mapping[str, Any]) -> str:
 
 
 def _places(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    locations = fields.get("locations")
-    places = (
-        [place.get("path") for place in locations if isinstance(place, Mapping)] if isinstance(locations, list) else []
-    )
+    places = (place.get("path") for place in objects_of(fields, "locations"))
     return tuple(place for place in places if isinstance(place, str))
 
 
 def _content(fields: Mapping[str, Any]) -> str:
-    content = fields.get("content")
-    texts = [text_of(block) for block in content] if isinstance(content, list) else []
-    return "\n".join(text for text in texts if text)
+    return "\n".join(text for block in list_of(fields, "content") if (text := block_text(block)))
 
 
-def text_of(block: object) -> str:
+def block_text(block: object) -> str:
     """Return the text of a content block, however nested; for a diff, its path."""
     if not isinstance(block, Mapping):
         return ""
     inner = block.get("content")
     if isinstance(inner, Mapping):
-        return text_of(inner)
+        return block_text(inner)
     if block.get("type") == "diff":
-        return f"changes {_text(block.get('path'))}"
-    kind = _text(block.get("type"))
-    return _text(block.get("text")) or (f"[{kind}]" if kind not in ("", "text") else "")
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+        return f"changes {text_of(block, 'path') or ''}"
+    kind = text_of(block, "type")
+    return text_of(block, "text") or (f"[{kind}]" if kind not in (None, "text") else "")

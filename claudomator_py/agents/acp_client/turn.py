@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from claudomator_py.agents.acp_client.order import TurnOrder
-from claudomator_py.agents.acp_client.tools import ToolCall, ToolCalls, is_own, rule_for, text_of
+from claudomator_py.agents.acp_client.tools import ToolCall, ToolCalls, block_text, is_own, rule_for
 from claudomator_py.agents.client_output import Output, shown
+from claudomator_py.agents.json_fields import Event, amount_of, event_of, objects_of, text_of
 
 _INPUT: Final = ("inputTokens", "input_tokens", "cachedReadTokens", "cachedWriteTokens")
 _OUTPUT: Final = ("outputTokens", "output_tokens")
@@ -33,21 +34,18 @@ class UsageTally:
         self.reported = "absent"
         """What the end of the turn reports: ``absent`` (no numbers), ``nothing`` (zeros), ``counts``."""
 
-    def take_chunk(self, meta: object) -> None:
+    def take_chunk(self, meta: Event) -> None:
         """Take the usage in a message chunk's metadata."""
-        usage = meta.get("usage") if isinstance(meta, Mapping) else None
-        if isinstance(usage, Mapping):
+        if isinstance(usage := meta.get("usage"), Mapping):
             self._has_chunks = True
             self._chunks[0] += _total(usage, _INPUT[:1])
             self._chunks[1] += _total(usage, _OUTPUT)
 
     def take_update(self, update: Mapping[str, Any]) -> None:
         """Take a usage update. Only its cost is read, as only dollars mean the same everywhere: the session's total."""
-        cost = update.get("cost")
-        if isinstance(cost, Mapping) and cost.get("currency", "USD") == "USD":
-            amount = cost.get("amount")
-            if isinstance(amount, int | float) and not isinstance(amount, bool) and amount >= 0:
-                self.cost_usd = float(amount)
+        cost = event_of(update, "cost")
+        if cost.get("currency", "USD") == "USD" and (amount := amount_of(cost, "amount")) is not None:
+            self.cost_usd = amount
 
     def take_file(self, where: Mapping[str, str], session: str, since: float) -> None:
         """Take the session's usage from the agent's file, if written since that time; wait a second for it."""
@@ -85,9 +83,7 @@ class UsageTally:
     def _counts(self, result: Mapping[str, Any]) -> tuple[int, int] | None:
         usage = result.get("usage")
         if self._means == "gemini" or not isinstance(usage, Mapping):
-            meta = result.get("_meta")
-            quota = meta.get("quota") if isinstance(meta, Mapping) else None
-            usage = quota.get("token_count") if isinstance(quota, Mapping) else None
+            usage = event_of(event_of(result, "_meta"), "quota").get("token_count")
         if not isinstance(usage, Mapping):
             return None
         used, made, whole = _total(usage, _INPUT[:2]), _total(usage, _OUTPUT), _total(usage, ("totalTokens",))
@@ -193,22 +189,20 @@ class Turn:
                 self._take_message(update)
             case "agent_thought_chunk":
                 self._progress()
-                self._output.piece("thinking", text_of(update.get("content")))
+                self._output.piece("thinking", block_text(update.get("content")))
             case "tool_call" | "tool_call_update":
                 self._take_call(update)
             case "plan":
                 self._progress()
-                entries = update.get("entries")
-                entries = entries if isinstance(entries, list) else []
-                steps = [entry.get("content") for entry in entries if isinstance(entry, dict)]
-                self._output.event("notice", text="\n".join(f"- {step}" for step in steps if isinstance(step, str)))
+                steps = (text_of(entry, "content") for entry in objects_of(update, "entries"))
+                self._output.event("notice", text="\n".join(f"- {step}" for step in steps if step is not None))
             case "usage_update":
                 self.usage.take_update(update)
             case "notice":
-                text = text_of(update.get("content")) or update.get("message")
+                text = block_text(update.get("content")) or update.get("message")
                 self._output.event("notice", text=shown(str(text or "")))
             case "session_info_update":
-                self._take_state(update.get("_meta"))
+                self._take_state(event_of(update, "_meta"))
 
     def take_notification(self, method: str, params: Mapping[str, Any]) -> None:
         """Take a notification outside the protocol."""
@@ -263,8 +257,8 @@ class Turn:
         self.retry = None
 
     def _take_message(self, update: Mapping[str, Any]) -> None:
-        self.usage.take_chunk(update.get("_meta"))
-        text = text_of(update.get("content"))
+        self.usage.take_chunk(event_of(update, "_meta"))
+        text = block_text(update.get("content"))
         if not text:
             return
         if any(pattern.fullmatch(text) for pattern in self._noise):
@@ -300,17 +294,13 @@ class Turn:
                 self._output.event("tool", id=call.id, tool=call.tool, kind=call.kind, subject=shown(call.subject))
         return call
 
-    def _take_state(self, meta: object) -> None:
+    def _take_state(self, meta: Event) -> None:
         """Take the state of the agent's thread, which some report outside the protocol."""
-        if isinstance(meta, Mapping):
-            for own in meta.values():
-                if not isinstance(own, Mapping):
-                    continue
-                status = own.get("threadStatus")
-                if isinstance(status, Mapping) and "error" in str(status.get("type")).lower():
-                    self.failed_status = True
-                if isinstance(own.get("error"), Mapping):
-                    self._take_retry(own["error"])
+        for own in (event_of(meta, key) for key in meta):
+            if "error" in str(event_of(own, "threadStatus").get("type")).lower():
+                self.failed_status = True
+            if isinstance(own.get("error"), Mapping):
+                self._take_retry(own["error"])
 
     def _take_retry(self, update: Mapping[str, Any]) -> None:
         words = [update.get(key) for key in ("category", "message", "detail", "additionalDetails", "reason")]

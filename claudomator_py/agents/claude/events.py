@@ -24,10 +24,20 @@ from claudomator_py.agents.claude.turns import Turns, is_of_no_turn
 from claudomator_py.agents.claude.use import INPUT_FIELDS, ClaudeUsage, rule_for, windows_of
 from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict, words
 from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, distinct, fenced_call, questions
-from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
+from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, list_of, text_of
+from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, is_blank, storable
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text, total
+from claudomator_py.agents.run_events import (
+    OutputEnd,
+    RunEvents,
+    arguments,
+    begins,
+    content_text,
+    shown,
+    tokens_text,
+    total,
+)
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.report import Stage
@@ -80,7 +90,7 @@ class ClaudeEvents(RunEvents):
     stop_reason: str | None = None
     """Why the last message ended, if given."""
     near: NearLimitNotice | None = None
-    denied: dict[str, _Denial] = field(default_factory=dict)
+    denials: dict[str, _Denial] = field(default_factory=dict)
     beyond: dict[str, FenceVerdict] = field(default_factory=dict)
     """What the fence said when it denied calls, by call id."""
     usage: ClaudeUsage = field(default_factory=ClaudeUsage)
@@ -210,11 +220,11 @@ class ClaudeEvents(RunEvents):
         return Part("tool_result", text, tool, at_ms)
 
     def _take_denial(self, event: Event) -> None:
-        key = text_of(event, "tool_use_id") or f"#{len(self.denied)}"
-        known = self.denied.get(key) or _Denial(text_of(event, "tool_name") or "a tool")
+        key = text_of(event, "tool_use_id") or f"#{len(self.denials)}"
+        known = self.denials.get(key) or _Denial(text_of(event, "tool_name") or "a tool")
         given = event_of(event, "tool_input")
         ruled = _RULED.match(text_of(event, "message") or "") is not None
-        self.denied[key] = replace(known, given=given or known.given, ruled=ruled or known.ruled)
+        self.denials[key] = replace(known, given=given or known.given, ruled=ruled or known.ruled)
 
     def _take_result(self, event: Event, at_ms: int | None) -> list[Part]:
         self.last = event
@@ -255,7 +265,7 @@ class ClaudeEvents(RunEvents):
         last = self.failure
         if self._has_succeeded(result):
             if (own := self._own_last_word(result)) is None:
-                return self.success([call.tool for call in self.denied.values() if call.tool not in _TALK])
+                return self.success([call.tool for call in self.denials.values() if call.tool not in _TALK])
             last = own
         failure = Failure(
             message=message_of(result) or (last.message if last is not None else ""),
@@ -338,11 +348,11 @@ class ClaudeEvents(RunEvents):
         return replace(
             so_far,
             text=text_of(self.last, "result") if self._is_good(self.last) else None,
-            question=next((asked for call in self.denied.values() if (asked := _asked(call)) is not None), None),
-            denials=len(self.denied),
+            question=next((asked for call in self.denials.values() if (asked := _asked(call)) is not None), None),
+            denials=len(self.denials),
             denied=distinct(
                 _call(call, self.beyond.get(key))
-                for key, call in self.denied.items()
+                for key, call in self.denials.items()
                 if not call.ruled and call.tool not in _TALK
             ),
         )
@@ -365,8 +375,7 @@ def _call(denial: _Denial, beyond: FenceVerdict | None) -> Denied:
 def _system(event: Event, at_ms: int | None) -> list[Part]:
     match event.get("subtype"):
         case "init":
-            names = [shown(event.get(key)) for key in ("model", "claude_code_version", "permissionMode")]
-            return [Part("notice", f"begins: {', '.join(name for name in names if name)}", at_ms=at_ms)]
+            return [Part("notice", begins(event, "model", "claude_code_version", "permissionMode"), at_ms=at_ms)]
         case "api_retry":
             attempt, most = (shown(event.get(key)) or "?" for key in ("attempt", "max_retries"))
             cause = " ".join(part for part in (shown(event.get("error_status")), shown(event.get("error"))) if part)

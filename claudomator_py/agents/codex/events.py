@@ -7,7 +7,7 @@ from typing import ClassVar
 from claudomator_py.acts.tool_calls import rule_for
 from claudomator_py.agents.ending import SAYS_LIMITED, Result, RunVerdict, classify, error_rules, failed, words
 from claudomator_py.agents.fence import MAX_CALLS, FenceVerdict, beyond_reach, distinct, fenced_call
-from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
+from claudomator_py.agents.json_fields import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms, find_model
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
@@ -246,8 +246,8 @@ class CodexEvents(RunEvents):
 
     def result(self) -> Result:
         succeeded = self.completed and self.failure is None
-        return Result(
-            conversation_id=self.conversation_id,
+        return replace(
+            self.so_far,
             text=self.answer if succeeded else None,
             tokens=self._tokens(),
             model=self._model,

@@ -3,16 +3,16 @@
 Its errors are events with the service's status, and its last event has its exit code. It reports no tokens.
 """
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import ClassVar
 
 from claudomator_py.acts.shell import is_simple
 from claudomator_py.agents.ending import Result, RunVerdict, classify, error_rules, failed, words
-from claudomator_py.agents.fence import denied_call, distinct
-from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
+from claudomator_py.agents.fence import denied_call
+from claudomator_py.agents.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, shown
-from claudomator_py.domain.outcome import Denied, Reason
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.run import Part
 from claudomator_py.values import dataclass, regex
 
@@ -41,8 +41,6 @@ class CopilotEvents(RunEvents):
     """The text of the last message, if it called no tools."""
     calls: dict[str, Event] = field(default_factory=dict)
     """The arguments of the open tool calls by id."""
-    denied: list[str] = field(default_factory=list)
-    rules: list[Denied] = field(default_factory=list)
     asks: bool = False
     """Whether the last message called tools of which none has started."""
     is_aborted: bool = False
@@ -105,7 +103,7 @@ class CopilotEvents(RunEvents):
         error = event_of(data, "error")
         if text_of(error, "code") in _DENIED:
             self.denied.append(tool)
-            self.rules.append(denied_call(tool, given, _rule(tool, given)))
+            self.denied_calls.append(denied_call(tool, given, _rule(tool, given)))
         text = text_of(event_of(data, "result"), "content") or text_of(error, "message") or ""
         return Part("tool_result", text, tool)
 
@@ -137,12 +135,7 @@ class CopilotEvents(RunEvents):
 
     def result(self) -> Result:
         succeeded = self.last is not None and self.error is None and count_of(self.last, "exitCode") == 0
-        return Result(
-            conversation_id=self.conversation_id,
-            text=self.message if succeeded else None,
-            denied=distinct(self.rules),
-            denials=len(self.denied),
-        )
+        return replace(self.so_far, text=self.message if succeeded else None)
 
     def _judge(self, error: Event, ending: OutputEnd) -> RunVerdict:
         kind = text_of(error, "errorType")

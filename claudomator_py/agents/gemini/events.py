@@ -17,10 +17,11 @@ from claudomator_py.agents.ending import (
     limited,
     words,
 )
-from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call, questions
-from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, list_of, text_of
+from claudomator_py.agents.fence import beyond_reach, denied_call, fenced_call, questions
+from claudomator_py.agents.json_fields import Event, count_of, event_of, list_of, text_of
+from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, readable, shortened
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, begins, content_text, shown, usage_parts
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import MINUTE_MS
@@ -82,9 +83,6 @@ class GeminiEvents(RunEvents):
     remark: str = ""
     open_calls: dict[str, tuple[str, Event]] = field(default_factory=dict)
     """The calls without a result yet, by id."""
-    denied: list[str] = field(default_factory=list)
-    calls: list[Denied] = field(default_factory=list)
-    question: str | None = None
     sleep: _Sleep | None = None
     attempt: str = ""
     """The message on stderr about a refused request, as far as it was read."""
@@ -110,7 +108,7 @@ class GeminiEvents(RunEvents):
             case "init":
                 self.terminal_event = None
                 self.model = text_of(event, "model") or self.model
-                return [Part("notice", f"begins: {shown(event.get('model'))}", at_ms=at_ms)]
+                return [Part("notice", begins(event, "model"), at_ms=at_ms)]
             case "message" if event.get("role") == "assistant":
                 return [self._take_message(event, at_ms)]
             case "tool_use":
@@ -191,11 +189,11 @@ class GeminiEvents(RunEvents):
     def _take_denial(self, name: str, given: Event, fenced: Denied | None, *, unknown: bool) -> None:
         self.denied.append(name)
         if fenced is not None:
-            self.calls.append(fenced)
+            self.denied_calls.append(fenced)
         elif name == _ASK:
             self.question = questions(given) or self.question
         elif not unknown or _NEEDS_LEAVE.fullmatch(name):
-            self.calls.append(denied_call(name, given, _rule(name, given)))
+            self.denied_calls.append(denied_call(name, given, _rule(name, given)))
 
     def _take_result(self, event: Event, at_ms: int | None) -> list[Part]:
         self._end_turn(event)
@@ -204,9 +202,7 @@ class GeminiEvents(RunEvents):
             message = text_of(event_of(event, "error"), "message")
             parts.append(Part("error", message or shown(event), at_ms=at_ms))
         stats = event_of(event, "stats")
-        if used := tokens_text(count_of(stats, "input_tokens"), count_of(stats, "output_tokens")):
-            parts.append(Part("usage", used, at_ms=at_ms))
-        return parts
+        return parts + usage_parts(count_of(stats, "input_tokens"), count_of(stats, "output_tokens"), at_ms=at_ms)
 
     def _end_turn(self, event: Event) -> None:
         self.terminal_event, self.stats = event, event_of(event, "stats")
@@ -299,23 +295,11 @@ class GeminiEvents(RunEvents):
 
     def result(self) -> Result:
         result = self.terminal_event
+        so_far = replace(self.so_far, tokens=_tokens(self.stats), model=self._ran_model)
         if result is None:
-            return Result(
-                conversation_id=self.conversation_id,
-                tokens=_tokens(self.stats),
-                denied=distinct(self.calls),
-                model=self._ran_model,
-            )
+            return replace(so_far, question=None, denials=0)
         text = self.answer or self.remark or None
-        return Result(
-            conversation_id=self.conversation_id,
-            text=text if self._succeeded(result) and self.stopped is None else None,
-            tokens=_tokens(self.stats),
-            question=self.question,
-            denied=distinct(self.calls),
-            denials=len(self.denied),
-            model=self._ran_model,
-        )
+        return replace(so_far, text=text if self._succeeded(result) and self.stopped is None else None)
 
 
 def _rule(tool: str, given: Event) -> str | None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import RemoteKind
 from claudomator_py.agents.hub import INFO
-from claudomator_py.agents.jsonlines import Event, amount_of, text_of
+from claudomator_py.agents.json_fields import Event, amount_of, text_of
 from claudomator_py.agents.programs import own_program
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
@@ -50,17 +50,15 @@ class HubEvents(ClientEvents):
                 return [part] if body else []
         return []
 
-    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return the verdict of the last event; None without one."""
-        if self.end is None:
-            return None
-        outcome = text_of(self.end, "outcome") or ""
+    def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
+        """Return the verdict of the last event."""
+        outcome = text_of(end, "outcome") or ""
         if outcome == "completed":
             return RunVerdict(OutcomeStatus.SUCCEEDED)
-        error = text_of(self.end, "error") or text_of(self.end, "text") or "it gave no reason"
+        error = text_of(end, "error") or text_of(end, "text") or "it gave no reason"
         if outcome == "lost":
             return RunVerdict(OutcomeStatus.LOST, Reason.LOST, error)
-        given = text_of(self.end, "reason") or ""
+        given = text_of(end, "reason") or ""
         reason = _OF_THE_HUB.get(outcome) or (Reason(given) if given in OF_AN_AGENT else Reason.AGENT_ERROR)
         return limited(error, None) if reason is Reason.RATE_LIMITED else failed(reason, error)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import replace
 from typing import ClassVar
 
 from claudomator_py.agents.ending import (
@@ -17,12 +17,13 @@ from claudomator_py.agents.ending import (
     limited,
     words,
 )
-from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call
-from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
+from claudomator_py.agents.fence import beyond_reach, denied_call, fenced_call
+from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
+from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, shortened
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text, total
-from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, total, usage_parts
+from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
 from claudomator_py.values import dataclass, regex
@@ -83,8 +84,6 @@ class OpencodeEvents(RunEvents):
     input: int = 0
     output: int = 0
     cost_usd: float | None = None
-    rejected: list[str] = field(default_factory=list)
-    calls: list[Denied] = field(default_factory=list)
     complaint: str | None = None
     logged: _Logged | None = None
     """The last line of its log. If it is about another conversation, it is from an opencode that a tool started."""
@@ -137,12 +136,12 @@ class OpencodeEvents(RunEvents):
         text = text_of(state, "error") or ""
         error, fenced = text[:500], fenced_call(tool or "", event_of(state, "input"), beyond_reach(text))
         if state.get("status") == "error" and fenced is not None:
-            self.rejected.append(tool or "a tool")
-            self.calls.append(fenced)
+            self.denied.append(tool or "a tool")
+            self.denied_calls.append(fenced)
         elif state.get("status") == "error" and _REJECTED.search(error):
-            self.rejected.append(tool or "a tool")
+            self.denied.append(tool or "a tool")
             if not _RULED.search(error):
-                self.calls.append(denied_call(tool or "a tool", event_of(state, "input"), tool or "a tool"))
+                self.denied_calls.append(denied_call(tool or "a tool", event_of(state, "input"), tool or "a tool"))
         result = content_text(state.get("output")) or shown(state.get("error")) or shown(state.get("status"))
         call = Part("tool_call", arguments(state.get("input")), tool, at_ms)
         return [call, Part("tool_result", result, tool, at_ms)]
@@ -159,8 +158,7 @@ class OpencodeEvents(RunEvents):
         # Some versions include reasoning in the output: the total shows it.
         in_all = count_of(tokens, "total")
         self.output += made if in_all is None or in_all < used else min(made, in_all - used)
-        words = tokens_text(None if given is None else used, count_of(tokens, "output"), cost_usd)
-        return [Part("usage", words, at_ms=at_ms)] if words else []
+        return usage_parts(None if given is None else used, count_of(tokens, "output"), cost_usd, at_ms=at_ms)
 
     @property
     def _own_log(self) -> _Logged | None:
@@ -190,15 +188,15 @@ class OpencodeEvents(RunEvents):
             printed_ms = self.error_at_ms if self.error_at_ms is not None else ending.printed_ms
             return _judge(self.error, self._own_log, printed_ms)
         if self.finish == "stop":
-            return self.success(self.rejected)
+            return self.success(self.denied)
         known = _BY_FINISH.get(self.finish or "")
         return failed(*known) if known is not None else None
 
     def exited_well(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of exit code 0. A refused tool ends the run with 0 and without an error; in some versions
         so does an error before the first step."""
-        if self.rejected:
-            return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
+        if self.denied:
+            return failed(Reason.PERMISSION_DENIED, denials(self.denied))
         if not self.anything:
             own = self._own_log
             complaint = self.complaint or (own.message if own is not None else "")
@@ -223,13 +221,11 @@ class OpencodeEvents(RunEvents):
     def result(self) -> Result:
         succeeded = self.error is None and self.finish == "stop"
         known = self.input + self.output > 0
-        return Result(
-            conversation_id=self.conversation_id,
+        return replace(
+            self.so_far,
             text=(self.answer or None) if succeeded else None,
             tokens=Tokens(input=self.input, output=self.output) if known else Tokens(),
             cost_usd=self.cost_usd,
-            denied=distinct(self.calls),
-            denials=len(self.rejected),
         )
 
 

@@ -6,7 +6,7 @@ were counted for it.
 """
 
 import re
-from dataclasses import field
+from dataclasses import field, replace
 from typing import ClassVar
 
 from claudomator_py.agents.ending import (
@@ -20,11 +20,11 @@ from claudomator_py.agents.ending import (
     limited,
     words,
 )
-from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, distinct, fenced_call, questions
-from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
+from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, fenced_call, questions
+from claudomator_py.agents.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
-from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, begins, content_text, shown, usage_parts
+from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.values import dataclass, regex
 
@@ -72,15 +72,12 @@ class QwenEvents(RunEvents):
     output: int = 0
     asked: dict[str, str] = field(default_factory=dict)
     """The questions that the model tried to ask, by call id."""
-    question: str | None = None
     stop_reason: str | None = None
     """Why the last message ended, if given."""
     asks_model: bool = False
     """Whether a tool's result waits for the model's next message."""
-    denied: list[str] = field(default_factory=list)
     beyond: dict[str, FenceVerdict] = field(default_factory=dict)
     """What the fence said when it denied calls, by call id."""
-    calls: list[Denied] = field(default_factory=list)
 
     @property
     def terminal(self) -> bool:
@@ -93,8 +90,7 @@ class QwenEvents(RunEvents):
             self.ended = False
         match event.get("type"):
             case "system" if event.get("subtype") == "init":
-                names = [shown(event.get(key)) for key in ("model", "qwen_code_version", "permission_mode")]
-                return [Part("notice", f"begins: {', '.join(name for name in names if name)}")]
+                return [Part("notice", begins(event, "model", "qwen_code_version", "permission_mode"))]
             case "system" if event.get("subtype") == "retry":
                 return self._take_retry(event_of(event, "data"))
             case "assistant":
@@ -184,7 +180,7 @@ class QwenEvents(RunEvents):
                 tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
                 self.denied.append(tool)
                 beyond = self.beyond.get(text_of(denial, "tool_use_id") or "")
-                self.calls.append(fenced_call(tool, given, beyond) or denied_call(tool, given, tool))
+                self.denied_calls.append(fenced_call(tool, given, beyond) or denied_call(tool, given, tool))
         parts = []
         error, text = text_of(event_of(event, "error"), "message"), text_of(event, "result")
         if error is not None:
@@ -192,9 +188,7 @@ class QwenEvents(RunEvents):
         elif text is not None and text != self.message:
             parts.append(Part("error" if event.get("is_error") else "message", text))
         usage = event_of(event, "usage")
-        if used := tokens_text(count_of(usage, "input_tokens"), count_of(usage, "output_tokens")):
-            parts.append(Part("usage", used))
-        return parts
+        return parts + usage_parts(count_of(usage, "input_tokens"), count_of(usage, "output_tokens"))
 
     @property
     def _succeeded(self) -> bool:
@@ -241,14 +235,8 @@ class QwenEvents(RunEvents):
 
     def result(self) -> Result:
         """Return what the run said and used."""
-        return Result(
-            conversation_id=self.conversation_id,
-            text=text_of(self.last or {}, "result") if self._succeeded and self._cut_off is None else None,
-            tokens=self._tokens(),
-            question=self.question,
-            denied=distinct(self.calls),
-            denials=len(self.denied),
-        )
+        text = text_of(self.last or {}, "result") if self._succeeded and self._cut_off is None else None
+        return replace(self.so_far, text=text, tokens=self._tokens())
 
     def _tokens(self) -> Tokens:
         """Return the run's tokens. The last result counts the whole conversation, side requests included."""

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import EventKind
-from claudomator_py.agents.fence import denied_call, distinct
-from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
-from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
+from claudomator_py.agents.fence import denied_call
+from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, usage_parts
 from claudomator_py.agents.simulated import INFO
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Part
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.values import dataclass
@@ -42,7 +42,6 @@ class SimulatedEvents(ClientEvents):
 
     progress: Event = field(default_factory=dict)
     """The last event with tokens and dollars."""
-    denied: list[Denied] = field(default_factory=list)
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event and return what the log shows of it. An unknown event is shown as it is."""
@@ -56,7 +55,9 @@ class SimulatedEvents(ClientEvents):
                     return [Part("notice", f"works, {shown(event.get('seconds_left'))} s left")]
             case "denied":
                 given = {"command": text_of(event, "input") or ""}
-                self.denied.append(denied_call(text_of(event, "tool") or "a tool", given, text_of(event, "rule")))
+                tool = text_of(event, "tool") or "a tool"
+                self.denied.append(tool)
+                self.denied_calls.append(denied_call(tool, given, text_of(event, "rule")))
                 return [Part("notice", f"denied: {shown(event.get('tool'))}({shown(event.get('input'))})")]
             case "end":
                 return self._take_end(event)
@@ -68,16 +69,12 @@ class SimulatedEvents(ClientEvents):
         error = text_of(event, "error")
         parts = [Part("error" if error else "message", error or text_of(event, "text") or shown(event))]
         tokens = _tokens(event)
-        if used := tokens_text(tokens.input, tokens.output, amount_of(event, "cost_usd")):
-            parts.append(Part("usage", used))
-        return parts
+        return parts + usage_parts(tokens.input, tokens.output, amount_of(event, "cost_usd"))
 
-    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return the verdict of the last event; None without one."""
-        if self.end is None:
-            return None
-        error = text_of(self.end, "error") or "it gave no reason"
-        match self.end.get("outcome"):
+    def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
+        """Return the verdict of the last event."""
+        error = text_of(end, "error") or "it gave no reason"
+        match end.get("outcome"):
             case "success":
                 return RunVerdict(OutcomeStatus.SUCCEEDED)
             case "question":
@@ -85,7 +82,7 @@ class SimulatedEvents(ClientEvents):
             case "unknown":
                 return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=True)
             case "limited":
-                return limited(error, count_of(self.end, "reset_at"), "simulated")
+                return limited(error, count_of(end, "reset_at"), "simulated")
             case str() as named:
                 return failed(_FAILURES.get(named, Reason.AGENT_ERROR), error)
         return failed(Reason.AGENT_ERROR, error)
@@ -94,14 +91,12 @@ class SimulatedEvents(ClientEvents):
         end = self.end or {}
         payload = self.progress if self.end is None else end
         text = text_of(end, "text")
-        return Result(
-            conversation_id=self.conversation_id,
+        return replace(
+            self.so_far,
             text=text,
             tokens=_tokens(payload),
             cost_usd=amount_of(payload, "cost_usd"),
             question=text if end.get("outcome") == "question" else None,
-            denied=distinct(self.denied),
-            denials=len(self.denied),
         )
 
 

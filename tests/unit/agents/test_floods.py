@@ -6,6 +6,7 @@ import pytest
 
 from claudomator_py.agents import event_reader, jsonlines
 from claudomator_py.agents.catalogue import AGENT_KINDS
+from claudomator_py.agents.json_fields import Event
 from claudomator_py.agents.jsonlines import MAX_DEPTH, MAX_LINE_BYTES, MAX_PEEK_BYTES, parse_events
 from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.report import Stage
@@ -40,7 +41,7 @@ class Parsed:
         for module in (jsonlines, event_reader):
             monkeypatch.setattr(module, "parse_events", self)
 
-    def __call__(self, line: bytes) -> list[jsonlines.Event] | None:
+    def __call__(self, line: bytes) -> list[Event] | None:
         self.calls += 1
         self.bytes += len(line)
         return parse_events(line)
