@@ -158,7 +158,7 @@ def _cards(name: str, data: bytes, path: Path) -> list[Card]:
     card_file = parse_card_file(data, "stdin.yaml" if path == STDIN else path.name)
     if card_file.problems:
         _refuse(name, card_file.problems)
-    return list(card_file.cards)
+    return list(card_file.items)
 
 
 def _refuse(name: str, problems: Sequence[Problem]) -> NoReturn:

@@ -23,7 +23,7 @@ from claudomator_py.schema.taskfile import to_document
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
-    from claudomator_py.schema.taskfile import ParsedFile
+    from claudomator_py.schema.documents import ParsedFile
 
 STDIN = Path("-")
 STDIN_AS: Final = "-.yaml"
@@ -44,11 +44,11 @@ class ReadFile:
     shown: str
     specs: tuple[TaskSpec, ...]
     problems: tuple[Problem, ...]
-    parsed: "ParsedFile | None" = None
+    parsed: "ParsedFile[TaskSpec] | None" = None
 
     def located(self, spec: TaskSpec, problem: Problem) -> Problem:
         """Return the problem of one of its tasks, with its line."""
-        return problem if self.parsed is None else self.parsed.located(spec.name, problem)
+        return problem if self.parsed is None else self.parsed.located(spec, problem)
 
     def checked(self, refusals: "Callable[[TaskSpec], Sequence[Problem]]") -> "ReadFile":
         """Return the file with further problems of its tasks. refusals: returns those of a task."""
@@ -127,7 +127,7 @@ def parsed_as_tasks(path: Path, content: TaskFileContent | Problem) -> ReadFile:
     if isinstance(content, Problem):
         return ReadFile(name_of(path), (), (content,))
     parsed = parse_task_file(content.data, content.name)
-    return ReadFile(name_of(path), parsed.specs, parsed.problems, parsed)
+    return ReadFile(name_of(path), parsed.items, parsed.problems, parsed)
 
 
 def name_of(path: Path) -> str:

@@ -25,7 +25,7 @@ from claudomator_py.values import dataclass
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.task import TaskSpec
-    from claudomator_py.schema.cardfile import ParsedCards
+    from claudomator_py.schema.documents import ParsedFile
 
 
 _UNKNOWN = "there is no specialist `{}` in a file; unless one is registered, this is refused"
@@ -39,7 +39,7 @@ class ReadCards:
     shown: str
     cards: "tuple[Card, ...]"
     problems: tuple[Problem, ...]
-    parsed: "ParsedCards | None" = None
+    parsed: "ParsedFile[Card] | None" = None
 
     def warnings(self, known: Collection[str]) -> list[Problem]:
         """Return what is accepted without effect: specialists that the cards name and that are not among ``known``, and
@@ -49,12 +49,12 @@ class ReadCards:
         if self.parsed is None:
             return []
         kept = [
-            self.parsed.located(card.id, Problem(field=field, message="is kept but not applied"))
+            self.parsed.located(card, Problem(field=field, message="is kept but not applied"))
             for card in self.cards
             for field in card.not_applied
         ]
         return kept + [
-            self.parsed.located(card.id, Problem(field=field, message=_UNKNOWN.format(to)))
+            self.parsed.located(card, Problem(field=field, message=_UNKNOWN.format(to)))
             for card in self.cards
             for field, labels in WAYS_ON.items()
             if (to := getattr(card, field)) is not None and to not in labels and to not in known
@@ -208,7 +208,7 @@ def _parsed_as_cards(path: Path, content: TaskFileContent) -> ReadCards:
     from claudomator_py.schema.cardfile import parse_card_file
 
     parsed = parse_card_file(content.data, content.name)
-    return ReadCards(name_of(path), parsed.cards, parsed.problems, parsed)
+    return ReadCards(name_of(path), parsed.items, parsed.problems, parsed)
 
 
 def _tasks(path: Path, refusals: Found) -> ReadFile:

@@ -108,7 +108,7 @@ def _cards_in(path: Path) -> "list[Card]":
         for problem in card_file.problems:
             note(problem.render(str(path)))
         fail(f"{path} is not a card file.", "Fix the listed problems and retry.", ExitCode.USAGE)
-    return list(card_file.cards)
+    return list(card_file.items)
 
 
 def _unreadable(path: Path, error: OSError) -> NoReturn:

@@ -10,15 +10,14 @@ from importlib.resources import files
 from typing import Any, Final
 
 from claudomator_py.domain.card import ALIASES, Card
-from claudomator_py.domain.errors import Lines, Problem, located
+from claudomator_py.domain.errors import Lines, Problem
 from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unreachable, with_protocol
 from claudomator_py.schema.agentfile import card_fields, move, read_front_matter
-from claudomator_py.schema.documents import beside, documents_of, misread, refusal_of
+from claudomator_py.schema.documents import ParsedFile, beside, documents_of, misread, parsed_file, refusal_of
 from claudomator_py.schema.taskfile import default_task_name, is_extra
 from claudomator_py.schema.validation import described, odd_values, validate
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode
-from claudomator_py.values import dataclass
 
 _FOLDER: Final = "specialists"
 _SUFFIX: Final = ".yaml"
@@ -49,24 +48,7 @@ def shipped_cards(contents: Mapping[str, bytes]) -> list[Card]:
     return [Card.model_validate(yaml.load(content, loader)) for content in contents.values()]  # noqa: S506 - both safe
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedCards:
-    """The contents of a card file: its cards, or its problems. A file is accepted whole or not at all."""
-
-    cards: tuple[Card, ...]
-    problems: tuple[Problem, ...]
-    lines: tuple[Lines, ...] = ()
-    """For each card, the lines of its fields."""
-
-    def located(self, specialist_id: str, problem: Problem) -> Problem:
-        """Return a problem found later in the card with that id, with its line and the number of its document."""
-        place = next((place for place, card in enumerate(self.cards) if card.id == specialist_id), None)
-        if place is None or place >= len(self.lines):
-            return problem
-        return located(problem, self.lines[place], place + 1 if len(self.cards) > 1 else None)
-
-
-def parse_card_file(data: bytes, filename: str) -> ParsedCards:
+def parse_card_file(data: bytes, filename: str) -> ParsedFile[Card]:
     """Return the cards in a file with that content, or all of its problems. Never raises.
 
     filename: without folders; its suffix determines the format, its stem is the id of a card that has none.
@@ -76,32 +58,26 @@ def parse_card_file(data: bytes, filename: str) -> ParsedCards:
             decode(data), filename, body="system_prompt", noun="card", read_front_matter=read_front_matter
         )
     except BadText as bad:
-        return ParsedCards((), (refusal_of(bad, Card, aliases=ALIASES),))
+        return ParsedFile((), (refusal_of(bad, Card, aliases=ALIASES),))
     if not documents:
         remedy = "write `id: ...` and `description: ...`"
-        return ParsedCards((), (Problem(message="there is no card in the file", remedy=remedy),))
-    several = len(documents) > 1
-    default_id = None if several else default_task_name(filename)
-    cards: list[Card] = []
-    problems: list[Problem] = []
+        return ParsedFile((), (Problem(message="there is no card in the file", remedy=remedy),))
+    default_id = default_task_name(filename) if len(documents) == 1 else None
     places: dict[str, int | None] = {}
-    for number, document in enumerate(documents, 1):
+
+    def card(document: Document) -> Card | list[Problem]:
         parsed = _card(document, default_id, agent_file=filename.lower().endswith(".md"))
         parsed = beside(misread(Card, document, aliases=ALIASES), parsed)
-        place = number if several else None
-        if not isinstance(parsed, Card):
-            problems += [problem.model_copy(update={"document": place}) for problem in parsed]
-            continue
+        if isinstance(parsed, list):
+            return parsed
         line = document.lines.get(("id",), document.lines.get(()))
         if parsed.id in places:
             message = f"is the id in line {places[parsed.id]}, too"
-            remedy = "give each card an id of its own"
-            problems.append(Problem(line=line, field="id", document=place, message=message, remedy=remedy))
-        places.setdefault(parsed.id, line)
-        cards.append(parsed)
-    if problems:
-        return ParsedCards((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
-    return ParsedCards(tuple(cards), (), tuple(document.lines for document in documents))
+            return [Problem(line=line, field="id", message=message, remedy="give each card an id of its own")]
+        places[parsed.id] = line
+        return parsed
+
+    return parsed_file(documents, card)
 
 
 def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Card | list[Problem]:

@@ -12,11 +12,11 @@ import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, reduce
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
-from claudomator_py.domain.errors import Path, Problem, shown
+from claudomator_py.domain.errors import Lines, Path, Problem, located, shown
 from claudomator_py.domain.fields import TextUse
 from claudomator_py.schema.validation import marks_at, problem_at, remedy_among
 from claudomator_py.schema.yamlfaults import BadText
@@ -76,9 +76,44 @@ def conflict_problem(filename: str) -> Problem | None:
     return None
 
 
-EVERY_USE = frozenset(TextUse)
+T = TypeVar("T")
 
-T = TypeVar("T", bound=BaseModel)
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile(Generic[T]):
+    """The contents of a file: its tasks or cards, or its problems. A file is accepted whole or not at all."""
+
+    items: tuple[T, ...]
+    problems: tuple[Problem, ...]
+    lines: tuple[Lines, ...] = ()
+    """For each item, the lines of its fields."""
+
+    def located(self, item: T, problem: Problem) -> Problem:
+        """Return a problem of that item which was found later, with its line and the number of its document."""
+        if item not in self.items or not self.lines:
+            return problem
+        place = self.items.index(item)
+        return located(problem, self.lines[place], place + 1 if len(self.items) > 1 else None)
+
+
+def parsed_file(
+    documents: Sequence[Document], parse: Callable[[Document], T | list[Problem]], known: Sequence[Problem] = ()
+) -> ParsedFile[T]:
+    """Return what the documents describe, or all problems in the order of their lines. known: further problems."""
+    items, problems = list[T](), list(known)
+    for number, document in enumerate(documents, 1):
+        parsed = parse(document)
+        if isinstance(parsed, list):
+            place = number if len(documents) > 1 else None
+            problems += [problem.model_copy(update={"document": place}) for problem in parsed]
+        else:
+            items.append(parsed)
+    if problems:
+        return ParsedFile((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
+    return ParsedFile(tuple(items), (), tuple(document.lines for document in documents))
+
+
+EVERY_USE = frozenset(TextUse)
 
 
 def misread(

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
-from claudomator_py.domain.errors import Lines, Problem, located, printable
+from claudomator_py.domain.errors import Lines, Problem, printable
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.redaction import MARK
 from claudomator_py.domain.task import TaskSpec, cycle_problem
-from claudomator_py.schema.documents import beside, documents_of, misread, refusal_of
+from claudomator_py.schema.documents import ParsedFile, beside, documents_of, misread, parsed_file, refusal_of
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.validation import (
     MAX_PROBLEMS,
@@ -24,7 +24,6 @@ from claudomator_py.schema.validation import (
 )
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode
-from claudomator_py.values import dataclass
 
 EXTRA_PREFIX: Final = "x-"
 
@@ -103,24 +102,7 @@ def content_hash(spec: TaskSpec) -> str:
 _MAX_SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedFile:
-    """The contents of a task file: its tasks, or its problems. A file is accepted whole or not at all."""
-
-    specs: tuple[TaskSpec, ...]
-    problems: tuple[Problem, ...]
-    lines: tuple[Lines, ...] = ()
-    """For each task, the lines of its fields."""
-
-    def located(self, name: str, problem: Problem) -> Problem:
-        """Return a problem found later in the task with that name, with its line and the number of its document."""
-        place = next((place for place, spec in enumerate(self.specs) if spec.name == name), None)
-        if place is None or place >= len(self.lines):
-            return problem
-        return located(problem, self.lines[place], place + 1 if len(self.specs) > 1 else None)
-
-
-def parse_task_file(data: bytes, filename: str) -> ParsedFile:
+def parse_task_file(data: bytes, filename: str) -> ParsedFile[TaskSpec]:
     """Return the tasks in a file with that content, or all of its problems. Never raises.
 
     filename: without folders; its suffix determines the format, its stem names a task that has no name.
@@ -131,22 +113,13 @@ def parse_task_file(data: bytes, filename: str) -> ParsedFile:
         return ParsedFile((), (refusal_of(bad, TaskSpec),))
     if not documents:
         return ParsedFile((), (Problem(message="there is no task in the file", remedy="write `instructions: ...`"),))
-    several = len(documents) > 1
-    specs: list[TaskSpec] = []
-    problems = _name_problems(documents, filename)
-    default_name = None if several else default_task_name(filename)
-    for number, document in enumerate(documents, 1):
-        parsed = _task(document, default_name)
-        if isinstance(parsed, TaskSpec):
-            specs.append(parsed)
-        else:
-            problems += [problem.model_copy(update={"document": number if several else None}) for problem in parsed]
-    if problems:
-        return ParsedFile((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
-    read = ParsedFile(tuple(specs), (), tuple(document.lines for document in documents))
+    default_name = default_task_name(filename) if len(documents) == 1 else None
+    parsed = parsed_file(documents, lambda document: _task(document, default_name), _name_problems(documents, filename))
+    specs = parsed.items
     if (cycle := _cycle(specs)) is not None:
-        return ParsedFile((), (read.located(cycle[0], cycle_problem(cycle, specs)),))
-    return read
+        first = next(spec for spec in specs if spec.name == cycle[0])
+        return ParsedFile((), (parsed.located(first, cycle_problem(cycle, specs)),))
+    return parsed
 
 
 def _cycle(specs: Sequence[TaskSpec]) -> list[str] | None:

@@ -13,7 +13,8 @@ from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.routing.oddities import duplicates, oddities
-from claudomator_py.schema.cardfile import ParsedCards, parse_card_file
+from claudomator_py.schema.cardfile import parse_card_file
+from claudomator_py.schema.documents import ParsedFile
 from claudomator_py.sources.inbox.ledger import FileFormat, FileStamp, InboxReading
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -27,6 +28,7 @@ log = get_logger("claudomator.specialists")
 
 CARD_FILES = FileFormat(parse_card_file, "the specialists in it are as they were", "specialists")
 _UNKNOWN = FileStamp(0, 0, 0)
+_Reading = InboxReading[ParsedFile[Card]]
 
 
 class _CardRefused(Exception):
@@ -56,7 +58,7 @@ class CardIntake:
         """See ``inbox.ledger.Intake``. No file has this stamp, so each one is read, and missing ones are noticed."""
         return dict.fromkeys(self._database.read(specialist_rows.files), _UNKNOWN)
 
-    def take(self, readings: Sequence[InboxReading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
+    def take(self, readings: Sequence[_Reading]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.ledger.Intake``."""
         refused = self._database.read(lambda connection: _sent_nowhere(connection, readings))
         beside = {card.id for card in _cards_of([reading for reading in readings if reading.path not in refused])}
@@ -65,13 +67,13 @@ class CardIntake:
         self._warn([reading for reading, wrong in zip(readings, problems, strict=True) if not wrong])
         return problems
 
-    def _take(self, reading: InboxReading[ParsedCards], beside: Collection[str]) -> Sequence[Problem]:
+    def _take(self, reading: _Reading, beside: Collection[str]) -> Sequence[Problem]:
         def transaction(connection: Connection) -> None:
             now_ms = self._clock()
             if reading.renamed_from is not None:
                 for registration in specialist_rows.of_file(connection, reading.renamed_from):
                     specialist_rows.change(connection, registration.card.id, file_path=reading.path)
-            for card in reading.parsed.cards:
+            for card in reading.parsed.items:
                 try:
                     register(
                         connection,
@@ -84,8 +86,8 @@ class CardIntake:
                     )
                 except ServiceError as refused:
                     problems = refused.problems or [_problem(card.id, refused)]
-                    raise _CardRefused([reading.parsed.located(card.id, problem) for problem in problems]) from None
-            here = {card.id for card in reading.parsed.cards}
+                    raise _CardRefused([reading.parsed.located(card, problem) for problem in problems]) from None
+            here = {card.id for card in reading.parsed.items}
             for registration in specialist_rows.of_file(connection, reading.path):
                 if registration.card.id not in here:
                     remove(connection, registration.card.id, OPERATOR, now_ms, file_path=reading.path)
@@ -94,16 +96,16 @@ class CardIntake:
             self._database.write(caused_by(INBOX.id, transaction))
         except _CardRefused as refused:
             return refused.problems
-        log.info("cards_read", file=reading.path, specialists=", ".join(card.id for card in reading.parsed.cards))
+        log.info("cards_read", file=reading.path, specialists=", ".join(card.id for card in reading.parsed.items))
         return []
 
-    def _warn(self, readings: Sequence[InboxReading[ParsedCards]]) -> None:
+    def _warn(self, readings: Sequence[_Reading]) -> None:
         """Log oddities of the cards."""
         if not readings:
             return
         cards = {registration.card.id: registration.card for registration in self._database.read(specialist_rows.seen)}
         for reading in readings:
-            for card in reading.parsed.cards:
+            for card in reading.parsed.items:
                 for odd in [*oddities(card, cards), *self._duplicates(card, cards)]:
                     log.warning("odd_card", file=reading.path, specialist=card.id, note=odd.text)
 
@@ -135,13 +137,11 @@ class CardIntake:
             self.gone(elsewhere)
 
 
-def _cards_of(readings: Iterable[InboxReading[ParsedCards]]) -> list[Card]:
-    return [card for reading in readings for card in reading.parsed.cards]
+def _cards_of(readings: Iterable[_Reading]) -> list[Card]:
+    return [card for reading in readings for card in reading.parsed.items]
 
 
-def _sent_nowhere(
-    connection: Connection, readings: Sequence[InboxReading[ParsedCards]]
-) -> Mapping[str, Sequence[Problem]]:
+def _sent_nowhere(connection: Connection, readings: Sequence[_Reading]) -> Mapping[str, Sequence[Problem]]:
     """Files, by path, whose cards name a specialist that is neither registered nor among the other valid cards. So the
     order in which files are read does not matter, and cards may name each other."""
     refused: dict[str, Sequence[Problem]] = {}
@@ -150,8 +150,8 @@ def _sent_nowhere(
         beside = {card.id for card in _cards_of(good)}
         cards = {
             reading.path: [
-                reading.parsed.located(card.id, problem)
-                for card in reading.parsed.cards
+                reading.parsed.located(card, problem)
+                for card in reading.parsed.items
                 for problem in ways_on_problems(connection, card, OPERATOR, beside)
             ]
             for reading in good

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection
 
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.schema.taskfile import ParsedFile
+from claudomator_py.schema.documents import ParsedFile
 from claudomator_py.sources.inbox.arrivals import Offering
 from claudomator_py.sources.inbox.ledger import FileStamp, InboxReading
 from claudomator_py.store import events, pruning, task_rows

@@ -14,7 +14,8 @@ from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.schema.taskfile import ParsedFile, parse_task
+from claudomator_py.schema.documents import ParsedFile
+from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.ledger import FileStamp, InboxReading
 from claudomator_py.store import run_rows, task_rows

@@ -252,9 +252,9 @@ class PolicyService(Service):
                 now_ms,
                 self._registry,
                 reviews=reviews,
-                share=len(parsed.specs),
+                share=len(parsed.items),
             )
-            for spec in parsed.specs
+            for spec in parsed.items
         )
         return tuple(verdict_view(verdict, visible) for verdict in verdicts)
 

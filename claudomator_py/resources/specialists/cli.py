@@ -340,7 +340,7 @@ def _edited(before: SpecialistView) -> Card | None:
         text = changed
         parsed = parse_card_file(text.encode(), "card.yaml")
         if not parsed.problems:
-            card = _only(parsed.cards)
+            card = _only(parsed.items)
             return None if card == before.content else card
         for problem in parsed.problems:
             note(str(problem))

@@ -133,13 +133,13 @@ def _only_card(text: str) -> Card:
     # Forms send CRLF line ends.
     parsed = parse_card_file(text.replace("\r\n", "\n").encode(), _FILE)
     problems = list(parsed.problems)
-    if len(parsed.cards) > 1:
+    if len(parsed.items) > 1:
         remedy = "send them one by one, or as a file: claudomator specialists add FILE"
-        message = f"it contains {len(parsed.cards)} cards, but exactly one is expected"
+        message = f"it contains {len(parsed.items)} cards, but exactly one is expected"
         problems = [Problem(message=message, remedy=remedy)]
     if problems:
         raise Invalid.of(problems)
-    return parsed.cards[0]
+    return parsed.items[0]
 
 
 def _card_of(specialist_id: str, text: str) -> Card:

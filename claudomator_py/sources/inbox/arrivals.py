@@ -12,8 +12,8 @@ from typing import Any
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
-from claudomator_py.schema.cardfile import ParsedCards
-from claudomator_py.schema.taskfile import ParsedFile, render_problems
+from claudomator_py.schema.documents import ParsedFile
+from claudomator_py.schema.taskfile import render_problems
 from claudomator_py.sources.inbox.archive import archive
 from claudomator_py.sources.inbox.files import Busy, Folder, InboxEntry, Vanished
 from claudomator_py.sources.inbox.ledger import (
@@ -241,7 +241,7 @@ class Arrivals:
         self._ledger.no_rename(name, time.monotonic())
         return None
 
-    def _parse(self, name: str, data: bytes) -> ParsedFile | ParsedCards | Problem:
+    def _parse(self, name: str, data: bytes) -> ParsedFile[Any] | Problem:
         try:
             return self._format.parse(data, name)
         except Exception as error:

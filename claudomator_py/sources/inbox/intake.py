@@ -63,12 +63,12 @@ class StoreIntake:
         place = 0
         for reading in readings:
             problems = [
-                reading.parsed.located(spec.name, problem)
-                for spec in reading.parsed.specs
+                reading.parsed.located(spec, problem)
+                for spec in reading.parsed.items
                 for problem in (*placement_problems(spec, self._registry, self._workdirs()), *zone_problems(spec))
             ]
             results.append(problems or FileTransaction(reading, self._clock(), place))
-            place += len(reading.parsed.specs)
+            place += len(reading.parsed.items)
         # In one transaction, so that no tick sees only the first file and gives it the slot of a more urgent one.
         changes = FileBatch([result for result in results if isinstance(result, FileTransaction)]).changes()
         taking = iter(self._submit([caused_by(INBOX.id, change) for change in changes], tasks=place))
@@ -76,7 +76,7 @@ class StoreIntake:
         for reading, refused in zip(readings, verdicts, strict=True):
             if not refused:
                 self._warn(reading)
-        if any(spec.schedule is not None for reading in readings for spec in reading.parsed.specs):
+        if any(spec.schedule is not None for reading in readings for spec in reading.parsed.items):
             self._rescheduled()
         return verdicts
 
@@ -103,9 +103,9 @@ class StoreIntake:
 
     def _warn(self, reading: FileReading) -> None:
         """Log oddities of an accepted file, with their lines."""
-        for spec in reading.parsed.specs:
+        for spec in reading.parsed.items:
             for warning in acceptance_warnings(spec, self._registry):
-                log.warning("task_warning", warning=reading.parsed.located(spec.name, warning).render(reading.path))
+                log.warning("task_warning", warning=reading.parsed.located(spec, warning).render(reading.path))
 
     def gone(self, paths: Sequence[str]) -> None:
         """See ``inbox.ledger.Intake``."""

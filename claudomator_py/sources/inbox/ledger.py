@@ -6,12 +6,12 @@ Times are ``time.monotonic()`` in seconds.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema import taskfile
-from claudomator_py.schema.cardfile import ParsedCards
-from claudomator_py.schema.taskfile import ParsedFile
+from claudomator_py.schema.documents import ParsedFile
 from claudomator_py.values import dataclass
 
 AfterAccept = Literal["keep", "move"]
@@ -23,7 +23,7 @@ P = TypeVar("P")
 class FileFormat:
     """The format of a folder's files. Parsing never raises."""
 
-    parse: Callable[[bytes, str], ParsedFile | ParsedCards]
+    parse: Callable[[bytes, str], ParsedFile[Any]]
     """Parses a file's content and name."""
     without: str
     """The consequence of a refusal, for the file's author."""
@@ -61,7 +61,7 @@ class InboxReading(Generic[P]):
     renamed_from: str | None = None
 
 
-FileReading = InboxReading[ParsedFile]
+FileReading = InboxReading[ParsedFile[TaskSpec]]
 """The reading of a task file."""
 
 

@@ -43,7 +43,7 @@ class FileTransaction:
         self._renamed_from = reading.renamed_from
         self._stamp = reading.stamp
         self._parsed = reading.parsed
-        self._specs = reading.parsed.specs
+        self._specs = reading.parsed.items
         self._orders = {
             spec.name: NewTask(spec, directory_key(spec.working_dir), "file", self._path, number, creator=INBOX.id)
             for number, spec in enumerate(self._specs, place)
@@ -73,7 +73,7 @@ class FileTransaction:
     def problems(self, connection: Connection) -> list[Problem]:
         """Return why the file's tasks cannot be done."""
         return [
-            self._parsed.located(spec.name, problem)
+            self._parsed.located(spec, problem)
             for spec in self._specs
             for problem in task_problems(connection, spec, INBOX)
         ]

@@ -78,14 +78,14 @@ class MemoryIntake:
         if reading.renamed_from is not None:
             self._rename(reading.renamed_from, reading)
         problems = []
-        for spec in reading.parsed.specs:
+        for spec in reading.parsed.items:
             if spec.agent.type is not None and spec.agent.type not in self.agents:
                 problems.append(Problem(field="agent.type", message=f"no agent {spec.agent.type}", remedy="add it"))
             if any(name == spec.name and path != reading.path for path, name in self.scheduled):
                 problems.append(Problem(field="name", message=f"{spec.name} is taken", remedy="choose another name"))
         if problems:
             return problems
-        for spec in reading.parsed.specs:
+        for spec in reading.parsed.items:
             key = (reading.path, spec.name)
             if self.each_arrival or self.documents.get(key) != spec:
                 self.runs.append(key)

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema import taskfile
+from claudomator_py.schema.documents import ParsedFile
 from claudomator_py.sources.inbox import refusals
 from claudomator_py.sources.inbox.ledger import FileReading
 from claudomator_py.sources.inbox.refusals import MAX_PROBLEMS, Refusals
@@ -34,7 +36,7 @@ def slow_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which a file takes 5 ms to parse."""
     parse = taskfile.parse_task_file
 
-    def slowly(data: bytes, filename: str) -> taskfile.ParsedFile:
+    def slowly(data: bytes, filename: str) -> ParsedFile[TaskSpec]:
         threading.Event().wait(0.005)
         return parse(data, filename)
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema import taskfile
+from claudomator_py.schema.documents import ParsedFile
 from claudomator_py.sources.inbox import InboxWatcher, files
 from tests.integration.inbox.conftest import MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
@@ -167,7 +169,7 @@ def test_a_change_while_the_file_is_parsed_is_read_again(
     path = drop(folder, "a.yaml", task("a", "Old."))
     parse = taskfile.parse_task_file
 
-    def parse_and_change(data: bytes, filename: str) -> taskfile.ParsedFile:
+    def parse_and_change(data: bytes, filename: str) -> ParsedFile[TaskSpec]:
         monkeypatch.setattr(taskfile, "parse_task_file", parse)
         parsed = parse(data, filename)
         drop(folder, "a.yaml", task("a", "New."))

@@ -24,7 +24,7 @@ def test_init_writes_what_the_daemon_accepts(offline: Command) -> None:
     folder = offline.home / "new"
     assert load_config(folder / "claudomator.yaml").settings.inbox.paths == (str(folder / "tasks"),)
     parsed = parse_task_file((folder / "tasks/hello.yaml").read_bytes(), "hello.yaml")
-    assert (parsed.problems, [spec.name for spec in parsed.specs]) == ((), ["hello"])
+    assert (parsed.problems, [spec.name for spec in parsed.items]) == ((), ["hello"])
 
 
 def test_what_the_configuration_only_suggests_is_valid_too(offline: Command) -> None:

@@ -105,7 +105,7 @@ def test_an_editor_that_fails_changes_nothing(command: Command, cards: Path, edi
 def test_a_card_as_text_is_the_same_card() -> None:
     prompt = 'One.\n\n  Two: "three" # four\n'
     entry = card("plumber", system_prompt=prompt, keywords=["yes", "1"], extra={"x-a": [None]})
-    assert parse_card_file(card_text(entry.document).encode(), "card.yaml").cards == (entry,)
+    assert parse_card_file(card_text(entry.document).encode(), "card.yaml").items == (entry,)
 
 
 def test_a_shared_one_is_shared_with_others(command: Command, cards: Path) -> None:
@@ -130,7 +130,7 @@ def test_cards_are_exported_as_a_file_that_can_be_added(command: Command, cards:
     cards.write_text(f"{PLUMBER}---\nid: painter\ndescription: Paints.\n")
     command("specialists", "add", str(cards))
     whole = command("specialists", "export").stdout
-    assert parse_card_file(whole.encode(), "a.yaml").cards[1:] == parse_card_file(PLUMBER.encode(), "b.yaml").cards
+    assert parse_card_file(whole.encode(), "a.yaml").items[1:] == parse_card_file(PLUMBER.encode(), "b.yaml").items
     assert command("specialists", "add", "-", stdin=whole).returncode == 0
     assert [entry["version"] for entry in told(command, "specialists", "list")] == [1, 1]
     assert [entry["id"] for entry in told(command, "specialists", "export", "painter")] == ["painter"]

@@ -347,6 +347,6 @@ def test_tasks_of_a_file_that_wait_for_each_other_are_refused_with_the_line() ->
     (problem,) = parsed_file.problems
     assert problem.render("f.yaml").startswith("f.yaml:3: depends_on: these tasks would wait for each other forever: ")
     assert problem.message.endswith(": a -> b -> c -> a")
-    assert parsed_file.specs == ()
+    assert parsed_file.items == ()
     scheduled = text.format("a", "b") + 'schedule: "0 3 * * *"\n---\n' + text.format("b", "a")
     assert parse_task_file(scheduled.encode(), "f.yaml").problems == ()

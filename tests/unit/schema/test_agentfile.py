@@ -13,7 +13,7 @@ from claudomator_py.schema.cardfile import parse_card_file
 def card_of(front_matter: str, body: str = "Do it.", name: str = "worker.md") -> Card:
     parsed_cards = parse_card_file(f"---\n{front_matter}\n---\n\n{body}\n".encode(), name)
     assert not parsed_cards.problems, [str(problem) for problem in parsed_cards.problems]
-    (card,) = parsed_cards.cards
+    (card,) = parsed_cards.items
     return card
 
 
@@ -131,7 +131,7 @@ def test_a_description_without_quotation_marks_is_read(description: str, line_br
     text = f"---\nname: worker\ndescription: {description}\nmodel: opus\n---\nDo it.\n".replace("\n", line_break)
     parsed_cards = parse_card_file(b"\xef\xbb\xbf" + text.encode(), "worker.md")
     assert not parsed_cards.problems
-    (card,) = parsed_cards.cards
+    (card,) = parsed_cards.items
     assert (card.description, card.default_tier) == (description, Tier.POWERFUL)
 
 
@@ -223,5 +223,5 @@ def test_a_card_of_ours_in_markdown_stays_what_it_says() -> None:
 )
 def test_what_an_agent_file_restricts_holds_where_somebody_addresses_the_agent(line: str, restricts: bool) -> None:
     text = f"---\nname: keeper\ndescription: Keeps.\n{line}\n---\nKeep.\n"
-    (card,) = parse_card_file(text.encode(), "keeper.md").cards
+    (card,) = parse_card_file(text.encode(), "keeper.md").items
     assert card.restricts is restricts

@@ -17,7 +17,7 @@ PLUMBER = {"id": "plumber", "description": "Fixes leaks.", "keywords": ["leaking
 def cards(text: str, name: str = "plumber.yaml") -> tuple[Card, ...]:
     parsed_cards = parse_card_file(text.encode(), name)
     assert not parsed_cards.problems, [str(problem) for problem in parsed_cards.problems]
-    return parsed_cards.cards
+    return parsed_cards.items
 
 
 def problem(text: str, name: str = "plumber.yaml") -> tuple[int | None, str | None, str]:
@@ -100,7 +100,7 @@ def test_what_is_wrong_has_its_place(text: str, line: int | None, field: str | N
 @given(st.binary(max_size=200), st.sampled_from(["a.yaml", "a.json", "a.md", "", "..", "a"]))
 def test_no_file_does_harm(data: bytes, name: str) -> None:
     parsed_cards = parse_card_file(data, name)
-    assert bool(parsed_cards.cards) != bool(parsed_cards.problems)
+    assert bool(parsed_cards.items) != bool(parsed_cards.problems)
 
 
 BESIDE: dict[str, object] = {

@@ -120,8 +120,8 @@ def test_neither_tasks_nor_cards_are_read_from_one() -> None:
     tasks = parse_task_file(b"instructions: x\n", name)
     cards = parse_card_file(b"id: a\ndescription: x\n", name)
 
-    assert tasks.specs == ()
-    assert cards.cards == ()
+    assert tasks.items == ()
+    assert cards.items == ()
     assert [problem.remedy for problem in tasks.problems] == [problem.remedy for problem in cards.problems]
     assert tasks.problems[0].remedy is not None
     assert "delete the other" in tasks.problems[0].remedy

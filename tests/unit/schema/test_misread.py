@@ -57,7 +57,7 @@ CUT_TASKS = [
 def test_a_text_of_a_task_that_a_comment_cuts_off_is_refused(text: str, words: str) -> None:
     parsed = parse_task_file(text.encode(), "f.yaml")
 
-    assert parsed.specs == ()
+    assert parsed.items == ()
     assert parsed.problems[0].render("f.yaml").startswith(words)
 
 
@@ -95,7 +95,7 @@ def test_a_comment_that_cuts_nothing_off_is_one() -> None:
     parsed = parse_task_file(HONEST.encode(), "f.yaml")
 
     assert parsed.problems == ()
-    assert parsed.specs[0].instructions == "Fix issue #42, and # never touch prod"
+    assert parsed.items[0].instructions == "Fix issue #42, and # never touch prod"
 
 
 OTHERS = [
@@ -130,7 +130,7 @@ def test_the_text_of_markdown_is_no_yaml() -> None:
     parsed = parse_task_file(b"---\nname: a # b\n---\nFix #42 # now\n", "f.md")
 
     assert parsed.problems == ()
-    assert parsed.specs[0].instructions == "Fix #42 # now"
+    assert parsed.items[0].instructions == "Fix #42 # now"
 
 
 FOLDED = [
@@ -173,7 +173,7 @@ CUT_CARDS = [
 def test_a_text_of_a_card_that_a_comment_cuts_off_is_refused(text: str, words: str) -> None:
     parsed = parse_card_file(text.encode(), "f.yaml")
 
-    assert parsed.cards == ()
+    assert parsed.items == ()
     assert [problem.render("f.yaml")[: len(words)] for problem in parsed.problems] == [words]
 
 

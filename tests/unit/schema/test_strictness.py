@@ -105,7 +105,7 @@ def test_a_remedy_says_how_to_write_the_number(line: str, words: str) -> None:
 def test_a_date_is_text() -> None:
     parsed = parse_task_file(b"instructions: x\nname: 2026-11-27\n", "f.yaml")
 
-    assert parsed.specs[0].name == "2026-11-27"
+    assert parsed.items[0].name == "2026-11-27"
 
 
 @pytest.mark.parametrize(
@@ -128,5 +128,5 @@ def test_a_tool_with_a_comma_in_its_brackets_is_one(field: str, written: str, na
     card = parse_card_file(f"id: a\ndescription: x\npermissions: {{{field}: {written}}}\n".encode(), "a.yaml")
     assert not task.problems
     assert not card.problems
-    assert getattr(task.specs[0].permissions, field) == names
-    assert getattr(card.cards[0].permissions, field) == names
+    assert getattr(task.items[0].permissions, field) == names
+    assert getattr(card.items[0].permissions, field) == names

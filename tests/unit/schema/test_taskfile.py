@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.schema.documents import is_document
+from claudomator_py.schema.documents import ParsedFile, is_document
 from claudomator_py.schema.taskfile import (
-    ParsedFile,
     content_hash,
     default_task_name,
     parse_task,
@@ -40,12 +39,12 @@ x-ticket: 4711
 def specs(data: bytes | str, filename: str = "fix-it.yaml") -> tuple[TaskSpec, ...]:
     parsed = parse_task_file(data.encode() if isinstance(data, str) else data, filename)
     assert parsed.problems == ()
-    return parsed.specs
+    return parsed.items
 
 
 def problems(data: bytes | str, filename: str = "f.yaml") -> list[str]:
     parsed = parse_task_file(data.encode() if isinstance(data, str) else data, filename)
-    assert parsed.specs == ()
+    assert parsed.items == ()
     return [problem.render(filename) for problem in parsed.problems]
 
 
@@ -116,7 +115,7 @@ def test_a_file_is_accepted_whole_or_not_at_all() -> None:
     text = "name: a\ninstructions: x\n---\nname: b\ninstructions: y\ntimout: 5m\n---\nname: c\ninstructions: z\n"
     parsed = parse_task_file(text.encode(), "f.yaml")
 
-    assert parsed.specs == ()
+    assert parsed.items == ()
     (problem,) = parsed.problems
     assert problem.render("f.yaml") == "f.yaml:6: timout: is not a known key; did you mean `timeout`?"
     assert problem.document == 2
@@ -272,8 +271,8 @@ def test_the_note_names_every_problem_and_cannot_grow_without_end() -> None:
     assert "Fix the file and save it" in note
 
 
-def accepted_or_refused(parsed: ParsedFile) -> bool:
-    return bool(parsed.specs) != bool(parsed.problems)
+def accepted_or_refused(parsed: ParsedFile[TaskSpec]) -> bool:
+    return bool(parsed.items) != bool(parsed.problems)
 
 
 @given(st.binary(max_size=300), st.sampled_from(["a.yaml", "a.md", "a.json", "日本.yaml", ""]))
@@ -301,7 +300,7 @@ def test_no_heap_of_yaml_raises(pieces: list[str], filename: str) -> None:
 def test_no_prefix_of_a_file_raises(filename: str) -> None:
     data = EXAMPLE if filename == "a.yaml" else b"---\npriority: high\ntags: [a, b]\n---\nFix \xc3\xa4 it.\n"
 
-    outcomes = [bool(parse_task_file(data[:length], filename).specs) for length in range(len(data) + 1)]
+    outcomes = [bool(parse_task_file(data[:length], filename).items) for length in range(len(data) + 1)]
 
     # Many a prefix is a valid task: nothing in the text tells a half-written file from a whole one.
     assert outcomes[-1]
@@ -351,7 +350,7 @@ def test_a_text_that_json_takes_for_a_number_has_to_be_quoted(text: str) -> None
     (problem,) = parse_task_file(f"instructions: {text}\n".encode(), "x.yaml").problems
     assert (problem.line, problem.field) == (1, "instructions")
     assert "quotes" in (problem.remedy or "")
-    (spec,) = parse_task_file(f'instructions: "{text}"\n'.encode(), "x.yaml").specs
+    (spec,) = parse_task_file(f'instructions: "{text}"\n'.encode(), "x.yaml").items
     assert spec.instructions == text
 
 
@@ -366,7 +365,7 @@ def test_a_task_survives_every_way_of_writing_it(document: dict[str, object]) ->
 
     assert again == spec
     assert as_json.problems == as_yaml.problems == ()
-    assert {content_hash(spec) for spec in as_json.specs + as_yaml.specs} == {content_hash(spec)}
+    assert {content_hash(spec) for spec in as_json.items + as_yaml.items} == {content_hash(spec)}
 
 
 @pytest.mark.parametrize(
