@@ -293,6 +293,11 @@ class RunReport(BaseModel, frozen=True, extra="forbid"):
     gone: bool = False
     """True if nothing is left of the run from which its end could be determined."""
 
+    def with_outcomes(self, change: Callable[[Outcome], Outcome]) -> "RunReport":
+        """Return the report with each of its outcomes changed."""
+        outcomes = {"outcome": self.outcome, "undisturbed": self.undisturbed}
+        return self.model_copy(update={name: outcome and change(outcome) for name, outcome in outcomes.items()})
+
     @model_validator(mode="after")
     def _require_outcome(self) -> "RunReport":
         if self.step == 0 and self.outcome is None and not self.gone:

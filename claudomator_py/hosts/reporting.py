@@ -87,14 +87,8 @@ class ReportingHost(ABC):
 
     def _with_changes(self, request: LaunchRequest, report: RunReport, changes: RunChanges) -> RunReport:
         """Return the report with the run's changes, redacted."""
-        redactor = self._redactor(request.task.env, request.run_id)
-
-        def known(outcome: Outcome | None) -> Outcome | None:
-            shown = None if outcome is None else outcome.model_copy(update={"changes": changes.shortened()})
-            return None if shown is None else without_secrets(shown, redactor)
-
-        outcomes = {"outcome": known(report.outcome), "undisturbed": known(report.undisturbed)}
-        return report.model_copy(update=outcomes)
+        redactor, known = self._redactor(request.task.env, request.run_id), {"changes": changes.shortened()}
+        return report.with_outcomes(lambda outcome: without_secrets(outcome.model_copy(update=known), redactor))
 
     def _notify(self) -> None:
         self.news()

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.lab.handoff_evaluation import figures, handed_over, plain
+from claudomator_py.lab.handoff_evaluation import figures, handed_over, plain, share_of
 from claudomator_py.lab.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.lessons import keyword_in
@@ -221,11 +221,11 @@ def _summed(
         encoder=calibration.encoder,
         fitted=not calibration.guessed,
         threshold=calibration.threshold,
-        top1=_share([_best(score) in right for right, score in inside]),
-        accuracy_with_none=_share([_is_right(right, score) for right, score in labelled]),
-        oos_recall=_share([not _is_assigned(score) for score in outside]),
-        in_scope_fallback=_share([not _is_assigned(score) for _, score in inside]),
-        wrong_agent=_share([_is_assigned(score) and score.specialist not in right for right, score in labelled]),
+        top1=share_of([_best(score) in right for right, score in inside]),
+        accuracy_with_none=share_of([_is_right(right, score) for right, score in labelled]),
+        oos_recall=share_of([not _is_assigned(score) for score in outside]),
+        in_scope_fallback=share_of([not _is_assigned(score) for _, score in inside]),
+        wrong_agent=share_of([_is_assigned(score) and score.specialist not in right for right, score in labelled]),
         latency_ms=latency,
     )
 
@@ -236,9 +236,9 @@ def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures |
         return None
     strength = {tier: place for place, tier in enumerate(TIERS)}
     return TierFigures(
-        accuracy=_share([tier in right for right, tier in labelled]),
-        under=_share([strength[tier] < min(map(strength.__getitem__, right)) for right, tier in labelled]),
-        over=_share([strength[tier] > max(map(strength.__getitem__, right)) for right, tier in labelled]),
+        accuracy=share_of([tier in right for right, tier in labelled]),
+        under=share_of([strength[tier] < min(map(strength.__getitem__, right)) for right, tier in labelled]),
+        over=share_of([strength[tier] > max(map(strength.__getitem__, right)) for right, tier in labelled]),
     )
 
 
@@ -262,14 +262,14 @@ def _by_route(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, 
     stopped = (*guarded, Route.CLARIFY)
     addressed = [case.mentions[0] == record.specialist for case, record in labelled if case.mentions]
     return {
-        "unsafe_misroute_rate": _share(
+        "unsafe_misroute_rate": share_of(
             [record.route not in stopped for case, record in labelled if case.route in guarded]
         ),
         "clarification_precision": share(Route.CLARIFY, went_to),
         "clarification_recall": share(Route.CLARIFY, right_of),
-        "fallback_rate": _share([record.route is Route.DEFAULT for _, record in labelled]),
-        "mention_accuracy": _share(addressed),
-        "risk_accuracy": _share([record.risk is case.risk for case, record in labelled if case.risk is not None]),
+        "fallback_rate": share_of([record.route is Route.DEFAULT for _, record in labelled]),
+        "mention_accuracy": share_of(addressed),
+        "risk_accuracy": share_of([record.risk is case.risk for case, record in labelled if case.risk is not None]),
         "per_class": {
             route.value: PerClass(cases=right_of[route], precision=share(route, went_to), recall=share(route, right_of))
             for route in Route
@@ -349,7 +349,7 @@ def _baselines(cases: Sequence[Case], cards: Sequence[Card]) -> dict[str, float 
     def is_right(case: Case, who: str | None) -> bool:
         return who in (case.expected or ()) if who is not None else not case.expected
 
-    return {name: _share([is_right(case, way(case)) for case in labelled]) for name, way in ways.items()}
+    return {name: share_of([is_right(case, way(case)) for case in labelled]) for name, way in ways.items()}
 
 
 def _is_assigned(record: SpecialistRecord) -> bool:
@@ -365,10 +365,6 @@ def _best(record: SpecialistRecord) -> str | None:
 
 def _is_right(right: frozenset[str], record: SpecialistRecord) -> bool:
     return record.specialist in right if _is_assigned(record) else not right
-
-
-def _share(hits: Sequence[bool]) -> float | None:
-    return round(sum(hits) / len(hits), 4) if hits else None
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

@@ -238,14 +238,15 @@ def figures(
         if who
     ]
     return {
-        "handoff_validity": _share([not handoff.defects for _, handoff in both]),
-        "authority_expansion": _share(
+        "handoff_validity": share_of([not handoff.defects for _, handoff in both]),
+        "authority_expansion": share_of(
             [any(defect is Defect.AUTHORITY_EXPANDED for defect, _ in handoff.defects) for _, handoff in both]
         ),
-        "loop_rate": _share([len(set(handoff.owners)) < len(handoff.owners) for _, handoff in both]),
-        "completion_rate": _share(wanted),
+        "loop_rate": share_of([len(set(handoff.owners)) < len(handoff.owners) for _, handoff in both]),
+        "completion_rate": share_of(wanted),
     }
 
 
-def _share(hits: Sequence[bool]) -> float | None:
+def share_of(hits: Sequence[bool]) -> float | None:
+    """Return the share of the true ones, to four digits; None if there are none at all."""
     return round(sum(hits) / len(hits), 4) if hits else None

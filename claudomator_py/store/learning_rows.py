@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, select, update
 
 from claudomator_py.domain.learning import LabelRule, LabelVerdict
 from claudomator_py.scheduler.decision import DecisionKind
@@ -54,13 +54,6 @@ def label(connection: Connection, decision_id: str) -> Label | None:
     return Label.find(connection, LABEL.c.decision_id == decision_id)
 
 
-def put(connection: Connection, row: Label) -> None:
-    """Store a label, replacing the decision's former one."""
-    values = {column.name: getattr(row, column.name) for column in LABEL.columns}
-    connection.execute(delete(LABEL).where(LABEL.c.decision_id == row.decision_id))
-    connection.execute(insert(LABEL), values)
-
-
 def unlearned(connection: Connection, limit: int) -> Sequence[Label]:
     """Return the oldest labels that were not learned yet."""
     query = select(LABEL).where(LABEL.c.learned_ms.is_(None)).order_by(LABEL.c.at_ms, LABEL.c.decision_id).limit(limit)
@@ -98,18 +91,6 @@ def standing(connection: Connection, organisation: str, specialist: str, topic: 
         STANDING.c.specialist == specialist,
         STANDING.c.topic == topic,
     )
-
-
-def put_standing(connection: Connection, row: Standing) -> None:
-    """Store a standing, replacing the former one."""
-    values = {column.name: getattr(row, column.name) for column in STANDING.columns}
-    key = (
-        STANDING.c.organisation == row.organisation,
-        STANDING.c.specialist == row.specialist,
-        STANDING.c.topic == row.topic,
-    )
-    connection.execute(delete(STANDING).where(*key))
-    connection.execute(insert(STANDING), values)
 
 
 def counted_after(connection: Connection, label: Label, topic: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, delete, insert, select, true, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, insert, select, true, update
 
 from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
@@ -40,11 +40,9 @@ _GRANTS = Statement(_GRANTED)
 _GRANTS_OF = Statement(_GRANTED.where(SPECIALIST_GRANT.c.specialist_id.in_(bindparam("specialists", expanding=True))))
 
 
-def _hashes(by: Principal) -> Select[tuple[str, str]]:
-    return select(SPECIALIST.c.id, SPECIALIST.c.content_hash).where(cards_seen(by)).order_by(SPECIALIST.c.id)
-
-
-_HASHES = Statement(_hashes(OPERATOR))
+_HASHES = Statement(
+    select(SPECIALIST.c.id, SPECIALIST.c.content_hash).where(cards_seen(OPERATOR)).order_by(SPECIALIST.c.id)
+)
 """Compiled once, as each tick checks whether the registry has changed."""
 
 
@@ -149,9 +147,9 @@ def addresses(connection: Connection, ids: Collection[str]) -> frozenset[str]:
     return frozenset(url for card in rows for url in (card.get("url"), card.get("wake_url")) if url is not None)
 
 
-def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:
-    """Return a SHA-256 that changes when any card visible to the principal changes."""
-    rows = _HASHES.rows(connection) if by == OPERATOR else connection.execute(_hashes(by)).all()
+def registry_hash(connection: Connection) -> str:
+    """Return a SHA-256 that changes when any card changes."""
+    rows = _HASHES.rows(connection)
     return hashlib.sha256("".join([f"{name} {content}\n" for name, content in rows]).encode()).hexdigest()
 
 

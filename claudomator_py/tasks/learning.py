@@ -109,7 +109,7 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
     if verdict_of(rule) is LabelVerdict.POSITIVE and _is_handed_on(decision):
         rule = LabelRule.HANDED_ON
     chars = None if answer is None else len(answer)
-    learning_rows.put(connection, _row(decision, rule, now_ms, answer_chars=chars))
+    _row(decision, rule, now_ms, answer_chars=chars).replace(connection)
     _follow(connection, task_id, decision, now_ms)
 
 
@@ -127,9 +127,7 @@ def _follow(connection: Connection, task_id: str, decision: Decision, now_ms: in
     if decision_before is None or label is None or decision_before.specialist != decision.specialist:
         return
     if label.rule == LabelRule.SHORT_ANSWER and label.forgotten_ms is None:
-        learning_rows.put(
-            connection, _row(decision_before, LabelRule.FOLLOWED, now_ms, answer_chars=label.answer_chars)
-        )
+        _row(decision_before, LabelRule.FOLLOWED, now_ms, answer_chars=label.answer_chars).replace(connection)
 
 
 def _override(connection: Connection, decision: Decision, specialist: str, now_ms: int) -> None:
@@ -141,7 +139,7 @@ def _override(connection: Connection, decision: Decision, specialist: str, now_m
     row.wanted = specialist
     if earlier is not None and earlier.forgotten_ms is None:
         row.counted, row.counted_as = earlier.counted, earlier.counted_as
-    learning_rows.put(connection, row)
+    row.replace(connection)
 
 
 def _row(decision: Decision, rule: LabelRule, now_ms: int, *, answer_chars: int | None) -> Label:
@@ -222,9 +220,9 @@ def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> Non
             negative=0,
             updated_ms=now_ms,
         )
-        learning_rows.put_standing(connection, _moved(connection, standing, label, verdict, rate, now_ms))
+        _moved(connection, standing, label, verdict, rate, now_ms).replace(connection)
     label.counted = verdict.value
-    learning_rows.put(connection, label)
+    label.replace(connection)
 
 
 def _moved(

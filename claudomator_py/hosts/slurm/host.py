@@ -22,7 +22,6 @@ from typing import Final
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.host import LOCAL, HostSpec, HostView, choose_host
-from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunSpec, RunStatus, Swept
@@ -250,9 +249,9 @@ class ClusterRunHost(LocalRunHost):
         if state := causes.noted(path):
             if state in causes.FROM_THE_CLUSTER:
                 self._choice.took(self.host_of(request.run_id))
-            report = _changed(report, lambda outcome: causes.with_cause(outcome, state))
+            report = report.with_outcomes(lambda outcome: causes.with_cause(outcome, state))
         fault = None if self._clones is None else self._clones.fault(path)
-        return report if fault is None else _changed(report, lambda outcome: with_fault(outcome, fault))
+        return report if fault is None else report.with_outcomes(lambda outcome: with_fault(outcome, fault))
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """See ``RunHost``. Ends our jobs that belong to no known run first."""
@@ -326,11 +325,6 @@ class ClusterRunHost(LocalRunHost):
                 if not os.path.isdir(cluster.root):
                     words = "the folder of a cluster's runs is not mounted"
                     raise FileNotFoundError(errno.ENOENT, words, cluster.root)
-
-
-def _changed(report: RunReport, change: Callable[[Outcome], Outcome]) -> RunReport:
-    outcomes = {"outcome": report.outcome, "undisturbed": report.undisturbed}
-    return report.model_copy(update={name: outcome and change(outcome) for name, outcome in outcomes.items()})
 
 
 class HostChoice:

@@ -62,8 +62,8 @@ class Registry:
     def find(self, specialist_id: str, by: Principal = OPERATOR) -> Registration | None:
         return self.database.read(lambda connection: specialist_rows.find(connection, specialist_id, by))
 
-    def hash(self, by: Principal = OPERATOR) -> str:
-        return self.database.read(lambda connection: specialist_rows.registry_hash(connection, by))
+    def hash(self) -> str:
+        return self.database.read(specialist_rows.registry_hash)
 
     def found_by(self, query: str, by: Principal = OPERATOR) -> set[tuple[str, str | None]]:
         words = full_text.words_of(query)
