@@ -83,6 +83,14 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
     return b"".join(chunks)
 
 
+def _report(connection: socket.socket) -> None:
+    """Tell the daemon that the run has ended by itself, and that this process can take another one."""
+    try:
+        connection.send(AGAIN)
+    except OSError:
+        pass  # the daemon is gone, as the next read shows
+
+
 def _become_shim(given: socket.socket) -> None:
     """Prepare the forked child as far as possible without a run, which also closes the standard streams and with them
     the server's socket. Then supervise one run after another.
@@ -93,8 +101,7 @@ def _become_shim(given: socket.socket) -> None:
             directory, environ = request["directory"], request["environ"]
             if not isinstance(directory, str) or not isinstance(environ, dict):
                 break
-            if shim.run(directory, environ, events) != shim.CLEAN:
+            if shim.run(directory, environ, events, lambda: _report(given)) != shim.CLEAN:
                 break
-            given.send(AGAIN)
     finally:
         os._exit(0)

@@ -20,6 +20,8 @@ from claudomator_py.hosts.shim.watch import Deadline, SignalEvents, Watch
 TYPE_CHECKING = False
 """True for the type checker. ``typing`` has the same, but its import takes longer than all others here."""
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from claudomator_py.hosts.shim.clone import Clone
 
 PROMPT = "prompt.md"
@@ -78,9 +80,14 @@ def detach() -> SignalEvents:
     return SignalEvents()
 
 
-def run(path: str, environ: dict[str, str] | None, events: SignalEvents) -> int:
+def run(
+    path: str, environ: dict[str, str] | None, events: SignalEvents, report: Callable[[], None] | None = None
+) -> int:
     """Supervise the run in that directory. environ: source of the agent's variables; None: see
     ``record.take_variables``. events: from ``detach``.
+
+    report: called if the result will be CLEAN, once the record is written and the lock released. The record is flushed
+    after that: the daemon on this machine can read it already, and stores the result durably itself.
 
     A run that was started is never started again; if its shim was killed and its agent is alive, the agent is taken
     over. Returns ENDED if the run has ended, or CLEAN if it ended by itself and left no process and no open file, so
@@ -110,13 +117,16 @@ def run(path: str, environ: dict[str, str] | None, events: SignalEvents) -> int:
     supervisor = Supervisor(directory, environ, events, elsewhere=elsewhere)
     try:
         code = supervisor.run() if orphan is None else supervisor.take_over(orphan)
+        if code == CLEAN and report is not None:
+            os.close(lock)
+            report()
+        supervisor.flush()
     except Exception as fault:
         _log_fault(directory, fault)
         supervisor.end_everything(grace=0)
         return BROKEN
     if code == CLEAN:
         os.close(directory)
-        os.close(lock)
     return code
 
 
@@ -177,11 +187,12 @@ class Supervisor:
         self._since = procfs.Beginning(0)
         self._agent = 0
         self._status: int | None = None
+        self._exit_file: record.ExitFile | None = None
 
     def run(self) -> int:
         """Run the protocol. The lock is held, and the run is not revoked."""
         try:
-            exit_file = record.ExitFile(self._directory)
+            exit_file = self._exit_file = record.ExitFile(self._directory)
         except OSError:
             return LEFT  # Nothing was started, as the daemon will see.
         ending, clone = ExitFields(), None
@@ -213,7 +224,7 @@ class Supervisor:
             stage.close()
         crash("stragglers-ended")
         ending.ended_ms = ending.ended_ms or record.now_ms()
-        exit_file.commit(ending)
+        exit_file.write(ending)
         left = ending.error or ending.ended_by or ending.stragglers or self._events.interrupted
         return ENDED if left else CLEAN
 
@@ -247,8 +258,14 @@ class Supervisor:
             return BROKEN
         put_away(outputs)
         if ending.ended_by:
-            record.ExitFile(self._directory).commit(ending)
+            self._exit_file = record.ExitFile(self._directory)
+            self._exit_file.write(ending)
         return ENDED
+
+    def flush(self) -> None:
+        """Make the exit record durable, if there is one. Raises OSError."""
+        if self._exit_file is not None:
+            self._exit_file.flush()
 
     def _cloned(self, spec: Spec) -> Clone:
         """Create the work tree on this node and make it the working directory. Raises NotAllowed, OSError."""

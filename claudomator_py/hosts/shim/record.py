@@ -211,11 +211,11 @@ class ExitFile:
         os.posix_fallocate(self._fd, 0, _EXIT_BYTES)
         crash("exit-reserved")
 
-    def commit(self, ending: ExitFields) -> None:
-        """Write the record durably under its final name, once.
+    def write(self, ending: ExitFields) -> None:
+        """Write the record under its final name, once.
 
-        A loss of power may leave a partial record under that name, which cannot be parsed and counts as missing.
-        Therefore the rename need not wait for a flush, and both flushes share a commit of the file system.
+        A loss of power before ``flush`` may leave a partial record under that name, which cannot be parsed and counts
+        as missing. Therefore the rename need not wait for a flush, and both flushes share a commit of the file system.
         """
         fields: dict[str, object] = {name: getattr(ending, name) for name in ExitFields.__slots__}
         if ending.error is not None:
@@ -226,6 +226,9 @@ class ExitFile:
         crash("exit-written")
         os.rename(EXIT_TEMPORARY, EXIT, src_dir_fd=self._directory, dst_dir_fd=self._directory)
         crash("exit-renamed")
+
+    def flush(self) -> None:
+        """Make the record durable. Raises OSError."""
         os.fsync(self._fd)
         os.close(self._fd)
         crash("exit-synced")

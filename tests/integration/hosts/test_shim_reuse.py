@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,7 +19,7 @@ from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher, Shim, ended_by_itself
 from claudomator_py.hosts.shim.record import AGENT
 from tests.integration.hosts.launching import ENV, GATED, is_dead, is_over, open_files, start
-from tests.integration.hosts.rig import LIMITS, Rig, alive, ended, stdout
+from tests.integration.hosts.rig import INSTALLATION, LIMITS, Rig, alive, ended, stdout
 from tests.patience import wait_until
 
 
@@ -27,6 +29,39 @@ def waits_again(shim: Shim) -> bool:
     assert word is not None
     with word:
         return ended_by_itself(word) is True
+
+
+def holds_nothing_of(path: Path, pid: int) -> bool:
+    """Whether the shim has flushed the run's record, which it does after it has reported the end."""
+    return not any(name.startswith(str(path)) for name in open_files(pid))
+
+
+ORDER_OF_THE_END = """
+import os, sys
+sys.path.append(sys.argv[1])
+from claudomator_py.hosts.local.fate import decide_fate
+from claudomator_py.hosts.shim import main
+path, order = sys.argv[2], []
+def fsync(descriptor):
+    order.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+os.fsync = fsync
+def report():
+    order.append(decide_fate(path).fate.name)
+main.run(path, {"PATH": os.environ["PATH"]}, main.detach(), report if sys.argv[3] == "reports" else None)
+with open(f"{path}/order", "w") as file:
+    file.write(" ".join(order))
+"""
+
+
+@pytest.mark.parametrize("reports", [True, False])
+def test_an_end_is_reported_before_its_record_is_flushed(rig: Rig, reports: bool) -> None:
+    """By then the lock is free, so that the daemon can read the record. Where nobody hears of it, nothing is free
+    before the record is durable: on a cluster, another machine could not read it."""
+    path = rig.prepare(("true",))
+    command = [sys.executable, "-c", ORDER_OF_THE_END, str(INSTALLATION), str(path), "reports" if reports else ""]
+    subprocess.run(command, check=True)
+    order = (path / "order").read_text().split()
+    assert order == [path.name, *(["ENDED"] if reports else []), "exit.json", path.name]
 
 
 def test_a_shim_whose_run_has_ended_by_itself_does_the_next_and_holds_nothing_of_it(rig: Rig) -> None:
@@ -42,6 +77,7 @@ def test_a_shim_whose_run_has_ended_by_itself_does_the_next_and_holds_nothing_of
             assert ended(path).exit.exit_code == code
             assert stdout(path) == f"key {code}\n"
             assert Path(f"/proc/{shim.pid}/cwd").readlink() == Path("/")
+            wait_until(partial(holds_nothing_of, path, shim.pid))
             now = open_files(shim.pid)
             assert not pids or now == before
             pids.append(shim.pid)

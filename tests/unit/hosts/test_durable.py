@@ -115,7 +115,10 @@ def test_a_run_is_marked_as_started_by_one_flush(run: int, flushed: list[tuple[s
 def test_the_record_of_an_end_has_its_name_before_the_first_of_its_two_flushes(
     run: int, flushed: list[tuple[str, set[str]]]
 ) -> None:
-    record.ExitFile(run).commit(record.ExitFields())
+    exit_file = record.ExitFile(run)
+    exit_file.write(record.ExitFields())
+    assert not flushed
+    exit_file.flush()
     assert [name for name, _ in flushed] == [record.EXIT, "r"]
     assert record.EXIT in flushed[0][1]
 

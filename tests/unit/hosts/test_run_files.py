@@ -302,7 +302,7 @@ def test_a_record_whose_space_is_reserved_says_how_the_run_ended(tmp_path: Path,
     assert not (tmp_path / record.EXIT).exists()
     ending = record.ExitFields()
     ending.exit_code, ending.ended_by, ending.error = 3, "timeout", "x" * 600
-    reserved.commit(ending)
+    reserved.write(ending)
     assert record.read(record.EXIT, directory) == {
         "ended_by": "timeout",
         "ended_ms": 0,
