@@ -17,10 +17,12 @@ MOVED_S = 240.0
 """More than twice the time after which a run that waits for drained nodes is given up."""
 
 
-def interrupted(site: Site, daemon: Daemon, *command: str) -> list[RunView]:
-    """Run a task on the cluster, do that to its job, and return the task's runs. Only its first one is endless."""
-    # With linuxproc, Slurm's signal reaches the agent as well, and its end would come first.
-    once = f"do: [ -e {site.work}/begun ] || {{ trap '' TERM; touch {site.work}/begun; sleep 600; }}"
+def interrupted(site: Site, daemon: Daemon, *command: str, trap: str = "trap '' TERM") -> list[RunView]:
+    """Run a task on the cluster, do that to its job, and return the task's runs. Only its first one is endless.
+
+    trap: with linuxproc, Slurm's signal reaches the agent as well, and its end would come before its supervisor's.
+    """
+    once = f"do: [ -e {site.work}/begun ] || {{ {trap}; touch {site.work}/begun; sleep 600; }}"
     site.drop("only.yaml", document(None, once, retry={"max_attempts": 1, "backoff": "20ms"}))
     started(site)
     assert last_run(daemon, "only").host == "cluster"
@@ -68,13 +70,25 @@ def test_a_run_whose_job_is_requeued_says_so_and_its_task_goes_on_elsewhere(site
     wait_until(lambda: "cl-" not in ask("squeue", "--noheader", "--format=%j"), "the end of all jobs")
 
 
-def test_a_run_whose_job_is_cancelled_in_slurm_is_not_tried_again(site: Site) -> None:
+@pytest.mark.parametrize("trap", ["trap '' TERM", "true"], ids=["the supervisor ends", "the agent ends"])
+def test_a_run_whose_job_is_cancelled_in_slurm_is_not_tried_again(site: Site, trap: str) -> None:
     on_cluster(site, limits=GRACE)
     daemon = start(site)
-    (only,) = interrupted(site, daemon, "scancel", "JOB")
+    (only,) = interrupted(site, daemon, "scancel", "JOB", trap=trap)
     assert only.outcome is not None
     assert only.outcome.reason == "interrupted"
     assert "cancelled in Slurm" in (only.outcome.detail or "")
+
+
+def test_a_run_may_have_a_longer_timeout_than_the_partition_allows(site: Site) -> None:
+    on_cluster(site, limits=GRACE)
+    daemon = start(site)
+    ask("scontrol", "update", "PartitionName=agents", "MaxTime=5")
+    try:
+        site.drop("only.yaml", document(None, "do: true", timeout="2h"))
+        assert ended(daemon, "only").state == "COMPLETED"
+    finally:
+        ask("scontrol", "update", "PartitionName=agents", "MaxTime=UNLIMITED")
 
 
 def test_a_run_that_waits_for_a_licence_says_so(site: Site) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.slurm import OVER, EngineSilent
-from claudomator_py.hosts.slurm.engine import Slurm, run_of, step_of
+from claudomator_py.hosts.slurm.engine import WAITING, Slurm, run_of, step_of
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def end_waiting(engine: Slurm, place: Callable[[str, int], str], live: Collectio
     jobs, and so do runs without a directory.
     """
     try:
-        waiting = engine.waiting_jobs()
+        waiting = [name for name, state in engine.confirmed().items() if state in WAITING]
     except EngineSilent as problem:
         log.debug("jobs of runs that are over are not looked for: %s", problem)
         return
@@ -41,7 +41,7 @@ def end_waiting(engine: Slurm, place: Callable[[str, int], str], live: Collectio
 def end_unknown(engine: Slurm, root: str, known: Collection[str]) -> None:
     """End the jobs of runs that are not among the known ones: by way of their supervisors if they have a directory.
     Raises EngineSilent."""
-    for key in engine.list().jobs:
+    for key in engine.confirmed():
         if (run_id := run_of(key)) not in known:
             is_there = os.path.isdir(f"{root}/{run_id}")
             (engine.interrupt if is_there else engine.end)(key).result()

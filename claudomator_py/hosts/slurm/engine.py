@@ -136,12 +136,12 @@ class Slurm:
         self._listed = JobList(asked_at, jobs, over)
         return self._listed
 
-    def waiting_jobs(self) -> Sequence[str]:
-        """Return the names of the jobs that this program has submitted, as their comments confirm, and that have no
-        node. Raises EngineSilent."""
+    def confirmed(self) -> Mapping[str, str]:
+        """Return the states of the jobs, by name, that this program has submitted, as their comments confirm: a user
+        may have other jobs whose names begin with ``cl-``. Raises EngineSilent."""
         lines = ask("squeue", "--me", "--noheader", "--format=%j|%T|%k").splitlines()
         jobs = [line.split("|", 2) for line in lines if line.startswith(PREFIX)]
-        return [name for name, state, comment in jobs if state in WAITING and comment == name]
+        return {job[0]: job[1] for job in jobs if job[0] == job[-1] and len(job) > 2}
 
     @property
     def outage(self) -> str | None:
@@ -196,14 +196,17 @@ class Slurm:
 
     def _asked(self, order: Mapping[str, Any]) -> Iterator[str]:
         """Yield the options for what a run requires of its node. Slurm's time limit, in whole minutes, is later than
-        the run's own.
+        the run's own, unless the partition allows less.
 
         order: content of ``spec.json``. Raises LookupError.
         """
         limits, node = order["limits"], order.get("node") or {}
         if limits["timeout_ms"] is not None:
             total: int = limits["timeout_ms"] + limits["grace_ms"] + self._host.time_margin
-            yield f"--time={-(-total // MINUTE_MS)}"
+            # Slurm would keep a job waiting for ever that wants more than its partition allows.
+            allowed_min = self.nodes.allowed_min()
+            wanted_min = -(-total // MINUTE_MS)
+            yield f"--time={wanted_min if allowed_min is None else min(wanted_min, allowed_min)}"
         if (license_ := self._host.licenses.get(node.get("agent") or "")) is not None:
             yield f"--licenses={license_}:1"
         needs = node.get("needs") or {}

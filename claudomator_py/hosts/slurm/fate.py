@@ -4,6 +4,7 @@ holds a run."""
 import os
 import time
 from concurrent.futures import Future
+from signal import SIGTERM
 from typing import Final
 
 from claudomator_py.domain.run import RunFate, RunStatus
@@ -166,6 +167,10 @@ class Fates:
 
 
 def _is_interrupted(status: RunStatus, path: str) -> bool:
-    """Return whether the supervisor was told to stop, and not by us."""
-    has_stopped = status.exit is not None and status.exit.ended_by == "interrupt"
+    """Return whether the supervisor was told to stop, and not by us, or its program was: with ``proctrack/linuxproc``,
+    Slurm tells both, and the program may be gone first."""
+    end = status.exit
+    has_stopped = end is not None and (
+        end.ended_by == "interrupt" or (end.ended_by is None and end.exit_code == -SIGTERM)
+    )
     return has_stopped and not os.path.exists(f"{path}/{record.CANCEL}")

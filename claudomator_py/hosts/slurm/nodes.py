@@ -25,6 +25,7 @@ _FLAGS: Final = "~#!%@^-"
 """Slurm appends one of these to the state of a node that takes jobs now or later, such as one that is powered down. The
 others, a star for a node that does not respond and a dollar sign during maintenance, mean that it takes none."""
 _PLAIN: Final = re.compile(r"[\w.-]+([&|][\w.-]+)*")
+_LIMIT: Final = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):\d\d")
 _MAX_SHOWN: Final = 3
 
 
@@ -64,6 +65,18 @@ def list_nodes(host: HostSpec) -> NodeList:
     return NodeList(version, [*nodes.values()], whole, used)
 
 
+def longest_min(host: HostSpec) -> int | None:
+    """Return how many minutes a host's jobs may take, as Slurm says now; None if that has no limit, or an unknown one.
+    Raises EngineSilent."""
+    chosen = [] if host.partition is None else [f"--partition={host.partition}"]
+    rows = [line.split("|") for line in ask("sinfo", "--noheader", "--format=%P|%l", *chosen).splitlines()]
+    default = [row for row in rows if row[0].endswith("*")] if host.partition is None else []
+    limits = [_minutes(row[-1]) for row in default or rows]
+    # A job may name several partitions, and gets one that allows what it asks for.
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if known and len(known) == len(limits) else None
+
+
 class Nodes:
     """The nodes of one host. Safe to use from many threads."""
 
@@ -74,6 +87,8 @@ class Nodes:
         self._listed: NodeList | None = None
         self._looking: Future[None] | None = None
         self._looked_at = -_EVERY_S
+        self._allowed: tuple[float, int | None] | None = None
+        """When the partition's time limit was asked for, and that."""
         self._outage: tuple[float, float] | None = None
         """Times of the first and the latest answer without a usable node, unless a later answer had one."""
 
@@ -96,6 +111,18 @@ class Nodes:
             self._looking = self._pool.submit(self._look)
         return self._listed
 
+    def allowed_min(self) -> int | None:
+        """Return how many minutes a job may take, as Slurm said within the last minute; None if that has no limit, or
+        an unknown one. Asks Slurm if necessary, and waits for its answer."""
+        now = time.monotonic()
+        if self._allowed is None or now >= self._allowed[0] + _EVERY_S:
+            try:
+                self._allowed = now, longest_min(self._host)
+            except EngineSilent as problem:
+                log.debug("Slurm does not say how long jobs may take: %s", problem)
+                return None
+        return self._allowed[1]
+
     def outage(self, *, is_awaited: bool) -> str | None:
         """Return why no node has taken runs for ``OUTAGE_S``, as a clause that follows the host's name; None if one
         has, or if that is unknown. Returns at once. is_awaited: whether a run waits for a node."""
@@ -113,6 +140,14 @@ class Nodes:
             self.list()
         except (EngineSilent, ValueError) as problem:
             log.debug("Slurm does not list its nodes: %s", problem)
+
+
+def _minutes(limit: str) -> int | None:
+    """Return the whole minutes of a time limit such as ``1-00:30:00`` or ``5:00``; None for ``infinite`` and others."""
+    if (match := _LIMIT.fullmatch(limit.strip())) is None:
+        return None
+    days, hours, minutes = (int(part or 0) for part in match.groups())
+    return (days * 24 + hours) * 60 + minutes
 
 
 def _takes_runs(node: NodeView) -> bool:

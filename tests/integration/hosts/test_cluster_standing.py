@@ -15,6 +15,7 @@ import pytest
 
 from claudomator_py.domain.host import LOCAL, HostNeeds, HostSpec, HostType
 from claudomator_py.domain.run import RunFate, RunSpec
+from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.record import now_ms
@@ -453,6 +454,34 @@ def test_slurm_is_asked_for_what_a_run_needs(
     assert "--partition=night" in asked
 
 
+@pytest.mark.parametrize(
+    ("listed", "minutes"),
+    [
+        ("night|5:00", 5),
+        ("night|1:30:00", 90),
+        ("night|infinite", 122),
+        ("night|1-00:00:00", 122),
+        ("night|30:00\nlong|1:00:00", 60),
+        ("night|30:00\nlong|infinite", 122),
+        ("night|n/a", 122),
+        ("", 122),
+        (None, 122),
+    ],
+)
+def test_a_job_asks_for_no_more_time_than_its_partition_allows(
+    host: ClusterRunHost, commands: Commands, listed: str | None, minutes: int
+) -> None:
+    """Slurm would keep it waiting for ever."""
+    commands.say("sbatch", "1\n")
+    commands.say("squeue", "")
+    if listed is not None:
+        commands.say("sinfo", listed)
+    host.prepare(replace(ORDER, limits=replace(LIMITS, timeout_ms=111 * MINUTE_MS, grace_ms=100)))
+    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
+    asked = wait_until(lambda: commands.asked("sbatch") if commands.is_asked("sbatch") else None).split()
+    assert f"--time={minutes}" in asked
+
+
 @pytest.mark.parametrize(("node_is_ahead_s", "noted_s"), [(3_600, 3_600), (-60, -60), (0, 0)])
 def test_a_node_whose_clock_differs_is_noticed_by_its_runs(
     host: ClusterRunHost, commands: Commands, node_is_ahead_s: int, noted_s: int
@@ -473,7 +502,8 @@ def test_jobs_of_ours_that_belong_to_no_run_are_cancelled(host: ClusterRunHost, 
     commands.say("sbatch", "1\n")
     commands.say("scancel", "")
     submitted(host)
-    commands.say("squeue", f"{KEY}|RUNNING|None|n1\ncl-forgotten-0|RUNNING|None|n2\nelse|RUNNING|None|n2\n")
+    lines = [f"{name}|RUNNING|{name}" for name in (KEY, "cl-forgotten-0", "else")]
+    commands.say("squeue", "\n".join([*lines, "cl-of-the-user-0|RUNNING|(null)", "cl-other|RUNNING|a\ncl-line"]))
     trial = host.path(RUN_ID).parent / ".probe-trial"
     trial.mkdir()
     assert host.sweep(frozenset({RUN_ID})) == []
