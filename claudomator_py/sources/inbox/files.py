@@ -103,13 +103,17 @@ class Folder:
         with os.scandir(self.fd) as entries:
             return [entry.name for entry in entries]
 
-    def entries(self, wanted: Callable[[str], bool]) -> Iterator[InboxEntry]:
-        """Yield every entry with a wanted name."""
+    def entries(
+        self, wanted: Callable[[str], bool], is_at_rest: Callable[[str, os.stat_result], bool]
+    ) -> Iterator[tuple[str, InboxEntry | None]]:
+        """Yield every wanted name with its entry, or with None if it is at rest and may still be read."""
         with os.scandir(self.fd) as listing:
             for item in listing:
-                if wanted(item.name):
+                if wanted(name := item.name):
                     with contextlib.suppress(FileNotFoundError):
-                        yield self._entry(item.name, item.stat(follow_symlinks=False))
+                        status = item.stat(follow_symlinks=False)
+                        rests = is_at_rest(name, status) and self._problem(name, self._within + name, status) is None
+                        yield name, None if rests else self._entry(name, status)
 
     def entry(self, name: str) -> InboxEntry | None:
         """Return the entry with that name; None if there is none."""
@@ -135,7 +139,10 @@ class Folder:
                 return InboxEntry(name, stamp, target, _dangling(OSError(errno.ELOOP, "")))
             stamp = FileStamp.of(status)
             path = target
-        return InboxEntry(name, stamp, target, problem or _unfit(name, status) or self._guard.file(path, status))
+        return InboxEntry(name, stamp, target, problem or self._problem(name, path, status))
+
+    def _problem(self, name: str, path: str, status: os.stat_result, fd: int | None = None) -> Problem | None:
+        return _unfit(name, status) or self._guard.file(path, status, fd)
 
     def _inside(self, path: str) -> bool:
         return path.startswith(self._within)
@@ -171,7 +178,7 @@ class Folder:
     def _read_open(self, entry: InboxEntry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
         status = os.fstat(fd)
         path = entry.target or self._within + entry.name
-        problem = _unfit(entry.name, status) or self._guard.file(path, status, fd)
+        problem = self._problem(entry.name, path, status, fd)
         if problem is not None:
             return problem
         with read_lease(fd) as writers:

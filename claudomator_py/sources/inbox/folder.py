@@ -181,15 +181,22 @@ class FolderScan:
         return self._tally.changed
 
     def _survey(self, folder: Folder, *, offer_all: bool) -> None:
+        # A file system that is new here has everything looked at.
+        skips = self._device in (None, folder.device) and not self._arrivals.moves
+        is_at_rest = self._ledger.is_at_rest if skips else _never
+        present: set[str] = set()
+        entries: list[InboxEntry] = []
         try:
-            entries = list(self._until_stopped(folder.entries(is_examined)))
+            for name, entry in self._until_stopped(folder.entries(is_examined, is_at_rest)):
+                present.add(name)
+                if entry is not None:
+                    entries.append(entry)
         except OSError as error:
             self._problem = _lost(error)
             return
         if self._stopped() or not self._in_place(folder):
             return
-        present = {entry.name: entry for entry in entries}
-        self._absences(folder, present, self._ledger.names())
+        self._absences(folder, present, entries, self._ledger.names())
         self._first = False
         now = time.monotonic()
         # In order of arrival, so that a start with a full inbox preserves it. Refused ones last: new files may be what
@@ -208,7 +215,7 @@ class FolderScan:
             return
         if not self._in_place(folder):
             return
-        self._absences(folder, {entry.name: entry for entry in entries}, set(names))
+        self._absences(folder, {entry.name for entry in entries}, entries, set(names))
         for name in names:
             self._unread.pop(name, None)
         entries.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name), reverse=newest)
@@ -245,8 +252,11 @@ class FolderScan:
 
     # --- what is not there ---
 
-    def _absences(self, folder: Folder, present: Mapping[str, InboxEntry], names: Collection[str]) -> None:
-        """names: those that were looked for."""
+    def _absences(
+        self, folder: Folder, present: set[str], entries: Iterable[InboxEntry], names: Collection[str]
+    ) -> None:
+        """present: the names of all files. entries: of those that are not at rest. names: those that were looked
+        for."""
         ledger = self._ledger
         for name in present:
             ledger.missing.pop(name, None)
@@ -255,7 +265,7 @@ class FolderScan:
         for name in absent:
             self._arrivals.mend(folder, name)
             ledger.absent(name, now if self._first else now + GONE_S)
-        arrived = [entry for entry in present.values() if entry.name not in ledger.accepted and entry.problem is None]
+        arrived = [entry for entry in entries if entry.name not in ledger.accepted and entry.problem is None]
         ledger.find_renamed((entry.name, entry.stamp) for entry in arrived)
         lost = {name: ledger.accepted[name] for name in absent if name in ledger.missing}
         if not lost:
@@ -285,6 +295,10 @@ class FolderScan:
             return True
         accepted = ledger.accepted.get(name) == entry.stamp
         return accepted and (self._arrivals.moves or name in ledger.refused or name in ledger.waiting)
+
+
+def _never(_name: str, _status: os.stat_result) -> bool:
+    return False
 
 
 def is_examined(name: str) -> bool:

@@ -243,6 +243,20 @@ class FileLedger:
         self.renamed.clear()
         self._new_names.clear()
 
+    def is_at_rest(self, name: str, status: os.stat_result) -> bool:
+        """Return whether the file is as it was when it was accepted, and nothing else is known about it.
+
+        Says of most files in one step what ``is_settled`` says of their stamps: a rescan asks it for all of them.
+        """
+        stamp = self.accepted.get(name)
+        return (
+            stamp is not None
+            and stamp.mtime_ns == status.st_mtime_ns
+            and stamp.inode == status.st_ino
+            and stamp.size == status.st_size
+            and not (name in self._recheck or name in self.refused or name in self.waiting or name in self._away)
+        )
+
     def is_settled(self, name: str, stamp: FileStamp, now: float) -> bool:
         """Return whether the file does not need to be read."""
         if self._away.get(name) == stamp:

@@ -98,6 +98,17 @@ def test_a_file_that_others_can_write_to_is_refused_until_they_cannot(
     assert names(intake) == ["a"]
 
 
+def test_a_file_at_rest_is_refused_by_the_rescan_after_others_can_write_to_it(
+    inbox: InboxInSteps, folder: Path
+) -> None:
+    path = drop(folder, "a.yaml", task("a"))
+    os.utime(path, (1, 1))
+    inbox.scan_once()
+    path.chmod(0o666)
+    inbox.scan_once()
+    assert "every user can write to it" in refused(inbox)["a.yaml"]
+
+
 @pytest.mark.needs_root
 def test_a_file_of_somebody_else_is_refused(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", task("a"))

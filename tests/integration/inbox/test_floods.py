@@ -16,6 +16,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema import taskfile
 from claudomator_py.schema.documents import ParsedFile
 from claudomator_py.sources.inbox import refusals
+from claudomator_py.sources.inbox.files import Folder, InboxEntry
 from claudomator_py.sources.inbox.ledger import FileReading
 from claudomator_py.sources.inbox.refusals import MAX_PROBLEMS, Refusals
 from tests.integration.inbox.conftest import MakeInbox
@@ -205,3 +206,22 @@ def test_fifty_thousand(make_inbox: MakeInbox, intake: MemoryIntake, folder: Pat
     assert len(inbox.refusals) < count
     wait_until(lambda: len(inbox.refusals) == count, deadline_s=600)
     inbox.stop()
+
+
+def test_a_rescan_costs_little_for_files_at_rest(
+    inbox: InboxInSteps, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        os.utime(drop(folder, f"{number}.yaml", task(f"t{number}")), (1, 1))
+    inbox.scan_once()
+    entries: list[str] = []
+    examine = Folder._entry
+
+    def examined(folder: Folder, name: str, status: os.stat_result) -> InboxEntry:
+        entries.append(name)
+        return examine(folder, name, status)
+
+    monkeypatch.setattr(Folder, "_entry", examined)
+    os.utime(folder / "1.yaml", (2, 2))
+    assert inbox.scan_once().accepted == (str(folder / "1.yaml"),)
+    assert set(entries) == {"1.yaml"}

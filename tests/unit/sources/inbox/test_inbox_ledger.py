@@ -1,3 +1,6 @@
+from dataclasses import replace
+from pathlib import Path
+
 from claudomator_py.domain.errors import Problem
 from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, TOGETHER_S, FileLedger, FileStamp, RefusedFile
 
@@ -11,6 +14,29 @@ def test_a_file_is_settled_by_the_stamp_it_was_accepted_with() -> None:
     ledger.remember({"a": OLD})
     assert ledger.is_settled("a", OLD, 0)
     assert not ledger.is_settled("a", NEW, 0)
+
+
+def test_a_file_is_at_rest_once_it_was_accepted_as_it_is_and_nothing_else_is_pending(tmp_path: Path) -> None:
+    status = tmp_path.stat()
+    stamp = FileStamp.of(status)
+    ledger = FileLedger()
+    assert not ledger.is_at_rest("a", status)
+    ledger.compare_later("a", stamp, b"digest", 5)
+    ledger.accept("a", stamp)
+    assert not ledger.is_at_rest("a", status)
+    assert ledger.is_unchanged("a", stamp, b"digest")
+    assert ledger.is_at_rest("a", status)
+    ledger.wait("a", stamp, "why", 10, quiet=True)
+    assert not ledger.is_at_rest("a", status)
+    ledger.accept("a", stamp)
+    ledger.refuse("a", RefusedFile(stamp, WRONG))
+    assert not ledger.is_at_rest("a", status)
+    ledger.mend("a")
+    ledger.put_away()
+    assert not ledger.is_at_rest("a", status)
+    for other in (replace(stamp, mtime_ns=1), replace(stamp, size=stamp.size + 1), replace(stamp, inode=1)):
+        ledger.accept("a", other)
+        assert not ledger.is_at_rest("a", status)
 
 
 def test_a_refusal_by_content_lasts_and_one_by_circumstance_does_not() -> None:
