@@ -254,8 +254,19 @@ def test_waits_of_one_kind_are_one_group_whatever_their_times(world: World) -> N
     assert {reason: group.count for reason, group in groups.items()} == {"time": 3, "backoff": 3}
     assert groups["time"].until == format_instant(START_MS + HOUR_MS)
     assert not any(re.search(r"\d\d:\d\d|\(in|\bat$|\buntil$", group.text) for group in groups.values())
-    assert groups["backoff"].text == "tries again"
+    assert (groups["time"].text, groups["backoff"].text) == ("", "tries again")
+    assert "- 3 x time, the first until then: late-0" in markdown(report(world), lambda instant: "then")
     assert "the first until" in markdown(report(world), lambda instant: "then" if instant else "")
+
+
+def test_tasks_that_nobody_approved_in_time_are_described_without_the_time(world: World) -> None:
+    world = World(world.database, routes=True)
+    world.submit("t", approval=True, expires="1m")
+    world.tick()
+    world.tick(2 * MINUTE_MS)
+    assert world.state("t") == "FAILED expired"
+    (group,) = report(world).failures
+    assert (group.reason, group.text) == ("expired", "Nobody approved it; it asks for approval before its first run.")
 
 
 def test_a_group_counts_tasks_that_no_list_names(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

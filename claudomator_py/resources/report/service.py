@@ -57,7 +57,7 @@ LATE_MS = 2 * MINUTE_MS
 """After this long, a scheduled time that nobody has handled is missed."""
 _TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
 """The forms of times in stored sentences."""
-_LEADING_TO_A_TIME = regex(r"(?:,? (?:at|until|or))+\s*(?=[;.)]|$)")
+_LEADING_TO_A_TIME = regex(r"(?:,?(?: |^)(?:at|by|until|or|not before))+\s*(?=[;.)]|$)")
 
 
 @dataclass(frozen=True, slots=True)
