@@ -84,13 +84,11 @@ class CommandReader:
         code = record.exit_code or 0
         named = rules.exit_codes.get(code)
         reason = None if named is None else Reason(named)
-        detail = text or (shortened(printed, MAX_DETAIL) if reason is not None else "")
+        detail = text or shortened(printed, MAX_DETAIL)
         if reason is Reason.RATE_LIMITED:
             return limited(detail or f"it exited with {code}", find_reset(detail, now_ms, self._zone))
-        if reason is not None:
-            return failed(reason, detail or f"it exited with {code}")
-        if code != 0:
-            return failed(Reason.AGENT_ERROR, text or f"it exited with {code} and wrote nothing to stderr")
+        if reason is not None or code != 0:
+            return failed(reason or Reason.AGENT_ERROR, detail or f"it exited with {code} and printed nothing")
         if rules.result is not None and not has_answer:
             return failed(Reason.NO_ANSWER, f"it exited with 0, but printed no {rules.result.text}")
         return RunVerdict(OutcomeStatus.SUCCEEDED)

@@ -143,6 +143,12 @@ def test_each_other_exit(exit_code: int | None, reason: str) -> None:
         assert outcome.detail == "main.c:3: error"
 
 
+def test_a_failure_that_is_told_on_stdout_alone_is_shown() -> None:
+    """As Qodo Command 0.36.0 tells that it reaches no server."""
+    outcome = read(b"Unable to connect to the servers\n", b"", 1)
+    assert (outcome.reason, outcome.detail) == ("agent_error", "Unable to connect to the servers")
+
+
 @pytest.mark.parametrize("exit_code", [-11, 139, -6, 134, -4, -7, -8])
 def test_a_program_that_crashed_was_interrupted_by_nobody(exit_code: int) -> None:
     outcome = read(b"", b"", exit_code)
@@ -154,7 +160,7 @@ def test_a_program_that_crashed_was_interrupted_by_nobody(exit_code: int) -> Non
     ("exit_code", "stderr", "detail"),
     [
         (127, b"sh: 2: twine: not found\n", "a program was not found: sh: 2: twine: not found"),
-        (127, b"", "a program was not found: it exited with 127 and wrote nothing to stderr"),
+        (127, b"", "a program was not found: it exited with 127 and printed nothing"),
         (126, b"sh: ./x: Permission denied\n", "a program could not be executed: sh: ./x: Permission denied"),
     ],
 )

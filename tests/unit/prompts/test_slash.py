@@ -114,6 +114,25 @@ def test_opencode_over_acp_has_two_homes_and_slashes_in_names(work: Path, home: 
     )
     put(work / ".opencode/command/gh/review.md")
     assert use("/gh/review", "acp:opencode", work, home) == (SlashUse.COMMAND, ".opencode/command/gh/review.md")
+    file = str(work / ".opencode/command/gh/review.md")
+    assert use("/gh/review", "acp:opencode", work / "src", home) == (SlashUse.COMMAND, file)
+
+
+def test_opencode_over_acp_also_looks_in_its_folder_of_the_home_and_in_one_that_a_variable_names(
+    work: Path, home: Path, tmp_path: Path
+) -> None:
+    """All three were seen to count at once, with opencode 1.18.33."""
+    place = SlashPlace(
+        info_of("acp").of(("opencode",)),
+        str(work),
+        {"HOME": str(home), "OPENCODE_CONFIG_DIR": str(tmp_path / "own"), "XDG_CONFIG_HOME": str(tmp_path / "xdg")},
+        fenced=False,
+    )
+    for name, folder in (("a", home / ".opencode"), ("b", tmp_path / "own"), ("c", tmp_path / "xdg/opencode")):
+        put(folder / f"commands/{name}.md")
+        result = slash_text(f"/{name} it", place, alone=True)
+        assert result is not None
+        assert result.use is SlashUse.COMMAND
 
 
 @pytest.mark.parametrize("kind", ["codex", "opencode", "copilot", "acp:gemini", "acp:codex-acp", "acp:cline"])
