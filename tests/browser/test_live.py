@@ -128,6 +128,11 @@ def test_no_event_is_missed_over_a_restart_of_the_daemon(desktop: Desktop) -> No
     desktop.task("before")
     desktop.settled("before", "COMPLETED")
     page.wait_for_function("window.ids.length > 0")
+    page.evaluate("""() => {
+        window.labels = [];
+        const label = document.querySelector("#live .label");
+        new MutationObserver(() => labels.push(label.textContent)).observe(label, {childList: true});
+    }""")
     desktop.restart(Daemon.kill)
     desktop.task("after")
     last = desktop.settled("after", "COMPLETED")
@@ -137,6 +142,8 @@ def test_no_event_is_missed_over_a_restart_of_the_daemon(desktop: Desktop) -> No
     assert seen == list(range(seen[0], seen[-1] + 1))
     expect(page.locator("#recent")).to_contain_text("after")
     expect(page.locator("#live")).to_have_text("Live")
+    labels = page.evaluate("labels")
+    assert any(re.fullmatch(r"Reconnecting; as of \d\d:\d\d CES?T", label) for label in labels), labels
     assert_not_reloaded(page)
 
 

@@ -36,7 +36,7 @@ Text = Annotated[str, Query(max_length=200)]
 SHOWN = 20
 """Tasks shown of each list; a page of its own has all of them."""
 _FIRST = 5
-"""Lines of a list above another one that matters as much and must be visible without scrolling."""
+"""Lines of a list that are visible at once, so that what follows it is near."""
 _FEWEST = 2
 """The minimum of these lines, whatever stands before them."""
 _INSTANT = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -215,7 +215,7 @@ def front_of(status: StatusView) -> Front:
             report=Link("by reason", "/report#waits-title"),
         ),
         _section(
-            status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED", "CANCELLED",
+            status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED", "CANCELLED", first=_FIRST,
             report=Link("what changed in each repository", "/report#changes-title"),
         ),
     )  # fmt: skip

@@ -77,6 +77,19 @@
     }
   });
 
+  // --- wide tables ----------------------------------------------------------------------------------------------------
+
+  // A table that is too wide for its place, on a phone or with long names, becomes a list: see .stacked.
+  function fitTables() {
+    for (const table of document.querySelectorAll(".scroll > table")) {
+      const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent);
+      for (const cell of table.querySelectorAll("tbody td")) if (heads[cell.cellIndex]) cell.dataset.head = heads[cell.cellIndex];
+      const box = table.parentElement;
+      box.classList.remove("stacked");
+      box.classList.toggle("stacked", box.scrollWidth > box.clientWidth);
+    }
+  }
+
   // --- refreshing ----------------------------------------------------------------------------------------------------
 
   const open = new Map(); // which <details> the viewer opened or closed, by id
@@ -127,6 +140,7 @@
       if (details) details.open = wanted;
     }
     showTimes();
+    fitTables();
     showPicking();
     restoreFocus();
     const target = live();
@@ -153,6 +167,7 @@
 
   let source = null;
   let failures = 0;
+  let lostAt = null;
   let again = 0;
   let paused = sessionStorage.getItem("paused") === "yes";
 
@@ -170,11 +185,13 @@
     source = new EventSource("/v1/events");
     source.onopen = () => {
       failures = 0;
+      lostAt = null;
       say("on", "Live");
       refreshSoon(); // for events that were missed
     };
     source.onerror = () => {
-      say("lost", "Reconnecting");
+      if (!lostAt) lostAt = new Date();
+      say("lost", `Reconnecting; as of ${clock.format(lostAt)}`);
       if (source.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
       stopListening();
       again = setTimeout(listen, RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)]);
@@ -392,6 +409,7 @@
 
   document.addEventListener("toggle", (event) => {
     if (event.target.id && event.target.tagName === "DETAILS") open.set(event.target.id, event.target.open);
+    fitTables();
   }, true);
   document.body.addEventListener("htmx:afterSettle", afterSwap);
   document.body.addEventListener("htmx:responseError", (event) => {
@@ -414,6 +432,8 @@
     box.scrollLeft = box.scrollWidth;
   }
   showTimes();
+  fitTables();
+  addEventListener("resize", fitTables);
   setInterval(showTimes, TICK_MS / 3);
   if (live()) {
     byId("pause").hidden = false;
