@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 import secrets
 import sys
 import time
@@ -29,6 +30,7 @@ from claudomator_py.cli.output import (
 from claudomator_py.client import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
+from claudomator_py.domain.fields import NAME_PATTERN
 from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
@@ -356,10 +358,12 @@ def reject(
         list[str] | None,
         completion.TASKS.argument(
             "TASK... [REASON]",
-            "Task ids, id prefixes or names; then, if it has a space, the reason to store with them.",
+            "Task ids, id prefixes or names; then, if it cannot be a name, the reason to store with them.",
         ),
     ] = None,
-    reason: Annotated[str | None, typer.Option(metavar="REASON", help="The reason; it may be a single word.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(metavar="REASON", help="The reason, even one that could be a name.")
+    ] = None,
     *,
     selection: Selection,
 ) -> None:
@@ -368,8 +372,7 @@ def reject(
     With --state, --tag or --on, all matching tasks that need input are rejected.
     """
     refs, last = list(tasks or ()), (tasks or [""])[-1]
-    # No task has a name with a space.
-    if len(last.split()) > 1:
+    if last and re.fullmatch(NAME_PATTERN, last) is None:
         if reason is not None:
             raise typer.BadParameter("give the reason once")
         reason = refs.pop()

@@ -255,8 +255,10 @@ def test_several_are_approved_and_rejected_at_once(command: Command, prepared: P
         ("three", "approved"),
         ("two", "approved"),
     ]
-    for name in ("six", "seven", "eight"):
+    for name in ("six", "seven", "eight", "nine"):
         prepared.add(name, NeedsInput(InputKind.APPROVAL))
+    assert command("reject", "nine", "Never.").returncode == 0, "a word that cannot be a name is the reason"
+    assert prepared.heard()[-1] == ("nine", "rejected", {"reason": "Never."})
     assert command("reject", "six", "seven", "Not now.", "--yes").returncode == 0
     assert command("approve", "--state", "NEEDS_INPUT", "--yes").returncode == 0
     assert [entry for entry in prepared.heard() if entry[0] in ("six", "seven", "eight")] == [
