@@ -126,11 +126,14 @@ class RunHost(Protocol):
     # --- starting and ending ---
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
-        """Create the run directory, replacing what an earlier attempt at the same run left there. Its name is durable
-        on return, so that no committed run lacks its directory.
+        """Create the run directory, replacing what an earlier attempt at the same run left there.
 
         Raises RunConflict if that attempt was started; OSError.
         """
+
+    def flush_prepared(self) -> None:
+        """Make the names of all prepared run directories durable. Call this before their rows are committed, so that no
+        committed run lacks its directory. Raises OSError."""
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the prepared run with these variables, which are never written to a file. However often this is called,

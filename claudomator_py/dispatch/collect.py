@@ -255,6 +255,7 @@ class Collector:
             self._host.prepare(prepared.order, step)
         except RunConflict:
             return self._take_over_check(subject, outcome, now_ms, exit_code)
+        self._host.flush_prepared()
         crashpoint("check-prepared")
         if not self._database.write(lambda connection: begin_check(connection, run, outcome, exit_code, now_ms)):
             return False

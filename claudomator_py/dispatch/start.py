@@ -54,7 +54,7 @@ MAX_STARTS = 7
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A run whose directory exists. commit: writes its row, see ``commit_start``."""
+    """A run whose directory exists, but has no durable name yet. commit: writes its row, see ``commit_start``."""
 
     run: Run
     prepared: Prepared
@@ -113,7 +113,7 @@ class Starter:
         if not starts:
             return Begun(0)
         observed, now_ms = PackedSnapshot.of(observation.snapshot.model_dump_json()), observation.snapshot.now
-        committing: list[tuple[Item, _Ready, Future[None]]] = []
+        prepared: list[tuple[Item, _Ready]] = []
         conflicts: list[Item] = []
         contents: dict[str, TaskSpec] = {}
         started = 0
@@ -122,27 +122,40 @@ class Starter:
                 queued = observation.tasks[start.head.task_id]
                 item = item_of(Activity.START, queued.task)
                 preparing = partial(self._begin, item, start, queued, now_ms, observed, conflicts)
-                begun = self._faults.attempt(item, preparing, whole=False)
-                if begun is not None:
-                    committing.append((item, *begun))
-                    contents[begun[0].run.id] = queued.content
-                if len(committing) == TOGETHER:
-                    batch, committing = committing, []
+                ready = self._faults.attempt(item, preparing, whole=False)
+                if ready is not None:
+                    prepared.append((item, ready))
+                    contents[ready.run.id] = queued.content
+                if len(prepared) == TOGETHER:
+                    batch, prepared = prepared, []
                     started += self._spawn_all(batch, flush)
         finally:
-            started += self._spawn_all(committing, flush)
+            started += self._spawn_all(prepared, flush)
         return Begun(started, tuple(conflicts), contents)
 
-    def _spawn_all(self, committing: "Sequence[tuple[Item, _Ready, Future[None]]]", flush: Callable[[], None]) -> int:
-        """Start the runs whose commit is pending, and return how many were started."""
+    def _spawn_all(self, prepared: Sequence[tuple[Item, _Ready]], flush: Callable[[], None]) -> int:
+        """Commit and start these runs, and return how many were started."""
         started = 0
+        committing = [
+            (item, ready, self._faults.attempt(item, partial(self._submit, ready), whole=False))
+            for item, ready in prepared
+        ]
         try:
             flush()
         finally:
             for item, ready, future in committing:
-                spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
-                started += 1 if spawned else 0
+                if future is not None:
+                    spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
+                    started += 1 if spawned else 0
         return started
+
+    def _submit(self, ready: _Ready) -> "Future[None]":
+        """Submit the commit of the run, after making its directory's name durable with those of all others."""
+        try:
+            self._host.flush_prepared()
+        except OSError as error:
+            raise HostFault(str(error)) from error
+        return self._database.submit(ready.commit, planned=True)
 
     def _begin(
         self,
@@ -152,8 +165,8 @@ class Starter:
         now_ms: int,
         observed: PackedSnapshot,
         conflicts: list[Item],
-    ) -> "tuple[_Ready, Future[None]] | None":
-        """Prepare the run and submit its commit; None if it does not start now."""
+    ) -> _Ready | None:
+        """Prepare the run; None if it does not start now."""
         fault = self._faults.find(item)
         if fault is not None and fault.own and fault.times >= MAX_STARTS:
             why = f"it could not be started {fault.times} times in a row: {fault.text}"
@@ -167,10 +180,9 @@ class Starter:
         except RunConflict:
             conflicts.append(item)
             raise
-        if ready is None:
-            return None
-        crashpoint("start-prepared")
-        return ready, self._database.submit(ready.commit, planned=True)
+        if ready is not None:
+            crashpoint("start-prepared")
+        return ready
 
     def _give_up(
         self, item: Item, why: str, start: StartRun, queued: QueuedTask, now_ms: int, observed: PackedSnapshot

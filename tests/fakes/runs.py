@@ -60,6 +60,7 @@ class MemoryRunHost(ReportingHost):
         self.slow = False
         self.stubborn = False
         self.no_room: OSError | None = None
+        self.no_flush: OSError | None = None
         self.no_processes: OSError | None = None
         self.unreadable: OSError | None = None
         self.unsupervisable = False
@@ -87,6 +88,10 @@ class MemoryRunHost(ReportingHost):
         if (order.run_id, step) in self.directories and self._status(order.run_id, step).fate is not RunFate.REVOKED:
             raise RunStarted(order.run_id)
         self.directories[order.run_id, step] = Directory(order)
+
+    def flush_prepared(self) -> None:
+        if self.no_flush is not None:
+            raise self.no_flush
 
     def prompt(self, run_id: str) -> str:
         return self.directories[run_id, 0].order.stdin

@@ -1,6 +1,7 @@
 """The host of runs on this machine: run directories, shims and what they leave."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.host import LOCAL, HostView
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import OutputPiece, RunReport
@@ -24,6 +26,7 @@ from claudomator_py.domain.run import (
     WindDown,
 )
 from claudomator_py.hosts import leftovers
+from claudomator_py.hosts.durable import flush_directory
 from claudomator_py.hosts.git.changes import SCRATCH, ChangeRecorder, recorded
 from claudomator_py.hosts.git.look import PATCH
 from claudomator_py.hosts.local.directory import CHECK, HANDOFF, TRASH_SUFFIX, RunDirectory
@@ -78,6 +81,8 @@ class LocalRunHost(ReportingHost):
         self._recorder = recorder
         self._folders: dict[str, str] = {}
         """Working directories of runs that are prepared but not spawned, by run."""
+        self._unflushed: set[str] = set()
+        """Folders with new run directories whose names are not durable yet."""
         self._recording: dict[str, Future[RunChanges | None]] = {}
         self._recorders = ThreadPoolExecutor(_MAX_RECORDING, "changes")
         self._watcher: RunWatcher | None = None
@@ -127,15 +132,23 @@ class LocalRunHost(ReportingHost):
         return _path(self.place(run_id, step))
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
-        """Create the run directory, durably. The directory of an earlier attempt at the same run is replaced.
+        """Create the run directory. The directory of an earlier attempt at the same run is replaced.
 
         Raises RunStarted, RunAlive, OSError.
         """
-        directory = RunDirectory(self.place(order.run_id, step))
+        place = self.place(order.run_id, step)
         scratch = f"{self.place(order.scratch_of or order.run_id)}/{SCRATCH}"
-        directory.create(order, scratch=scratch)
+        RunDirectory(place).create(order, scratch=scratch)
+        self._unflushed.add(os.path.dirname(place))
         if step == 0 and (order.cwd is not None or order.scratch_of is not None):
             self._folders[order.run_id] = order.cwd or scratch
+
+    def flush_prepared(self) -> None:
+        """See ``RunHost``."""
+        for folder in tuple(self._unflushed):
+            flush_directory(folder)
+            self._unflushed.discard(folder)
+            crashpoint("run-dir-made")
 
     def place(self, run_id: str, step: int = 0) -> str:
         """Return the path of the run directory. See ``RunHost``."""

@@ -49,8 +49,8 @@ class RunDirectory:
         return Path(self._place)
 
     def create(self, order: RunSpec, *, scratch: str | None = None) -> None:
-        """Create the directory with everything that the shim needs, atomically. Its name is durable on return; its
-        contents need not be, because no shim on this machine survives a loss of power.
+        """Create the directory with everything that the shim needs, atomically. Its name becomes durable when its
+        parent is flushed; its contents need not be, because no shim on this machine survives a loss of power.
 
         The shim creates its lock and the output files itself. scratch: working directory of an order without one,
         created if it is in this directory; None for ``work``. A directory left by an attempt that did not start the run
@@ -84,8 +84,6 @@ class RunDirectory:
         crashpoint("run-files-written")
         os.rename(new, path)
         crashpoint("run-dir-renamed")
-        flush_directory(folder)
-        crashpoint("run-dir-made")
 
     def request_cancel(self) -> None:
         """Request the run's end, durably. The shim ends the run; without a shim the run never starts. Raises OSError.

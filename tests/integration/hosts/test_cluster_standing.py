@@ -212,6 +212,7 @@ def test_what_a_node_reads_is_durable_before_the_submission(
     commands.say("sbatch", "1\n")
     monkeypatch.setattr(os, "fsync", fsync)
     host.prepare(ORDER)
+    host.flush_prepared()
     host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
     wait_until(lambda: commands.is_asked("sbatch"))
     assert flushed >= {"shared", RUN_ID, "spec.json", "prompt.md", SUBMITTED}

@@ -41,7 +41,7 @@ def daemon(point: str, path: Path, act: str, *, ends: int = -signal.SIGKILL) -> 
     assert process.wait() == ends
 
 
-@pytest.mark.parametrize(("point", "there"), [("run-files-written", False), ("run-dir-made", True)])
+@pytest.mark.parametrize(("point", "there"), [("run-files-written", False), ("run-dir-renamed", True)])
 def test_a_directory_is_complete_or_not_there(rig: Rig, point: str, there: bool) -> None:
     path = rig.root / "run"
     daemon(point, path, "RunDirectory(path).create(order)")

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.run import RunLimits, RunSpec
-from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local import LocalRunHost
+from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.store import remembered, writer
 from claudomator_py.store.database import Database
 from tests.databases import listening, open_migrated
@@ -208,6 +209,9 @@ def test_a_run_directory_takes_few_flushes_and_files(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "fsync", fsync)
     limits = RunLimits(timeout_ms=1_000, stall_ms=None, grace_ms=100, output_bytes=1_000)
     order = RunSpec("r", (("true",),), None, (), (), "", limits, handoff="{}")
-    RunDirectory(tmp_path / "r").create(order)
+    host = LocalRunHost(tmp_path, Launcher(), grace_ms=100)
+    host.prepare(order)
+    host.flush_prepared()
+    host.close()
     assert len(flushed) <= FLUSHES[0], FLUSHES[1]
     assert {path.name for path in (tmp_path / "r").iterdir()} == MADE

@@ -204,6 +204,21 @@ def test_a_start_that_its_own_task_keeps_from_succeeding_is_given_up_and_forgott
     assert world.state("t") == "FAILED setup_failed"
 
 
+def test_no_run_is_committed_before_the_name_of_its_directory_is_durable(world: World) -> None:
+    """Else a loss of power could leave a run without a directory, of which nobody knows whether it has begun."""
+    world.submit("one")
+    world.submit("two")
+    world.host.no_flush = OSError("the disk does not answer")
+    world.tick()
+    assert [world.state(name) for name in ("one", "two")] == ["QUEUED fault", "QUEUED fault"]
+    assert ["the disk does not answer" in fault.text for fault in world.faults.all()] == [True, True]
+    assert not any(call[0] == "spawn" for call in world.host.calls)
+    world.host.no_flush = None
+    world.now_ms += HOUR_MS
+    world.tick()
+    assert [world.state(name) for name in ("one", "two")] == ["RUNNING", "RUNNING"]
+
+
 def test_a_directory_of_a_run_that_no_row_knows_is_told_of(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def prepare(order: RunSpec, step: int = 0) -> None:
         raise RunConflict(order.run_id)

@@ -4,14 +4,17 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.domain.run import RunFate, RunLimits, RunSpec
 from claudomator_py.hosts.durable import flush_files
-from claudomator_py.hosts.local.directory import RunDirectory
+from claudomator_py.hosts.local import LocalRunHost
+from claudomator_py.hosts.local.directory import CHECK, RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
+from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim import record
 
 ORDER = RunSpec("r", (("true",),), None, (), (), "", RunLimits(1_000, None, 100, 1_000), handoff="{}")
@@ -33,22 +36,41 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "folder"
 
 
-def test_of_a_run_directory_only_the_name_is_flushed(folder: Path, flushed: list[tuple[str, set[str]]]) -> None:
-    RunDirectory(folder / "r").create(ORDER)
+@pytest.fixture
+def host(folder: Path) -> Iterator[LocalRunHost]:
+    opened = LocalRunHost(folder, Launcher(), grace_ms=100)
+    yield opened
+    opened.close()
+
+
+def test_of_run_directories_only_the_names_are_flushed_and_all_at_once(
+    host: LocalRunHost, flushed: list[tuple[str, set[str]]]
+) -> None:
+    for run_id in ("q", "r"):
+        host.prepare(replace(ORDER, run_id=run_id))
+    assert flushed == []
+    host.flush_prepared()
     assert flushed == [("folder", {*FILES, "work"})]
+    host.flush_prepared()
+    assert len(flushed) == 1
+    host.prepare(ORDER, 1)
+    host.flush_prepared()
+    assert flushed[1:] == [("r", {*FILES, "work", CHECK})]
 
 
-def test_a_directory_whose_name_cannot_be_flushed_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_cannot_be_flushed_are_not_taken_for_durable(
+    host: LocalRunHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fsync(descriptor: int) -> None:
         raise OSError("no")
 
+    host.prepare(ORDER)
     opened = number_opened()
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
+    for _ in range(2):
         with pytest.raises(OSError, match="no"):
-            RunDirectory(folder / "r").create(ORDER)
+            host.flush_prepared()
     assert number_opened() == opened
-    RunDirectory(folder / "r").create(ORDER)
 
 
 @pytest.mark.parametrize("lost", [*((name,) for name in FILES), (*FILES, "work")])
