@@ -5,7 +5,7 @@
 A text is as risky as its riskiest clause, so the loss is that of the highest sum of weights among its clauses. Each
 fifth of the texts is judged by what was fitted to the others. The threshold lies where of the harmless everyday texts
 at most ``FALSE_HOLDS`` would be held in ``CERTAINTY`` of the samples that are drawn from them: a few texts more or less
-move it little. With ``--write`` the weights of all texts go into ``weights.json``.
+move it little. With ``--write`` the weights of all texts go into ``weights.toml``.
 """
 
 import json
@@ -35,6 +35,7 @@ DECAY = 0.0003
 DECAY_OF_WORDS = 0.001
 LEAST = 0.02
 """A weight that is less is left out."""
+HEAD = "# What features weigh, by `python -m bench.risk_weights --write`. An order is risky if they add up to 0."
 LEAST_SEEN = 3
 """Texts in which a feature is before it has a weight."""
 
@@ -198,8 +199,8 @@ def main(arguments: Sequence[str]) -> None:
     values = {name: value for name, value in values.items() if abs(value) >= LEAST or name == "bias"}
     sys.stdout.write(f"{len(values)} weights\n")
     if "--write" in arguments:
-        text = json.dumps(values, indent=0, sort_keys=True)
-        (ROOT / "claudomator_py/risk" / WEIGHTS).write_text(f"{text}\n", "utf-8")
+        lines = [HEAD, *(f"{json.dumps(name, ensure_ascii=False)} = {value}" for name, value in sorted(values.items()))]
+        (ROOT / "claudomator_py/risk" / WEIGHTS).write_text("\n".join([*lines, ""]), "utf-8")
 
 
 if __name__ == "__main__":

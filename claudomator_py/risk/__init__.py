@@ -8,6 +8,7 @@ harmless, approved or urgent, or tells who is to judge it, is content like the r
 import hashlib
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from claudomator_py.domain.assessment import Assessment, Sign
@@ -19,11 +20,9 @@ MAX_EXCERPT: Final = 200
 MAX_SIGNS: Final = 10
 """Signs reported of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
 _MIN_KNOWN, _MIN_KNOWN_ELSEWHERE = 0.26, 0.4
-"""The share of a text's words that have to be known for it to be read: in English, and in other languages, which share
-more words with those that are not known."""
+"""Shares of known words with which a text is read: in English, and in others, which share more with unknown ones."""
 MAX_WORDS: Final = 30
 """Words of a text that says nothing; with more, it is given the benefit of the doubt."""
-_MAX_LETTERS: Final = 6_000
 _FEW: Final = 3
 """Words that are too few to say that a text cannot be read."""
 
@@ -32,7 +31,6 @@ def assess(instructions: str) -> Assessment:
     """Judge a task by its text. The same text is always judged the same.
 
     Of a conversation, the last message counts; if that says nothing by itself ("yes, do it"), with the one before.
-
     The risk is low or high: whether what is changed is the product or a text about it, words alone do not tell well
     enough; a rule of the policy can. It is medium for a text that cannot be read.
     """
@@ -47,28 +45,30 @@ def assess(instructions: str) -> Assessment:
 
 @lru_cache(maxsize=1_000)
 def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is found
-    """What was said of the text with that hash; empty: nothing yet. The text, of up to a million characters, is not
-    kept."""
+    """What was said of the text with that hash; empty: nothing yet. The text itself, which may be long, is not kept."""
     return []
 
 
 def assess_anew(text: str) -> Assessment:
     """Judge a text that is one message, whatever is remembered."""
     # With a reader of commands that takes a while to import: for a daemon that judges a text.
+    from claudomator_py.risk.harm import harm_in
     from claudomator_py.risk.orders import orders
     from claudomator_py.risk.reading import sentences
 
     signs: dict[tuple[Sign, str], None] = {}
     known, words, needed = 0, 0, 0.0
     for sentence in sentences(text):
-        if harm := sentence.harm:
+        keys = [word.keys for word in sentence.words if word.keys]
+        if keys and (harm := harm_in(sentence.text, keys)):
             if harm.refuse and not sentence.pasted:
                 return Assessment(Risk.HIGH, ((Sign.HARMFUL, _excerpt(sentence.text)), *signs)[:MAX_SIGNS])
             signs[Sign.DOUBTFUL, _excerpt(sentence.text)] = None
         if sentence.pasted or len(signs) >= MAX_SIGNS:
             continue
-        signs |= {(Sign(order.kind), _excerpt(order.text)): None for order in orders(sentence) if order.is_risky}
-        known, words = known + len([word for word in sentence.words if word.tags]), words + len(sentence.words)
+        for order in [order for order in orders(sentence) if order.is_risky]:
+            signs[Sign(order.kind), _excerpt(order.text)] = None
+        known, words = known + sentence.known, words + len(sentence.words)
         needed += len(sentence.words) * (_MIN_KNOWN if sentence.language.is_english else _MIN_KNOWN_ELSEWHERE)
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
@@ -81,7 +81,7 @@ def assess_anew(text: str) -> Assessment:
 
 def says_nothing(text: str) -> str | None:
     """Return the text, if every word of it could be about anything; None: it says something."""
-    words = re.findall(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*", text[:_MAX_LETTERS])
+    words = [word[0] for word in islice(re.finditer(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*", text), MAX_WORDS + 1)]
     if len(words) > MAX_WORDS or pattern("vague", "concrete").search(
         pattern("vague", "capital").sub(" ", text.strip().removesuffix("."))
     ):

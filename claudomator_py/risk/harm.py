@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from claudomator_py.domain.folding import fold, listed
-from claudomator_py.risk.lexicon import data, entries
+from claudomator_py.risk.lexicon import NONE, Names, data, entries
 from claudomator_py.values import regex
 
 _WORD: Final = regex(r"[^\W_]+")
@@ -23,23 +23,23 @@ class Harm(NamedTuple):
     without: Sequence[str]
 
 
-def harm_in(text: str, keys: Collection[str]) -> Harm | None:
-    """Return what a sentence asks for that is criminal, or may be. keys: those that its words may be of."""
-    within = f" {' '.join(_WORD.findall(fold(text)))}".__contains__ if keys else bool
+def harm_in(text: str, keys: Collection[Names]) -> Harm | None:
+    """Return what a sentence asks for that is criminal, or may be. keys: those that each of its words may be of."""
+    within = f" {' '.join(_WORD.findall(fold(text)))}".__contains__
     matches = [
         harm
-        for key in filter(within, keys)
+        for key in filter(within, NONE.union(*keys))
         for harm in _harms()[key]
         if all(any(map(within, entries)) for entries in harm.also) and not any(map(within, harm.without))
     ]
-    return max(matches, key=lambda harm: harm.refuse, default=None)
+    return max(matches, key=lambda harm: harm.refuse) if matches else None
 
 
 def triggers() -> Iterator[tuple[str, str]]:
     """Yield the longest word of each key that is not a common one, and the key."""
-    common = {word for entry in entries("vague", "words") | entries("en", "words") for word in entry.split()}
+    usual = entries("vague", "words") | entries("en", "words")
     for key in _harms():
-        yield max(key.split(), key=lambda word: (len(word) > 2 and word not in common, len(word))), key
+        yield max(key.split(), key=lambda word: (len(word) > 2, word not in usual, len(word))), key
 
 
 @cache

@@ -1,9 +1,7 @@
 """What a sentence orders, and how risky that is: the sum of the weights of its features, fitted to labelled texts."""
 
-import json
-import pkgutil
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -11,9 +9,9 @@ from claudomator_py.acts.prose import commands_in
 from claudomator_py.domain.folding import fold
 from claudomator_py.risk.lexicon import ACTS, KINDS, NONE, Names, Word, entries
 from claudomator_py.risk.reading import Sentence
-from claudomator_py.values import regex
+from claudomator_py.values import regex, toml_data
 
-WEIGHTS: Final = "weights.json"
+WEIGHTS: Final = "weights.toml"
 _SURE: Final = frozenset({"command", "sole"})
 _SHOWN: Final = frozenset({"test", "not"})
 """What makes a command harmless: it is not to be run, or where nobody is harmed."""
@@ -52,15 +50,9 @@ class Order(NamedTuple):
     @property
     def is_risky(self) -> bool:
         """Whether it is sure to be, or the weights of its features add up to more than nothing."""
-        known = weights()
-        adds = sum([known[name] for name in self.features if name in known]) + known["bias"]
+        known = toml_data("claudomator_py.risk", WEIGHTS)
+        adds: float = sum([known[name] for name in self.features if name in known]) + known["bias"]
         return round(adds, 3) >= 0 or not _SURE.isdisjoint(self.features)
-
-
-@cache
-def weights() -> Mapping[str, float]:
-    """Return the weights that come with Claudomator, by feature."""
-    return dict[str, float](json.loads(pkgutil.get_data("claudomator_py.risk", WEIGHTS) or b"{}"))
 
 
 def orders(sentence: Sentence) -> Sequence[Order]:
@@ -77,9 +69,9 @@ def orders(sentence: Sentence) -> Sequence[Order]:
     if may_command and _has_command(sentence.text):
         orders.append(Order(sentence.text, frozenset({"command"})))
     # "Deploy." and "Ship it!" name no thing, and yet are orders if nothing else is said.
-    if sentence.sole and all(word.verbs or word.tags & _SMALL for word in words):
-        is_strong = any("strong" in word.tags for word in words)
-        return [order._replace(features=order.features | {"sole"}) for order in orders] if is_strong else orders
+    is_strong = sentence.sole and any("strong" in word.tags for word in words)
+    if is_strong and all(word.verbs or word.tags & _SMALL for word in words):
+        return [order._replace(features=order.features | {"sole"}) for order in orders]
     return orders
 
 
@@ -87,8 +79,7 @@ def _order(sentence: Sentence, clause: Sequence[Word]) -> Order | None:
     """Return what a clause orders.
 
     In English it begins with its verb, or says what has to be done, and is read from there: "the servers have to be
-    stopped" as "have to be stopped, the servers". In other languages the verb may be anywhere,
-    and in what names a thing ("Mailserver").
+    stopped" as "have to be stopped, the servers". Elsewhere the verb may be anywhere, and in a noun ("Mailserver").
     """
     passive = [at for at, word in enumerate(clause) if "passive" in word.tags]
     if passive:
@@ -101,12 +92,13 @@ def _order(sentence: Sentence, clause: Sequence[Word]) -> Order | None:
     verbs = NONE.union(*[word.done if passive else word.verbs for word in acting])
     if not verbs:
         return None
-    things = NONE.union(*[word.things for word in others])
+    telling = [word for word in others if word.features]
+    things = NONE.union(*[word.things for word in telling])
     manner = NONE.union(*[word.tags for word in acting]) & MANNER
-    is_det = any(word.tags & _NAMES for word in clause[begin + 1 : begin + 2])
+    is_det = len(clause) > begin + 1 and not clause[begin + 1].tags.isdisjoint(_NAMES)
     form = "passive" if passive else "foreign" if not is_english else "det" if is_det else "bare"
     match = NONE if verbs.isdisjoint(things) else {"match"}
-    features = manner.union(match, {form}, *[word.features for word in others])
+    features = manner.union(match, {form}, *[word.features for word in telling])
     return Order(sentence.text, features, clause, verbs, things)
 
 

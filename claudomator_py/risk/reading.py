@@ -1,12 +1,13 @@
 """Splits a text into sentences, and finds out which of them are only shown: logs, code, steps of a bug report."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from claudomator_py.domain.folding import fold, visible
-from claudomator_py.risk.harm import Harm, harm_in, triggers
-from claudomator_py.risk.lexicon import ACTS, ENGLISH, NONE, Language, Word, data, entries, pattern
+from claudomator_py.risk.harm import triggers
+from claudomator_py.risk.lexicon import ACTS, ENGLISH, MAX_MEMO, Language, Word, data, entries, pattern
 from claudomator_py.values import regex
 
 _MARKS: Final = '"\u201c\u201d\u201e\u00ab\u00bb'
@@ -16,13 +17,9 @@ _SPACED: Final = regex(r"[ ._*-][^\W\d_](?:[ ._*-][^\W\d_]){2,}\b")
 _END: Final = regex(r"[.!?\u3002\uff01\uff1f\uff1b](?:\s+|(?<![.!?]))")
 _CONTINUES: Final = regex(r"[\w,)\"'`]\n(?:[a-z0-9`(\"'/]|--?\w)")
 """What may end a line that goes on in the next, and with what that begins."""
-_MAX_OPENING: Final = 40
-"""Characters of a line among which its order begins."""
 _DIGITS: Final = str.maketrans("123456789", "000000000")
-_MIN_SHARE: Final = 0.7
-"""The share of known words by which a sentence is English, whatever other languages it may be."""
-_MIN_COMMON: Final = 3
-"""Common words of English by which it is, if every third word is one."""
+_MIN_SHARE, _MIN_COMMON = 0.7, 3
+"""The share of known words by which a sentence is English, or its common words, if every third word is one."""
 
 
 class Sentence(NamedTuple):
@@ -35,28 +32,19 @@ class Sentence(NamedTuple):
     """Whether it is all of the text."""
     language: Language
     words: Sequence[Word]
-
-    @property
-    def harm(self) -> Harm | None:
-        """What it asks for that is criminal, or may be."""
-        return harm_in(self.text, NONE.union(*[word.keys for word in self.words if word.keys]))
+    known: int
+    """How many of its words the language knows."""
 
 
 def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences in order, each once, and so are lines of a log that differ by their numbers. If all of a text
     is pasted or quoted, nothing is."""
-    pieces = dict.fromkeys(_pieces(_ALL_QUOTED.sub(r"\1", text)))
+    lines = _lines(_ALL_QUOTED.sub(r"\1", text))
+    cut = (([line.translate(_DIGITS)] if pasted else _END.split(line), pasted) for line, pasted in lines)
+    pieces = dict.fromkeys((piece, pasted) for pieces, pasted in cut for piece in pieces if piece)
     every = all(pasted for _, pasted in pieces)
     for piece, pasted in pieces:
         yield Sentence(piece, pasted and not every, len(pieces) == 1, *_read(piece, pasted and not every))
-
-
-def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    for line, pasted in _lines(text):
-        if pasted:
-            yield line.translate(_DIGITS), True
-        else:
-            yield from ((sentence, False) for sentence in _END.split(line) if sentence)
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
@@ -83,7 +71,7 @@ def _continues(before: str, line: str) -> bool:
         return True
     if not _CONTINUES.match(f"{before[-1]}\n{line}"):
         return False
-    words = languages()[ENGLISH].read(line[:_MAX_OPENING])
+    words = languages()[ENGLISH].read(line)[1]
     first = next((word for word in words if word.tags.isdisjoint({"lead", "number"})), None)
     return not first or not (first.verbs or first.tags & (ACTS | {"program"}))
 
@@ -94,21 +82,26 @@ def languages() -> Mapping[str, Language]:
     return {name: Language(name, triggers()) for name, table in data().items() if "reads" in table}
 
 
-def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word]]:
-    """Return the language of a sentence and its words: by its letters, else that of most of its common words. What is
-    pasted orders nothing, and keys of harm are of no language."""
-    scripts, folded = data()["scripts"], "" if sentence.isascii() else fold(sentence)
-    for name in scripts if folded else ():
-        if pattern("scripts", name).search(folded):
-            return languages()[name], languages()[name].read(sentence)
-    english = languages()[ENGLISH]
-    words = english.read(sentence)
-    if pasted or len([word for word in words if word.tags]) >= _MIN_SHARE * len(words):
-        return english, words
-    present = {word.folded for word in words}
-    if len(present & english.common) >= max(_MIN_COMMON, len(words) / 3):
-        return english, words
-    shares = [(len(present & of.common), of) for name, of in languages().items() if name not in scripts]
-    most = max([share for share, _ in shares])
-    read = [(of, words if of is english else of.read(sentence)) for share, of in shares if share == most]
-    return max(read, key=lambda candidate: len([word for word in candidate[1] if word.tags]))
+def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word], int]:
+    """Return the language of a sentence, its words, and how many are known: by its letters, else that of most of its
+    common words. What is pasted orders nothing, and keys of harm are of no language."""
+    if not sentence.isascii():
+        folded = fold(sentence)
+        for name in data()["scripts"]:
+            if pattern("scripts", name).search(folded):
+                return languages()[name].read(sentence)
+    english, words, known = read = languages()[ENGLISH].read(sentence)
+    if pasted or known >= _MIN_SHARE * len(words):
+        return read
+    present = {word.stem for word in words}
+    shares = {of: len(present & of.common) for name, of in languages().items() if name not in data()["scripts"]}
+    most, is_english = max(shares.values()), shares[english] >= max(_MIN_COMMON, len(words) / 3)
+    if is_english or not (most or any(_is_foreign(word.text) for word in words if not word.tags)):
+        return read
+    return max([of.read(sentence) for of, share in shares.items() if share == most], key=itemgetter(2))
+
+
+@lru_cache(MAX_MEMO)
+def _is_foreign(word: str) -> bool:
+    """Whether a language other than English knows a word."""
+    return any(language.tags(fold(word)) for language in languages().values() if not language.is_english)

@@ -1,14 +1,17 @@
 """What is skipped in reading a text changes nothing of what is said of it: each against the slow way."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.domain.assessment import Sign
 from claudomator_py.domain.folding import listed
-from claudomator_py.risk import MAX_SIGNS, assess_anew
+from claudomator_py.risk import MAX_SIGNS, assess_anew, reading
+from claudomator_py.risk.harm import harm_in
 from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.orders import orders
 from claudomator_py.risk.reading import sentences
@@ -57,7 +60,7 @@ composed = st.lists(st.tuples(st.sampled_from(MARKS), st.sampled_from(PARTS)), m
 @example("send out orders_old rather than shop.example prod-db-2 Gib dem Praktikanten Admin-Rechte auf dem Server. ")
 def test_a_sentence_without_words_that_act_orders_nothing(text: str) -> None:
     for sentence in sentences(text):
-        acting = [word._replace(acts=True) for word in sentence.words]
+        acting = [replace(word, acts=True) for word in sentence.words]
         slow = orders(sentence._replace(words=acting))
         assert [order.features for order in orders(sentence)] == [order.features for order in slow]
 
@@ -69,6 +72,18 @@ def test_what_is_told_of_a_text_is_the_first_of_all_that_is_seen_in_it(text: str
     risky = [order for sentence in read if not sentence.pasted for order in orders(sentence) if order.is_risky]
     seen = [(entry.kind, " ".join(entry.text.split())[:200]) for entry in risky]
     messages = [sign for sign in assess_anew(text).signs if sign[0] not in (Sign.HARMFUL, Sign.DOUBTFUL)]
-    harm = sum(sentence.harm is not None for sentence in read)
+    harm = any(harm_in(sentence.text, [word.keys for word in sentence.words]) for sentence in read)
     if not harm and seen:
         assert messages == list(dict.fromkeys(seen))[:MAX_SIGNS]
+
+
+@settings(max_examples=150)
+@given(composed)
+@example("Roześlij newsletter.")
+@example("Envia newsletter.")
+@example("Keep `read_header()`.")
+def test_a_sentence_without_words_of_another_language_is_english(text: str) -> None:
+    read = [(sentence.language, sentence.words) for sentence in sentences(text)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_is_foreign", lambda word: True)
+        assert [(sentence.language, sentence.words) for sentence in sentences(text)] == read
