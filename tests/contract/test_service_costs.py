@@ -52,7 +52,8 @@ def test_of_a_task_that_ran_often_one_run_is_read_whole(world: World) -> None:
 
     def note(statement: str, parameters: Any) -> None:
         if "WHERE run.id IN" in statement:
-            read.append(tuple(parameters))
+            # SQLite's driver is given values in order, PostgreSQL's by name.
+            read.append(tuple(parameters.values() if isinstance(parameters, dict) else parameters))
 
     with listening(note):
         (failed,) = world.overview.status(LISTED).problems
