@@ -209,7 +209,8 @@ class InboxWatcher:
                 self._look_where_not_watched()
             except Exception as error:
                 delay = min(longest, shortest * 2 ** min(failures, 8))
-                log.warning("scanning the inbox failed; again in %.0f s: %s", delay, error, exc_info=failures == 0)
+                is_new = failures == 0 and not isinstance(error, StoreUnavailable)
+                log.warning("scanning the inbox failed; again in %.0f s: %s", delay, error, exc_info=is_new)
                 failures += 1
                 pause_until = time.monotonic() + delay
                 rescan_at = pause_until
