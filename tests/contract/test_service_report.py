@@ -58,6 +58,7 @@ def run(world: World, name: str, **outcome: Any) -> None:
 def test_a_night_in_which_nothing_happened_says_so(world: World) -> None:
     result = report(world)
     assert result.headline == "nothing happened"
+    assert "no runs ended." in markdown(result, str)
     assert (result.since, result.until) == (format_instant(START_MS - 12 * HOUR_MS), format_instant(START_MS))
 
 

@@ -267,7 +267,7 @@ def _require_ready(branch: BranchView, target: str | None) -> None:
     """End the command if there is nothing to open a pull request from."""
     name = branch.task_name
     if branch.state not in ENDED:
-        fail(f"{name} is {branch.state}, and may still work on its branch.", "Wait for it to end, or cancel it.")
+        fail(f"{name} has not ended; it is {branch.state}.", "Wait for it to end, or cancel it.")
     if branch.changed:
         are = "is" if branch.changed == 1 else "are"
         files = f"{counted(branch.changed, 'file')} in {plain(branch.path)}"

@@ -168,7 +168,7 @@ class BranchService(Service):
         task = find_task(connection, ref, self._by)
         if task.state not in ENDED and not dry_run:
             remedy = f"Wait for it to end, or cancel it: claudomator cancel {task.name}"
-            raise Conflict(f"{task.name} is {task.state}, and may still work on its branch.", remedy=remedy)
+            raise Conflict(f"{task.name} has not ended; it is {task.state}.", remedy=remedy)
         place = _place_of(connection, task)
         tree = None if place is None else self._branches.tree_in(place)
         if place is None or tree is None:

@@ -79,7 +79,7 @@ def markdown(report: ReportView, at: Instants) -> str:
 
 
 def _runs(report: ReportView) -> str:
-    words = [f"{counted(report.runs, 'run')} ended"]
+    words = [f"{counted(report.runs, 'run')} ended" if report.runs else "no runs ended"]
     words += [f"{report.tokens:,} tokens"] if report.tokens else []
     if report.cost_usd is not None and report.unpriced:
         words.append(f"{counted(report.unpriced, 'run')} of unknown cost")

@@ -230,6 +230,11 @@ def scratch_folder(runs: Sequence[RunView]) -> str | None:
     return runs[-1].scratch_dir if runs else None
 
 
+def _agent(task: TaskView) -> str:
+    parts = [part for part in (task.model, task.tier and f"({task.tier})") if part]
+    return " ".join([task.agent or "any", *parts]) if task.agent or parts else ""
+
+
 def _changes(task: TaskView) -> str:
     if task.changes is None:
         return ""
@@ -264,7 +269,7 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("why", why_words(task, now)),
             ("progress", "" if task.progress is None else f"{task.progress.line} ({ago(task.progress.at, now)})"),
             ("until", clock(task.waiting_until, now)),
-            (ran_on, " ".join(part for part in (task.agent, task.model, task.tier and f"({task.tier})") if part)),
+            (ran_on, _agent(task)),
             ("specialist", task.specialist or ""),
             ("priority", task.priority),
             ("tags", ", ".join(task.tags)),

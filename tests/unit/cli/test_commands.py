@@ -236,6 +236,15 @@ def test_cancel_and_restart(command: Command, prepared: PreparedService) -> None
     assert (again.returncode, again.stdout) == (1, "")
 
 
+def test_show_says_of_a_task_that_any_agent_may_do_so(command: Command, prepared: PreparedService) -> None:
+    prepared.add("free", agent={"tier": "fast"})
+    prepared.add("tied", agent={"type": "codex"})
+    prepared.add("plain")
+    assert "\nagent      any (fast)\n" in command("show", "free").stdout
+    assert "\nagent      codex\n" in command("show", "tied").stdout
+    assert "\nagent " not in command("show", "plain").stdout
+
+
 def test_several_are_approved_and_rejected_at_once(command: Command, prepared: PreparedService) -> None:
     for name, tags in (("one", ("night",)), ("two", ("night",)), ("three", ()), ("four", ("bad",)), ("five", ("bad",))):
         task = prepared.add(name, NeedsInput(InputKind.APPROVAL), tags=tags)
