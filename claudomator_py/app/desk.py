@@ -65,15 +65,15 @@ def make_desk(daemon: Components) -> Desk:
     task_views = TaskViews(registry, engine.observer, around.faults, clock, around.host.obstacle)
     repeats = IdempotentRequests(database, clock)
     keyring = Keyring(database, clock, around.run_tokens)
-    channels = Channels(database, clock, repeats, workdirs, around.judge, preview, around.message_checks)
+    channels = Channels(database, repeats, clock, workdirs, around.judge, preview, around.message_checks)
     access = Access(
         [
             Overview(database, registry, engine.observer, clock, refusals, around.health, task_views, around.host),
             DaemonService(database, daemon.background.cleaner, clock),
-            Schedules(database, registry, workdirs, clock, task_views, repeats, wake),
+            Schedules(database, repeats, registry, workdirs, clock, task_views, wake),
             Reports(database, task_views, clock, around.health, refusals),
             Nights(database, registry, clock, engine.budgets.zone, around.host.host_of),
-            Agents(database, registry, engine.budgets, clock, repeats),
+            Agents(database, repeats, registry, engine.budgets, clock),
             AccessTokens(database, keyring, clock),
             Hosts(database, around.host, registry, lambda: (LOCAL, *current().settings.hosts), clock),
             channels,
@@ -98,6 +98,7 @@ def _about_tasks(
     return [
         Tasks(
             database,
+            repeats,
             registry,
             host,
             engine.observer,
@@ -105,10 +106,9 @@ def _about_tasks(
             around.trees,
             workdirs,
             clock,
-            repeats,
             lambda: current().policing,
         ),
-        Runs(database, clock, host, lambda: current().launch, secrets, repeats),
+        Runs(database, repeats, clock, host, lambda: current().launch, secrets),
         Logs(database, registry, host, secrets),
         Changes(database, host, secrets),
         BranchService(database, around.branches, around.trees, clock),
@@ -126,8 +126,8 @@ def _about_decisions(
         Decisions(database),
         Specialists(
             database,
-            clock,
             repeats,
+            clock,
             lambda query: current().cosines(query),
             lambda specialist_id: current().twins(specialist_id),
         ),

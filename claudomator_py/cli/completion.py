@@ -19,7 +19,7 @@ _MAX_OFFERED = 200
 _LEAST_OF_ID = 4
 
 
-class Names:
+class NamedThings:
     """Things of one kind that have names, as options and arguments that the shell completes."""
 
     def __init__(self, known: "Callable[[Client, str, typer.Context], Iterable[tuple[str, str]]]") -> None:
@@ -67,24 +67,26 @@ def _branches(client: "Client", _: str, ctx: typer.Context) -> Iterable[tuple[st
     return (began_at | {view.branch: view.task_name for view in there}).items()
 
 
-TASKS = Names(_tasks)
-BRANCHES = Names(_branches)
-TAGS = Names(
+TASKS = NamedThings(_tasks)
+BRANCHES = NamedThings(_branches)
+TAGS = NamedThings(
     lambda client, *_: {tag: "" for task in client.tasks(limit=_MAX_OFFERED).items for tag in task.tags}.items()
 )
 """Those of the newest tasks."""
-DECISIONS = Names(
+DECISIONS = NamedThings(
     lambda client, *_: (
         (decision.id, f"{decision.kind} {decision.task_name or ''}")
         for decision in client.decisions(limit=_MAX_OFFERED).items
     )
 )
-TOKENS = Names(lambda client, *_: ((token.name, token.role) for token in client.tokens()))
-SESSIONS = Names(lambda client, *_: ((session.id, session.browser) for session in client.sessions()))
-AGENTS = Names(lambda client, *_: ((agent.name, agent.kind) for agent in client.agents()))
-SPECIALISTS = Names(lambda client, *_: ((card.id, card.name) for card in client.specialists(limit=_MAX_OFFERED).items))
-SCHEDULES = Names(lambda client, *_: ((schedule.name, schedule.schedule) for schedule in client.schedules()))
-CHANNELS = Names(lambda client, *_: ((channel.name, "") for channel in client.channels(limit=_MAX_OFFERED).items))
+TOKENS = NamedThings(lambda client, *_: ((token.name, token.role) for token in client.tokens()))
+SESSIONS = NamedThings(lambda client, *_: ((session.id, session.browser) for session in client.sessions()))
+AGENTS = NamedThings(lambda client, *_: ((agent.name, agent.kind) for agent in client.agents()))
+SPECIALISTS = NamedThings(
+    lambda client, *_: ((card.id, card.name) for card in client.specialists(limit=_MAX_OFFERED).items)
+)
+SCHEDULES = NamedThings(lambda client, *_: ((schedule.name, schedule.schedule) for schedule in client.schedules()))
+CHANNELS = NamedThings(lambda client, *_: ((channel.name, "") for channel in client.channels(limit=_MAX_OFFERED).items))
 
 
 def _client(params: dict[str, Any]) -> "Client":

@@ -8,13 +8,15 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from claudomator_py.domain.errors import BadCursor
+from claudomator_py.domain.shape import Page
 from claudomator_py.store.reads import Position
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 _CHECK_BYTES = 8
 _MAX_NUMBER = 2**63
@@ -31,6 +33,18 @@ def part(
     """
     items = rows[:limit]
     return items, write(position(items[-1]), listed) if len(rows) > limit else None
+
+
+def page(
+    rows: Sequence[T],
+    limit: int,
+    listed: Listed,
+    position: Callable[[T], Sequence[int | str]],
+    shown: Callable[[Sequence[T]], Iterable[V]],
+) -> Page[V]:
+    """Return one page of a list, as ``part``. shown: returns the shapes of its rows."""
+    items, following = part(rows, limit, listed, position)
+    return Page(items=tuple(shown(items)), next_cursor=following)
 
 
 def write(position: Sequence[int | str], listed: Listed) -> str:

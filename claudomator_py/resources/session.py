@@ -17,6 +17,7 @@ from claudomator_py.store.database import Database, read_or_refuse, write_or_ref
 from claudomator_py.store.stored_json import DAMAGED
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.idempotency import IdempotentRequests
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.session")
 T = TypeVar("T")
@@ -43,22 +44,18 @@ def each_shown(rows: Sequence[R], shown: Callable[[Sequence[R]], Sequence[T]], i
     return [*each_shown(rows[:half], shown, instead), *each_shown(rows[half:], shown, instead)]
 
 
-class Service:
-    """Operations on a resource, for one caller once it is bound to a principal.
-    Synchronous, and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
-    """
+class Bound:
+    """What answers one caller once it is bound to a principal."""
 
     _asker: Principal | None = None
 
-    def __init__(self, database: Database, repeats: IdempotentRequests | None = None) -> None:
-        """repeats: for services whose requests have idempotency keys."""
-        self._database = database
-        self._requests = repeats
-
     def as_(self, by: Principal) -> Self:
-        """Return this service bound to the caller."""
+        """Return this, and what it uses, bound to the caller."""
         bound = copy(self)
         bound._asker = by
+        for name, used in vars(self).items():
+            if isinstance(used, Bound):
+                setattr(bound, name, used.as_(by))
         return bound
 
     @property
@@ -67,22 +64,40 @@ class Service:
             raise RuntimeError(f"{type(self).__name__} is bound to nobody: call as_()")
         return self._asker
 
+
+@dataclass(eq=False, repr=False)
+class Service(Bound):
+    """Operations on a resource, for one caller once it is bound to a principal.
+
+    Synchronous, and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
+    """
+
+    database: Database
+
     def _read(self, fn: Callable[[Connection], T]) -> T:
         """Return what fn reads. Raises what fn raises, and Unavailable."""
-        return read_or_refuse(self._database, fn)
+        return read_or_refuse(self.database, fn)
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
         """Return what fn returns, once what it wrote is durable. Raises what fn raises, and Unavailable."""
-        return write_or_refuse(self._database, fn, self._by.id)
+        return write_or_refuse(self.database, fn, self._by.id)
+
+
+@dataclass(eq=False, repr=False)
+class KeyedService(Service):
+    """A service whose requests have idempotency keys."""
+
+    repeats: IdempotentRequests
 
     def _once(self, key: RequestKey | None, answer: type[A], prepare: Callable[[], Callable[[Connection], A]]) -> A:
         """Return the answer of the change, or the answer to an earlier request with this key, which made the change.
+
         answer: the shape of it. prepare: does, or refuses, what comes before the transaction, and returns the change.
         Raises KeyInUse, KeyReused.
         """
-        repeats = self._requests
-        if key is None or repeats is None:
+        if key is None:
             return self._write(prepare())
+        repeats = self.repeats
         with repeats.claim(key, self._by.id, answer) as earlier:
             if earlier is not None:
                 return earlier

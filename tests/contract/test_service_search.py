@@ -130,7 +130,7 @@ def test_a_score_is_seven_tenths_meaning_and_three_tenths_words(database: Databa
         ("painter", None): -0.3,
         ("secret", None): 1.5,
     }
-    encoded = Specialists(database, world.clock, world.repeats, alike(values)).as_(BOB)
+    encoded = Specialists(database, world.repeats, world.clock, alike(values)).as_(BOB)
 
     result = encoded.search("drips")
 
@@ -148,7 +148,7 @@ def test_with_an_encoder_too_a_search_says_the_same_whatever_does_not_exist(data
     world, encoder = World(database), Hashed()
     calibration = calibration_for(Preset.CALIBRATED, encoder.id)
     directory = SpecialistDirectory(database, encoder, calibration, world.clock)
-    specialists = Specialists(database, world.clock, world.repeats, directory.cosines).as_(OPERATOR)
+    specialists = Specialists(database, world.repeats, world.clock, directory.cosines).as_(OPERATOR)
     of(world).register(card("plumber", description="Fixes leaking pipes."))
     of(world).register(card("painter", description="Paints walls, and pipes."))
 
@@ -169,7 +169,7 @@ def test_an_encoder_that_fails_leaves_the_words_at_their_full_score(database: Da
     def broken(query: str) -> Mapping[Found, float]:
         raise EncoderFault("no such model")
 
-    result = Specialists(database, world.clock, world.repeats, broken).as_(OPERATOR).search("drips")
+    result = Specialists(database, world.repeats, world.clock, broken).as_(OPERATOR).search("drips")
 
     assert result.degraded
     assert [item.score for item in result.items] == [1.0]

@@ -211,7 +211,7 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
     encoder = Hashed()
     calibration = calibration_for(Preset.CALIBRATED, encoder.id)
     directory = SpecialistDirectory(database, encoder, calibration, world.clock)
-    specialists = Specialists(database, world.clock, world.repeats, directory.cosines, twins=directory.twins).as_(
+    specialists = Specialists(database, world.repeats, world.clock, directory.cosines, twins=directory.twins).as_(
         OPERATOR
     )
     skill = {"id": "taps", "name": "Taps", "examples": ["The tap drips all night", "Mend the dripping tap"]}
@@ -248,7 +248,7 @@ def test_what_is_odd_about_a_card_is_told_of_what_one_sees(database: Database) -
 )
 def test_a_card_names_only_who_exists_for_its_creator(database: Database, fields: dict[str, str], text: str) -> None:
     world = World(database)
-    specialists = Specialists(database, world.clock, world.repeats).as_(OPERATOR)
+    specialists = Specialists(database, world.repeats, world.clock).as_(OPERATOR)
     specialists.as_(ANN).register(card("secret", visibility="private"))
     specialists.as_(BOB).register(card("florist"))
 
@@ -264,7 +264,7 @@ def test_a_card_names_only_who_exists_for_its_creator(database: Database, fields
 
 def test_a_card_stays_good_when_whom_it_names_is_removed(database: Database) -> None:
     world = World(database)
-    specialists = Specialists(database, world.clock, world.repeats).as_(OPERATOR)
+    specialists = Specialists(database, world.repeats, world.clock).as_(OPERATOR)
     specialists.register(card("florist"))
     assert specialists.register_itself(card("plumber", fallback="florist")).is_new
     specialists.remove("florist")

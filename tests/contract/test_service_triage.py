@@ -345,7 +345,7 @@ def test_policy_goes_before_every_rule(world: World) -> None:
         return (PolicyCheck(rule="quiet", allowed=False),)
 
     made(world)
-    strict = Channels(world.database, world.clock, world.repeats, lambda: world.workdirs, policy=policy).as_(OPERATOR)
+    strict = Channels(world.database, world.repeats, world.clock, lambda: world.workdirs, policy=policy).as_(OPERATOR)
     posted = strict.post("kitchen", NewMessage(content="@cook soup"))
     assert (posted.decision.reason, posted.answers) == (TriageReason.NO_TRIGGER, ())
     decision = decided(world, posted)

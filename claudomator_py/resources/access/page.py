@@ -67,7 +67,7 @@ def _prepare(app: State) -> None:
     granted: Session = app.access.as_(OPERATOR)
     with suppress(ServiceError, KeyError):  # whoever asks for the page is told; KeyError: an application of a few pages
         granted[Overview].status(SHOWN)
-        now_ms = granted[Nights].now_ms()
+        now_ms = granted[Nights].clock()
         granted[Nights].night(now_ms - DEFAULT_HOURS * HOUR_MS, now_ms)
         granted[Reports].report()
 

@@ -72,7 +72,7 @@ class Keyring:
     def __init__(self, database: Database, clock: Clock, run_tokens: RunTokens) -> None:
         """Raises StoreUnavailable."""
         self._run_tokens = run_tokens
-        self._database = database
+        self.database = database
         self._clock = clock
         self._used: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -84,7 +84,7 @@ class Keyring:
         """Read the tokens again. Call it after one was created or revoked, but not on the event loop."""
         # One read at a time, so that no older state replaces a newer one.
         with self._lock:
-            given = self._database.read(access_rows.tokens)
+            given = self.database.read(access_rows.tokens)
             self._known = _CachedToken({token.hash: token for token in given}, {token.name: token for token in given})
         for callback in self._listeners:
             callback()
@@ -119,7 +119,7 @@ class Keyring:
                 return None
             return Principal(f"run:{run.id}", Role.RUN, task.organisation, run.id)
 
-        return read_or_refuse(self._database, read)
+        return read_or_refuse(self.database, read)
 
     def named(self, principal_id: str) -> Principal | None:
         """Return the principal of that name while its token is valid; the operator always."""
@@ -140,23 +140,22 @@ class Keyring:
             access_rows.change_token(connection, token.id, used_ms=now_ms)
 
         try:
-            self._database.submit(note)
+            self.database.submit(note)
         except StoreUnavailable:
             return  # the daemon is ending
 
 
+@dataclass(eq=False, repr=False)
 class AccessTokens(Service):
     """The service of tokens. Every method may raise ``domain.errors.ServiceError``."""
 
-    def __init__(self, database: Database, keyring: Keyring, clock: Clock) -> None:
-        super().__init__(database)
-        self._keyring = keyring
-        self._clock = clock
+    keyring: Keyring
+    clock: Clock
 
     @answers(TokenCalls.tokens)
     def all(self) -> list[TokenView]:
         """Return all issued tokens, newest first; for a principal of an organisation, those of its organisation."""
-        now_ms = self._clock()
+        now_ms = self.clock()
         tokens = self._read(access_rows.tokens)
         return [_view(token, now_ms) for token in tokens if self._by.sees(token.organisation)]
 
@@ -167,7 +166,7 @@ class AccessTokens(Service):
         token = new_token()
 
         def transaction(connection: Connection) -> ApiToken:
-            now_ms = self._clock()
+            now_ms = self.clock()
             row = ApiToken(
                 id=str(uuid.uuid4()),
                 name=request.name,
@@ -206,13 +205,13 @@ class AccessTokens(Service):
             if row is None or not self._by.sees(row.organisation):
                 names = [token.name for token in access_rows.tokens(connection) if self._by.sees(token.organisation)]
                 raise NotFound.among("token", ref, names, listing="claudomator token list")
-            now_ms = self._clock()
+            now_ms = self.clock()
             if row.revoked_ms is None:
                 access_rows.change_token(connection, row.id, revoked_ms=now_ms)
                 record(connection, now_ms, "token_revoked", data={"name": row.name})
             return _token_named(connection, row.id) or row
 
-        return _view(self._change(transaction), self._clock())
+        return _view(self._change(transaction), self.clock())
 
     def _organisation(self, request: TokenRequest) -> str | None:
         if self._by.organisation is not None and request.organisation not in (None, self._by.organisation):
@@ -235,7 +234,7 @@ class AccessTokens(Service):
     def _change(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
         row = self._write(transaction)
         with or_unavailable():
-            self._keyring.reload()
+            self.keyring.reload()
         return row
 
 

@@ -45,14 +45,13 @@ from claudomator_py.resources.agents import (
     SpendingView,
     WindowView,
 )
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import KeyedService
 from claudomator_py.store import hold_rows, run_rows, specialist_rows, spending_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import hold_agent, release_agent
-from claudomator_py.tasks.idempotency import IdempotentRequests
+from claudomator_py.values import dataclass
 
 _SOURCE = 1_000
 """Characters shown of a hold's source."""
@@ -336,16 +335,13 @@ def _budget_view(budget: Budget, spending: Spending, end_ms: int | None = None) 
     )
 
 
-class Agents(Service):
+@dataclass(eq=False, repr=False)
+class Agents(KeyedService):
     """The service of agents. Methods raise NotFound for the name of an unknown agent."""
 
-    def __init__(
-        self, database: Database, registry: AgentRegistry, budgets: Budgets, clock: Clock, repeats: IdempotentRequests
-    ) -> None:
-        super().__init__(database, repeats)
-        self._registry = registry
-        self._budgets = budgets
-        self._clock = clock
+    registry: AgentRegistry
+    budgets: Budgets
+    clock: Clock
 
     @answers(AgentCalls.agents)
     def all(self) -> list[AgentView]:
@@ -366,19 +362,19 @@ class Agents(Service):
         agent = self._named(name)
 
         def transaction(connection: Connection) -> AgentView:
-            change(connection, agent, now_ms=self._clock())
+            change(connection, agent, now_ms=self.clock())
             return next(view for view in self._views(connection) if view.name == name)
 
         return self._once(key, AgentView, lambda: transaction)
 
     def _views(self, connection: Connection) -> list[AgentView]:
-        now_ms = self._clock()
-        seen = self._budgets.seen(connection, now_ms, self._by)
-        return agent_views(connection, self._registry, self._budgets, now_ms, self._by, seen)
+        now_ms = self.clock()
+        seen = self.budgets.seen(connection, now_ms, self._by)
+        return agent_views(connection, self.registry, self.budgets, now_ms, self._by, seen)
 
     def _named(self, name: str) -> AgentSpec:
-        agent = self._registry.find(name)
+        agent = self.registry.find(name)
         if agent is None:
-            names = [known.name for known in self._registry.agents]
+            names = [known.name for known in self.registry.agents]
             raise NotFound.among("agent", name, names, none="no agent is configured")
         return agent

@@ -32,22 +32,21 @@ from claudomator_py.resources.branches import (
 from claudomator_py.resources.concealment import without_hidden
 from claudomator_py.resources.session import Service, find_run, find_task
 from claudomator_py.store import events, run_rows, task_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface import answers
+from claudomator_py.values import dataclass
 
 UNKNOWN = "not recorded"
 UNENDED = "recorded when the run ends"
 
 
+@dataclass(eq=False, repr=False)
 class Changes(Service):
     """The service of changes. Every method may raise ``domain.errors.ServiceError``, mostly NotFound."""
 
-    def __init__(self, database: Database, host: RunHost, secrets: Secrets) -> None:
-        super().__init__(database)
-        self._host = host
-        self._secrets = secrets
+    host: RunHost
+    secrets: Secrets
 
     @answers(ChangeCalls.changes)
     def of_task(self, ref: str) -> TaskChangesView:
@@ -70,18 +69,18 @@ class Changes(Service):
             return run, task_rows.spec_of(connection, run.task_id, run.revision).env
 
         run, env = self._read(read)
-        record = self._host.changes(run.id)
-        text = self._secrets.redactor(env, run.id).redact(self._host.patch(run.id))
+        record = self.host.changes(run.id)
+        text = self.secrets.redactor(env, run.id).redact(self.host.patch(run.id))
         return PatchView(run_id=run.id, text=text, is_whole=record is None or record.is_patch_whole)
 
     def _view(self, connection: Connection, number: int, run: Run) -> ChangesView:
         outcome = readable(Outcome, run.outcome)
         changes = None if outcome is None else outcome.changes
         if changes is not None and changes.file_count > len(changes.files):
-            record = self._host.changes(run.id)
+            record = self.host.changes(run.id)
             if record is not None:
                 env = task_rows.spec_of(connection, run.task_id, run.revision).env
-                shown = replaced(record, self._secrets.redactor(env, run.id).redact)
+                shown = replaced(record, self.secrets.redactor(env, run.id).redact)
                 changes = changes.model_copy(update={"files": shown.files})
         unrecorded = UNENDED if run.live else UNKNOWN
         summary = unrecorded if outcome is None else outcome.changes_text or UNKNOWN
@@ -89,20 +88,19 @@ class Changes(Service):
         return ChangesView.of(run, run_id=run.id, number=number, summary=summary, is_doubtful=doubtful, changes=changes)
 
 
+@dataclass(eq=False, repr=False)
 class BranchService(Service):
     """The service of branches. Every method may raise ``domain.errors.ServiceError``: NotFound, or Conflict if it is
     not possible now."""
 
-    def __init__(self, database: Database, branches: Branches, trees: Trees, clock: Clock) -> None:
-        super().__init__(database)
-        self._branches = branches
-        self._trees = trees
-        self._clock = clock
+    branches: Branches
+    trees: Trees
+    clock: Clock
 
     @answers(BranchCalls.branches)
     def all(self) -> list[BranchView]:
         """Return the branches of all tasks that exist for the caller."""
-        trees = sorted(self._trees.all(), key=lambda tree: (tree.repository, tree.branch))
+        trees = sorted(self.trees.all(), key=lambda tree: (tree.repository, tree.branch))
         return self._read(lambda connection: [*self._views(connection, trees)])
 
     @answers(BranchCalls.merge)
@@ -113,7 +111,7 @@ class BranchService(Service):
             tree, wanted.into, wanted.method, title=task.name, commit=wanted.commit, dry_run=wanted.dry_run
         )
         with _refused():
-            merged = self._branches.merge(order, self._who_works_in)
+            merged = self.branches.merge(order, self._who_works_in)
         view = MergeView(
             task_id=task.id,
             task_name=task.name,
@@ -126,8 +124,8 @@ class BranchService(Service):
                 mode="json", include={"branch", "into", "method", "commits", "before", "after", "undo"}
             )
             self._record(task, "merged", fields)
-            if (seen := self._trees.find(tree)) is not None:
-                self._trees.look(seen)
+            if (seen := self.trees.find(tree)) is not None:
+                self.trees.look(seen)
         return view
 
     @answers(BranchCalls.discard)
@@ -135,7 +133,7 @@ class BranchService(Service):
         """Remove the branch of the task."""
         task, tree = self._read(lambda connection: self._finished_task(connection, ref, wanted.dry_run))
         with _refused():
-            left = self._branches.discard(tree, dry_run=wanted.dry_run)
+            left = self.branches.discard(tree, dry_run=wanted.dry_run)
         values = {name: _text(value) for name, value in asdict(left).items()}
         view = DiscardView(task_id=task.id, task_name=task.name, **values)
         if view.kept is not None:
@@ -149,7 +147,7 @@ class BranchService(Service):
                 task = find_task(connection, tree.task_id, self._by)
             except NotFound:
                 continue
-            state = self._trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN)
+            state = self.trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN)
             yield BranchView.of(
                 state,
                 task_id=task.id,
@@ -170,7 +168,7 @@ class BranchService(Service):
             remedy = f"Wait for it to end, or cancel it: claudomator cancel {task.name}"
             raise Conflict(f"{task.name} has not ended; it is {task.state}.", remedy=remedy)
         place = _place_of(connection, task)
-        tree = None if place is None else self._branches.tree_in(place)
+        tree = None if place is None else self.branches.tree_in(place)
         if place is None or tree is None:
             remedy = f"See what it changed: claudomator diff {task.name}"
             raise Conflict(f"{task.name} has no branch of its own, or no longer has one.", remedy=remedy)
@@ -192,7 +190,7 @@ class BranchService(Service):
         return None
 
     def _record(self, task: Task, kind: str, data: dict[str, object]) -> None:
-        self._write(lambda connection: events.record(connection, self._clock(), kind, task_id=task.id, data=data))
+        self._write(lambda connection: events.record(connection, self.clock(), kind, task_id=task.id, data=data))
 
 
 def _place_of(connection: Connection, task: Task) -> str | None:

@@ -4,7 +4,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -42,20 +42,20 @@ from claudomator_py.resources.channels import (
     StrategiesView,
     TriageView,
 )
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import KeyedService
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.questions import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
 from claudomator_py.store import channel_rows
-from claudomator_py.store.database import Database, or_unavailable
+from claudomator_py.store.database import or_unavailable
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Channel, ChannelMessage
 from claudomator_py.surface import answers
 from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
 from claudomator_py.tasks.channels import members_of
-from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.messages import Policy, PostedMessage, TriageInputs, no_policy
+from claudomator_py.values import dataclass
 from claudomator_py.workers.channel_answers import place_key
 
 _NOT_READ = TriageView(reason=TriageReason.NO_TRIGGER)
@@ -74,23 +74,6 @@ def channel_view(connection: Connection, channel: Channel) -> ChannelView:
             ParticipantView.legible(member, muted_until=muted[member.id]) for member in members_of(connection, rows)
         ),
     )
-
-
-def channel_page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[ChannelView]:
-    """Return a page of the channels that exist for the principal, by id. Raises BadCursor."""
-    listed = {"list": "channels"}
-    channels = channel_rows.seen(connection, by, after=cursors.read_text(cursor, listed), limit=limit + 1)
-    part, following = cursors.part(channels, limit, listed, lambda row: (row.id,))
-    return Page[ChannelView](items=tuple(channel_view(connection, row) for row in part), next_cursor=following)
-
-
-def message_page(connection: Connection, channel: Channel, cursor: str | None, limit: int) -> Page[MessageView]:
-    """Return a page of a channel's messages, newest first. Raises BadCursor."""
-    listed = {"list": "messages", "channel": channel.id}
-    before = cursors.read_number(cursor, listed)
-    rows = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
-    part, following = cursors.part(rows, limit, listed, lambda row: (row.id or 0,))
-    return Page[MessageView](items=tuple(message_views(connection, part)), next_cursor=following)
 
 
 def message_views(connection: Connection, messages: Sequence[ChannelMessage]) -> list[MessageView]:
@@ -118,49 +101,6 @@ def _attachment_view(stored: dict[str, object]) -> AttachmentView | None:
     )
 
 
-def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: int) -> ChannelStatsView:
-    """Return how triage did over the last days."""
-    since_ms = now_ms - days * DAY_MS
-    figures = channel_rows.figures(connection, channel.id, since_ms)
-    states = channel_rows.answer_counts(connection, channel.id, since_ms)
-    by_rule = defaultdict[str, Counter[str]](Counter)
-    for row in figures:
-        value = by_rule[row.reason]
-        value["messages"] += row.messages
-        value["shadowed"] += row.shadowed
-        value["differs"] += row.differs
-        if row.verdict is not None:
-            value[row.verdict] += row.messages
-            value["compared"] += row.shadowed
-            value["compared_right"] += row.shadowed * (row.verdict == MarkVerdict.RIGHT)
-            value["shadow_right"] += row.shadow_right
-    return ChannelStatsView(
-        days=days,
-        messages=sum(counts["messages"] for counts in by_rule.values()),
-        rules=tuple(
-            RuleStatsView(
-                reason=reason,
-                messages=by_rule[reason]["messages"],
-                right=by_rule[reason][MarkVerdict.RIGHT],
-                should_have=by_rule[reason][MarkVerdict.SHOULD_HAVE],
-                should_not_have=by_rule[reason][MarkVerdict.SHOULD_NOT_HAVE],
-                shadow_differs=by_rule[reason]["differs"],
-            )
-            for reason in TriageReason
-        ),
-        shadowed=sum(counts["shadowed"] for counts in by_rule.values()),
-        compared=StrategiesView(
-            marked=sum(counts["compared"] for counts in by_rule.values()),
-            right=sum(counts["compared_right"] for counts in by_rule.values()),
-            shadow_right=sum(counts["shadow_right"] for counts in by_rule.values()),
-        ),
-        skipped={why: count for (state, why), count in states.items() if state == AnswerState.SKIPPED and why},
-        answered=sum(count for (state, _), count in states.items() if state == AnswerState.ANSWERED),
-    )
-
-
-T = TypeVar("T")
-
 Judge = Callable[[ReplyQuestion], Reply]
 """Returns whether the cheap model says in time that the primary should answer."""
 
@@ -168,41 +108,37 @@ Router = Callable[[Request, Principal], Decided | None]
 """See ``resources.routing.service.Router``."""
 
 
-class Channels(Service):
+@dataclass(eq=False, repr=False)
+class Channels(KeyedService):
     """The service of channels. Every method may raise ``domain.errors.ServiceError``.
     ref: a channel's id or name. versions: make the change only if the channel has one of these; None: any. key: a
     repeated request gets the answer to the first one.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        repeats: IdempotentRequests,
-        workdirs: Callable[[], Workdirs],
-        judge: Judge | None = None,
-        router: Router = lambda *_: None,
-        policy: Policy = no_policy,
-    ) -> None:
-        """judge: None without a cheap model. policy: what the policy says of a message, before triage's own rules."""
-        super().__init__(database, repeats)
-        self._clock = clock
-        self._workdirs = workdirs
-        self._judge = judge
-        self._router = router
-        self._policy = policy
+    clock: Clock
+    workdirs: Callable[[], Workdirs]
+    judge: Judge | None = None
+    """None without a cheap model."""
+    router: Router = lambda *_: None
+    policy: Policy = no_policy
+    """What the policy says of a message, before triage's own rules."""
 
     @answers(ChannelCalls.channels)
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """Return a page of the list, by id. Raises BadCursor."""
-        return self._read(lambda connection: channel_page(connection, self._by, cursor, limit))
+        listed = {"list": "channels"}
+
+        def read(connection: Connection) -> Page[ChannelView]:
+            rows = channel_rows.seen(connection, self._by, after=cursors.read_text(cursor, listed), limit=limit + 1)
+            views = partial(map, partial(channel_view, connection))
+            return cursors.page(rows, limit, listed, lambda row: (row.id,), views)
+
+        return self._read(read)
 
     @answers(ChannelCalls.channel)
     def get(self, ref: str) -> ChannelView:
         """Return the channel."""
-        return self._read(
-            lambda connection: channel_view(connection, changes.find(connection, ref, self._by)),
-        )
+        return self._read(lambda connection: channel_view(connection, changes.find(connection, ref, self._by)))
 
     @answers(ChannelCalls.create_channel)
     def create(self, wanted: NewChannel, *, key: RequestKey | None = None) -> ChannelView:
@@ -210,7 +146,7 @@ class Channels(Service):
         self._check(wanted.settings, None)
 
         def change(connection: Connection) -> ChannelView:
-            return channel_view(connection, changes.create(connection, wanted, self._by, self._clock()))
+            return channel_view(connection, changes.create(connection, wanted, self._by, self.clock()))
 
         return self._once(key, ChannelView, lambda: change)
 
@@ -224,7 +160,7 @@ class Channels(Service):
         return self._changed(
             before.id,
             lambda connection, channel: changes.change_settings(
-                connection, channel, wanted.settings, wanted.primary, self._clock()
+                connection, channel, wanted.settings, wanted.primary, self.clock()
             ),
             versions,
         )
@@ -234,7 +170,7 @@ class Channels(Service):
         """Delete it with its messages. Raises StaleVersion."""
 
         def transaction(connection: Connection) -> None:
-            changes.delete(connection, changes.find(connection, ref, self._by, versions), self._clock())
+            changes.delete(connection, changes.find(connection, ref, self._by, versions), self.clock())
 
         self._write(transaction)
 
@@ -242,20 +178,20 @@ class Channels(Service):
     def join(self, ref: str, wanted: JoinRequest) -> ChannelView:
         """Add a specialist. Repeating it changes nothing."""
         return self._changed(
-            ref, lambda connection, channel: changes.join(connection, channel, wanted.specialist, self._clock())
+            ref, lambda connection, channel: changes.join(connection, channel, wanted.specialist, self.clock())
         )
 
     @answers(ChannelCalls.leave_channel)
     def leave(self, ref: str, member_id: str) -> ChannelView:
         """Remove a participant. Repeating it changes nothing."""
         return self._changed(
-            ref, lambda connection, channel: changes.leave(connection, channel, member_id, self._clock())
+            ref, lambda connection, channel: changes.leave(connection, channel, member_id, self.clock())
         )
 
     @answers(ChannelCalls.mute_participant)
     def mute(self, ref: str, member_id: str, wanted: MuteRequest) -> ChannelView:
         """Mute a specialist for that long, or unmute it."""
-        now_ms = self._clock()
+        now_ms = self.clock()
         until_ms = None if wanted.duration is None else now_ms + wanted.duration
         return self._changed(
             ref, lambda connection, channel: changes.mute(connection, channel, member_id, until_ms, now_ms)
@@ -264,9 +200,15 @@ class Channels(Service):
     @answers(ChannelCalls.messages)
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
         """Return a page of its messages, newest first. Raises BadCursor."""
-        return self._read(
-            lambda connection: message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
-        )
+
+        def read(connection: Connection) -> Page[MessageView]:
+            channel = changes.find(connection, ref, self._by)
+            listed = {"list": "messages", "channel": channel.id}
+            before = cursors.read_number(cursor, listed)
+            rows = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
+            return cursors.page(rows, limit, listed, lambda row: (row.id or 0,), partial(message_views, connection))
+
+        return self._read(read)
 
     @answers(ChannelCalls.message)
     def message(self, ref: str, message_id: int) -> MessageView:
@@ -295,7 +237,7 @@ class Channels(Service):
 
             def change(connection: Connection) -> MessageView:
                 channel = changes.find(connection, result.id, self._by)
-                posted = messages.post(connection, channel, written, advice, self._clock())
+                posted = messages.post(connection, channel, written, advice, self.clock())
                 return message_views(connection, [posted])[0]
 
             return change
@@ -306,12 +248,12 @@ class Channels(Service):
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
         """Record the result of processing an attachment. Raises NotFound."""
         channel = self._read(lambda connection: changes.find(connection, ref, self._by))
-        advice = TriageInputs(dir_key=self._place(channel), policy=self._policy)
+        advice = TriageInputs(dir_key=self._place(channel), policy=self.policy)
 
         def transaction(connection: Connection) -> MessageView:
             message = _message(connection, channel, message_id)
             messages.processed(
-                connection, channel, message, attachment_id, wanted.state, wanted.text, advice, self._clock()
+                connection, channel, message, attachment_id, wanted.state, wanted.text, advice, self.clock()
             )
             return message_views(connection, [message])[0]
 
@@ -331,9 +273,48 @@ class Channels(Service):
     @answers(ChannelCalls.channel_stats)
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
         """Return how triage did in it over the last days."""
-        return self._read(
-            lambda connection: channel_stats(connection, changes.find(connection, ref, self._by), days, self._clock()),
-        )
+
+        def read(connection: Connection) -> ChannelStatsView:
+            channel = changes.find(connection, ref, self._by)
+            since_ms = self.clock() - days * DAY_MS
+            figures = channel_rows.figures(connection, channel.id, since_ms)
+            states = channel_rows.answer_counts(connection, channel.id, since_ms)
+            by_rule = defaultdict[str, Counter[str]](Counter)
+            for row in figures:
+                value = by_rule[row.reason]
+                value["messages"] += row.messages
+                value["shadowed"] += row.shadowed
+                value["differs"] += row.differs
+                if row.verdict is not None:
+                    value[row.verdict] += row.messages
+                    value["compared"] += row.shadowed
+                    value["compared_right"] += row.shadowed * (row.verdict == MarkVerdict.RIGHT)
+                    value["shadow_right"] += row.shadow_right
+            return ChannelStatsView(
+                days=days,
+                messages=sum(counts["messages"] for counts in by_rule.values()),
+                rules=tuple(
+                    RuleStatsView(
+                        reason=reason,
+                        messages=by_rule[reason]["messages"],
+                        right=by_rule[reason][MarkVerdict.RIGHT],
+                        should_have=by_rule[reason][MarkVerdict.SHOULD_HAVE],
+                        should_not_have=by_rule[reason][MarkVerdict.SHOULD_NOT_HAVE],
+                        shadow_differs=by_rule[reason]["differs"],
+                    )
+                    for reason in TriageReason
+                ),
+                shadowed=sum(counts["shadowed"] for counts in by_rule.values()),
+                compared=StrategiesView(
+                    marked=sum(counts["compared"] for counts in by_rule.values()),
+                    right=sum(counts["compared_right"] for counts in by_rule.values()),
+                    shadow_right=sum(counts["shadow_right"] for counts in by_rule.values()),
+                ),
+                skipped={why: count for (state, why), count in states.items() if state == AnswerState.SKIPPED and why},
+                answered=sum(count for (state, _), count in states.items() if state == AnswerState.ANSWERED),
+            )
+
+        return self._read(read)
 
     def _advice(self, channel: Channel, written: PostedMessage) -> TriageInputs:
         """Ask, outside of the transaction, the cheap model, the router and the directory."""
@@ -357,9 +338,9 @@ class Channels(Service):
             return primary or "", without_mentions(written.message.content, members)
 
         primary, subject = self._read(look)
-        advice = TriageInputs(dir_key=self._place(channel), policy=self._policy)
-        if wanted_yes and self._judge is not None:
-            reply = self._judge(ReplyQuestion(channel.name, primary, written.message.content))
+        advice = TriageInputs(dir_key=self._place(channel), policy=self.policy)
+        if wanted_yes and self.judge is not None:
+            reply = self.judge(ReplyQuestion(channel.name, primary, written.message.content))
             advice = replace(advice, reply=reply)
         if wanted_best:
             best = self._best(channel, subject, wanted_best[0])
@@ -369,18 +350,18 @@ class Channels(Service):
     def _best(self, channel: Channel, subject: str, among: Sequence[str]) -> str | None:
         """Return the one whose card best fits the message; None if nothing is routed."""
         with or_unavailable():
-            decided = self._router(Request(subject, "", ()), creator_of(channel))
+            decided = self.router(Request(subject, "", ()), creator_of(channel))
         candidates = () if decided is None or decided.record is None else decided.record.specialist_candidates
         return next((candidate.specialist for candidate in candidates if candidate.specialist in among), None)
 
     def _place(self, channel: Channel) -> str | None:
-        return place_key(ChannelSettings.model_validate(channel.settings).working_dir, self._workdirs())
+        return place_key(ChannelSettings.model_validate(channel.settings).working_dir, self.workdirs())
 
     def _check(self, settings: ChannelSettings, before: ChannelSettings | None) -> None:
         """Raises Invalid for a directory that no task may work in, and Forbidden for a webhook, which names a secret of
         the daemon, unless the caller administers the daemon."""
         if settings.working_dir is not None:
-            problem = self._workdirs().problem(settings.working_dir, "settings.working_dir")
+            problem = self.workdirs().problem(settings.working_dir, "settings.working_dir")
             if problem is not None:
                 raise Invalid.of([problem])
         hook = settings.webhook

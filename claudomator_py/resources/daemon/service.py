@@ -28,23 +28,23 @@ from claudomator_py.resources.daemon import (
 )
 from claudomator_py.resources.session import Service
 from claudomator_py.store import hold_rows, run_rows
-from claudomator_py.store.database import Database, or_unavailable
+from claudomator_py.store.database import or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import drain, drain_view, host_switch, undrain
+from claudomator_py.values import dataclass
 from claudomator_py.workers.cleanup import Cleaner
 
 BACKUPS = "backups"
 """The directory of backups, in the state directory."""
 
 
+@dataclass(eq=False, repr=False)
 class DaemonService(Service):
     """The service of the daemon itself."""
 
-    def __init__(self, database: Database, cleaner: Cleaner, clock: Clock) -> None:
-        super().__init__(database)
-        self._cleaner = cleaner
-        self._clock = clock
+    cleaner: Cleaner
+    clock: Clock
 
     @answers(DrainCalls.drain_state)
     def drain_state(self) -> DrainView:
@@ -55,7 +55,7 @@ class DaemonService(Service):
         """Return what the head of every page says."""
 
         def read(connection: Connection) -> StopsView:
-            holds = hold_rows.in_force(connection, self._clock())
+            holds = hold_rows.in_force(connection, self.clock())
             held = {hold.bucket.agent for hold in holds if hold.bucket.agent is not None and hold.reason is None}
             return StopsView(drain=drain_view(connection), held=tuple(sorted(held)))
 
@@ -64,34 +64,34 @@ class DaemonService(Service):
     @answers(DrainCalls.drain)
     def drain(self, wanted: DrainRequest) -> DrainView:
         """Stop starting tasks; this survives restarts of the daemon. Repeating it changes nothing."""
-        return self._switched(lambda connection: drain(connection, wanted.reason, self._clock()))
+        return self._switched(lambda connection: drain(connection, wanted.reason, self.clock()))
 
     @answers(DrainCalls.undrain)
     def undrain(self) -> DrainView:
         """Start tasks again. Repeating it changes nothing."""
-        return self._switched(lambda connection: undrain(connection, self._clock()))
+        return self._switched(lambda connection: undrain(connection, self.clock()))
 
     @answers(BackupCalls.backup)
     def backup(self) -> BackupView:
         """Copy the database, as of one moment, to a new file (0600). Raises Unavailable if there is no room, or for
         PostgreSQL, which has its own backups."""
-        made = format_instant(self._clock())
+        made = format_instant(self.clock())
         stamp = made.translate({ord(mark): None for mark in "-:."})
-        target = Path(self._database.state_dir, BACKUPS, f"claudomator-{stamp}.db")
+        target = Path(self.database.state_dir, BACKUPS, f"claudomator-{stamp}.db")
         with or_unavailable():
-            self._database.backup(target)
+            self.database.backup(target)
         data = {"path": str(target)}
-        self._note(lambda connection: record(connection, self._clock(), "backup_made", data=data))
+        self._note(lambda connection: record(connection, self.clock(), "backup_made", data=data))
         return BackupView(path=str(target), bytes=target.stat().st_size, created_at=made)
 
     @answers(CleanupCalls.clean_up)
     def clean_up(self, wanted: CleanupRequest) -> CleanupView:
         """Remove what ended tasks no longer need. Raises Conflict while it is already under way."""
         with or_unavailable():
-            cleanup = self._cleaner.clean(wanted)
+            cleanup = self.cleaner.clean(wanted)
         removed = sum(item.removed for item in cleanup.items)
         if removed and not wanted.dry_run:
-            self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
+            self._note(lambda connection: record(connection, self.clock(), "cleaned_up", data={"removed": removed}))
         return cleanup
 
     @answers(ReasonCalls.reasons)
@@ -135,56 +135,48 @@ def with_runs(
     ]
 
 
+@dataclass(eq=False, repr=False)
 class Hosts(Service):
     """The service of hosts, which belong to no organisation. name: a host's; methods raise NotFound if there is no such
     host."""
 
-    def __init__(
-        self,
-        database: Database,
-        host: RunHost,
-        registry: AgentRegistry,
-        names: Callable[[], Sequence[str]],
-        clock: Clock,
-    ) -> None:
-        super().__init__(database)
-        self._host = host
-        self._registry = registry
-        self._names = names
-        self._clock = clock
+    host: RunHost
+    registry: AgentRegistry
+    names: Callable[[], Sequence[str]]
+    clock: Clock
 
     @answers(HostCalls.hosts)
     def all(self) -> list[HostView]:
         """Return all hosts."""
-        hosts = self._host.hosts()  # outside of the transaction: it takes time
+        hosts = self.host.hosts()  # outside of the transaction: it takes time
         return self._read(lambda connection: self._with_runs(connection, hosts))
 
     def last_known(self) -> Sequence[HostView]:
         """Return all hosts without asking their engines; none if this machine is the only one."""
-        hosts = self._host.hosts(ask=False)
+        hosts = self.host.hosts(ask=False)
         return self._read(lambda connection: self._with_runs(connection, hosts)) if len(hosts) > 1 else ()
 
     @answers(HostCalls.drain_host)
     def drain(self, name: str, wanted: DrainRequest) -> DrainView:
         """Stop starting tasks on it; this survives restarts of the daemon. Repeating it changes nothing."""
-        return self._switched(name, lambda connection: drain(connection, wanted.reason, self._clock(), host=name))
+        return self._switched(name, lambda connection: drain(connection, wanted.reason, self.clock(), host=name))
 
     @answers(HostCalls.undrain_host)
     def undrain(self, name: str) -> DrainView:
         """Start tasks on it again. Repeating it changes nothing."""
-        return self._switched(name, lambda connection: undrain(connection, self._clock(), host=name))
+        return self._switched(name, lambda connection: undrain(connection, self.clock(), host=name))
 
     def _with_runs(self, connection: Connection, hosts: Sequence[HostView]) -> list[HostView]:
-        return with_runs(connection, hosts, self._host.host_of, self._registry.agents)
+        return with_runs(connection, hosts, self.host.host_of, self.registry.agents)
 
     def _switched(self, name: str, switch: Callable[[Connection], None]) -> DrainView:
-        if name not in self._names():
-            raise NotFound.among("host", name, [*self._names()], none="no host is configured")
+        if name not in self.names():
+            raise NotFound.among("host", name, [*self.names()], none="no host is configured")
 
         def transaction(connection: Connection) -> DrainView:
             switch(connection)
             current = hold_rows.find_switch(connection, host_switch(name))
-            running = sum(self._host.host_of(run.id) == name for run in run_rows.live(connection))
+            running = sum(self.host.host_of(run.id) == name for run in run_rows.live(connection))
             if current is None:
                 return DrainView(drained=False, running=running)
             return DrainView(

@@ -70,7 +70,7 @@ def show_all(granted: Allowed, filters: Filters, cursor: Cursor = None) -> Respo
     values: dict[str, Any] = {"given": filters}
     values |= {"filtered": any(filters.values()), "rows": (), "more_url": None, "refusal": None}
     values |= _CHOICES
-    now_ms, zone = granted[Nights].now_ms(), granted[Nights].zone()
+    now_ms, zone = granted[Nights].clock(), granted[Nights].zone()
     given = {name: filters[name].strip() for name in ("since", "until")}
     values |= {"fields": dict.fromkeys(given), "zone": str(zone)}
     try:

@@ -78,9 +78,13 @@ class Decisions(Service):
             listed = {"list": "decisions", **asked.model_dump(mode="json", exclude_none=True)}
             before = cursors.read_time(cursor, listed)
             rows = decision_log.page(connection, asked, before, limit + 1, self._by)
-            items, following = cursors.part(rows, limit, listed, lambda row: (row.decision.at_ms, row.decision.id))
-            shapes = _views(connection, items, self._by)
-            return Page(items=concealed(connection, shapes, self._by), next_cursor=following)
+            return cursors.page(
+                rows,
+                limit,
+                listed,
+                lambda row: (row.decision.at_ms, row.decision.id),
+                lambda items: concealed(connection, _views(connection, items, self._by), self._by),
+            )
 
         return self._read(read)
 

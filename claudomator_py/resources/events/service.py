@@ -140,7 +140,7 @@ class Events(Service):
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call callback, on any thread, after each commit. It must be quick and must not block."""
-        self._database.on_commit(callback)
+        self.database.on_commit(callback)
 
     def _sought(self, wanted: EventFilter) -> EventQuery:
         return EventQuery(wanted.task_id, wanted.kinds, wanted.by, self._by)

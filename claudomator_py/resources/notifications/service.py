@@ -1,6 +1,7 @@
 """Notices: what was sent to whom, what was given up, and sending it again."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -13,23 +14,22 @@ from claudomator_py.resources import cursors
 from claudomator_py.resources.notifications import DeliveryView, NotificationCalls
 from claudomator_py.resources.session import Service
 from claudomator_py.store import outbox_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Outbox
 from claudomator_py.surface import answers
+from claudomator_py.values import dataclass
 from claudomator_py.workers.notifications import NotificationDispatcher
 
 _NOT_READ = Notice(id="", kind=NoticeKind.TEST, at="", title="The stored notice cannot be read")
 
 
+@dataclass(eq=False, repr=False)
 class Notices(Service):
     """The service of notifications. Every method may raise ``domain.errors.ServiceError``."""
 
-    def __init__(self, database: Database, dispatcher: NotificationDispatcher, clock: Clock) -> None:
-        super().__init__(database)
-        self._dispatcher = dispatcher
-        self._clock = clock
+    dispatcher: NotificationDispatcher
+    clock: Clock
 
     @answers(NotificationCalls.notifications)
     def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
@@ -39,8 +39,7 @@ class Notices(Service):
 
         def read(connection: Connection) -> Page[DeliveryView]:
             rows = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
-            part, following = cursors.part(rows, limit, listed, lambda row: (row.id or 0,))
-            return Page(items=tuple(map(_view, part)), next_cursor=following)
+            return cursors.page(rows, limit, listed, lambda row: (row.id or 0,), partial(map, _view))
 
         return self._read(read)
 
@@ -57,10 +56,10 @@ class Notices(Service):
             if row is None:
                 remedy = "List them with `claudomator notifications`."
                 raise NotFound(f"There is no notification {delivery}.", remedy=remedy)
-            if not outbox_rows.revive(connection, delivery, self._clock()):
+            if not outbox_rows.revive(connection, delivery, self.clock()):
                 remedy = "Only one that was given up (dead) can be retried."
                 raise Conflict(f"Notification {delivery} is {row.state}.", remedy=remedy)
-            record(connection, self._clock(), "notification_retried", data={"delivery": delivery, "to": row.target})
+            record(connection, self.clock(), "notification_retried", data={"delivery": delivery, "to": row.target})
             return outbox_rows.find(connection, delivery) or row
 
         return _view(self._write(transaction))
@@ -68,10 +67,10 @@ class Notices(Service):
     @answers(NotificationCalls.test_notification)
     def test(self, target: str) -> DeliveryView:
         """Send a test notice now, and return how it went; it is not kept. Raises NotFound."""
-        messengers = self._dispatcher.messengers
+        messengers = self.dispatcher.messengers
         if target not in messengers:
             raise NotFound.among("target", target, messengers, none="configure one under `notify`")
-        now = format_instant(self._clock())
+        now = format_instant(self.clock())
         title = "A test of Claudomator's notifications"
         notice = Notice(id=f"test-{now}", kind=NoticeKind.TEST, at=now, title=title, text="It works.")
         state, error = DeliveryState.DELIVERED, ""

@@ -1,15 +1,14 @@
 """Everything at a glance: tasks, agents, refused files, and the health of the daemon."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from itertools import islice
-from typing import Self
 
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.host import HostView
-from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock, RunHost
@@ -24,10 +23,11 @@ from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import alike_rows, reads
 from claudomator_py.store.connections import Unchanged
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.store.visibility import alike
 from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import drain_check, drain_view
+from claudomator_py.values import dataclass
 
 SHOWN = 50
 
@@ -37,36 +37,19 @@ def refused_file(refused: Refusal) -> FileProblemView:
     return FileProblemView(path=readable(refused.path), problems=refused.problems)
 
 
+@dataclass(eq=False, repr=False)
 class Overview(Service):
     """The service of the overview."""
 
-    def __init__(
-        self,
-        database: Database,
-        registry: AgentRegistry,
-        observer: Observer,
-        clock: Clock,
-        refusals: Refusals,
-        health: Callable[[], list[CheckView]],
-        task_views: TaskViews,
-        host: RunHost,
-    ) -> None:
-        """refusals: the files refused at present."""
-        super().__init__(database)
-        self._registry = registry
-        self._observer = observer
-        self._clock = clock
-        self._refusals = refusals
-        self._health = health
-        self.task_views = task_views
-        self._host = host
-        self._unchanged = Unchanged()
-
-    def as_(self, by: Principal) -> Self:
-        """Return this service bound to the caller."""
-        bound = super().as_(by)
-        bound.task_views = self.task_views.as_(by)
-        return bound
+    registry: AgentRegistry
+    observer: Observer
+    clock: Clock
+    refusals: Refusals
+    """The files refused at present."""
+    health: Callable[[], list[CheckView]]
+    task_views: TaskViews
+    host: RunHost
+    _unchanged: Unchanged = field(default_factory=Unchanged, init=False)
 
     @answers(OverviewCalls.status)
     def status(self, shown_of_each: int = SHOWN) -> StatusView:
@@ -74,7 +57,7 @@ class Overview(Service):
         who = alike(self._by)
 
         def read(connection: Connection) -> StatusView:
-            budgets, now_ms = self._observer.budgets, self._clock()
+            budgets, now_ms = self.observer.budgets, self.clock()
             # The same for a minute, so the cached counts hold as well while nothing is written.
             since_ms = now_ms - now_ms % MINUTE_MS - DAY_MS
             figures = self._unchanged.read(
@@ -84,8 +67,8 @@ class Overview(Service):
                 connection, (who, budgets.day(now_ms)), lambda: budgets.seen(connection, now_ms, self._by)
             )
             whole = self._by.sees_all
-            files = self._refusals.page(limit=SHOWN) if whole else ()
-            refused = len(self._refusals) if whole else 0
+            files = self.refusals.page(limit=SHOWN) if whole else ()
+            refused = len(self.refusals) if whole else 0
             lists = self._unchanged.read(
                 connection,
                 (who, since_ms, shown_of_each),
@@ -111,7 +94,7 @@ class Overview(Service):
                 running=shown["running"],
                 queued=shown["queued"],
                 recent=shown["recent"],
-                agents=tuple(agent_views(connection, self._registry, budgets, now_ms, self._by, (today, own))),
+                agents=tuple(agent_views(connection, self.registry, budgets, now_ms, self._by, (today, own))),
                 hosts=tuple(self._hosts(connection)) if whole else (),
                 schedules=tuple(by_next_time(connection, self._by)),
                 spent_today=spending_view(own.total),
@@ -126,8 +109,8 @@ class Overview(Service):
         return result.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
     def _hosts(self, connection: Connection) -> Sequence[HostView]:
-        hosts = self._host.hosts(ask=False)
-        return with_runs(connection, hosts, self._host.host_of, self._registry.agents) if len(hosts) > 1 else ()
+        hosts = self.host.hosts(ask=False)
+        return with_runs(connection, hosts, self.host.host_of, self.registry.agents) if len(hosts) > 1 else ()
 
     @answers(OverviewCalls.inbox_page)
     def inbox_page(self, cursor: str | None, limit: int) -> FileProblemPage:
@@ -135,9 +118,9 @@ class Overview(Service):
         if not self._by.sees_all:
             return FileProblemPage(items=(), total=0)  # files of the inbox belong to no organisation
         listed = {"list": "inbox"}
-        refusals = self._refusals.page(cursors.read_number(cursor, listed), limit + 1)
+        refusals = self.refusals.page(cursors.read_number(cursor, listed), limit + 1)
         part, following = cursors.part(refusals, limit, listed, lambda refusal: (refusal.number,))
-        return FileProblemPage(items=tuple(map(refused_file, part)), next_cursor=following, total=len(self._refusals))
+        return FileProblemPage(items=tuple(map(refused_file, part)), next_cursor=following, total=len(self.refusals))
 
     def readiness(self) -> ReadinessView:
         """Return whether tasks are accepted and started. Never raises."""
@@ -148,13 +131,13 @@ class Overview(Service):
         )
 
     def _checks(self) -> list[CheckView]:
-        return [*self._store_checks(), *self._health()]
+        return [*self._store_checks(), *self.health()]
 
     def _store_checks(self) -> list[CheckView]:
         try:
-            drained = drain_check(self._database.read(drain_view))
+            drained = drain_check(self.database.read(drain_view))
         except StoreUnavailable as error:
             return [CheckView(name="store", ok=False, detail=error.reason, remedy=error.remedy)]
-        if (trouble := self._database.trouble) is not None:
+        if (trouble := self.database.trouble) is not None:
             return [CheckView(name="store", ok=False, detail=trouble.reason, remedy=trouble.remedy), drained]
-        return [CheckView(name="store", ok=True, detail=f"{self._database.dialect} answers"), drained]
+        return [CheckView(name="store", ok=True, detail=f"{self.database.dialect} answers"), drained]

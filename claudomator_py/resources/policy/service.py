@@ -35,12 +35,11 @@ from claudomator_py.resources.specialists.service import view as view_of
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
 from claudomator_py.schema.taskfile import parse_task_file
 from claudomator_py.store import decision_log, decision_rows, events, reads, remembered, specialist_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
 from claudomator_py.surface import answers
 from claudomator_py.tasks.inputs import current_request, may_approve, request_of_older_version, specialists_for
-from claudomator_py.values import regex
+from claudomator_py.values import dataclass, regex
 
 _LITERAL = regex(r"""(["'])(.*?)\1""")
 """A string in a condition."""
@@ -58,85 +57,6 @@ _OUTCOMES: Mapping[str, Literal["given", "refused", "expired"]] = {
 }
 _WHY = {"approved": "why", "rejected": "reason"}
 """The key under which each kind of event has the person's words."""
-
-
-def policy_view(
-    connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int, *, reviews: bool
-) -> PolicyView:
-    """Return the rules, with what they said in the last days about the tasks that exist for the principal.
-    reviews: whether the built-in ones apply.
-    """
-    applied, faults, last, verdicts = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
-    for decision in decision_log.newest_of_kind(connection, DecisionKind.POLICY, now_ms - days * DAY_MS, SAMPLE, by):
-        record = readable(PolicyRecord, decision.data)
-        if record is None:
-            continue
-        verdicts[record.verdict] += 1
-        for check in record.policy_checks:
-            if check.matched:
-                applied[check.rule] += 1
-                last.setdefault(check.rule, decision.at_ms)
-            faults[check.rule] += check.matched is None
-    known = remembered.find(connection, IN_FORCE)
-    named: set[str | None] = set()
-    for rule in policy.rules:
-        named |= {
-            rule.specialist,
-            *rule.exclude_specialists,
-            *(match[1] for match in _LITERAL.findall(rule.when or "")),
-        }
-    hidden = specialist_rows.hidden(connection, named, by)
-
-    def rule_counts(name: str) -> dict[str, Any]:
-        return {"applied": applied[name], "faults": faults[name], "last": last.get(name)}
-
-    return PolicyView(
-        hash=policy.hash,
-        since=known.get("at_ms") if known.get("hash") == policy.hash else None,
-        days=days,
-        decisions=sum(verdicts.values()) - verdicts[PolicyVerdict.APPROVED],
-        denied=verdicts[PolicyVerdict.DENIED],
-        held=verdicts[PolicyVerdict.HELD],
-        rules=tuple(
-            RuleView.of(
-                rule,
-                when=_condition(rule.when, hidden),
-                says=_effects(_without(rule, hidden)),
-                **rule_counts(rule.name),
-            )
-            for rule in policy.rules
-        ),
-        built_in=tuple(
-            RuleView.model_validate({"name": name, "effects": (effect,), **rule_counts(name)})
-            for name, effect in BUILT_IN.items()
-            if reviews
-        ),
-    )
-
-
-def candidates(
-    connection: Connection, task: Task, policy: Policy, by: Principal, limit: int
-) -> tuple[SpecialistView, ...]:
-    """Return the specialists the principal may give the task to, by id: those that may work for the task's creator and
-    that no rule applying to it excludes, directly or by naming another."""
-    open_, _ = specialists_for(connection, task, by)
-    decision = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
-    record = None if decision is None else readable(PolicyRecord, decision.data)
-    checks = () if record is None else record.policy_checks
-    applied = {check.rule for check in checks if check.matched}
-    for rule in policy.rules:
-        if rule.name in applied:
-            open_ -= set(rule.exclude_specialists)
-            open_ &= open_ if rule.specialist is None else {rule.specialist}
-    return tuple(view_of(row, by) for row in specialist_rows.seen(connection, by, ids=sorted(open_)[:limit]))
-
-
-def approvals_view(connection: Connection, by: Principal) -> ApprovalsView:
-    """Return the approvals of tasks that exist for the principal."""
-    asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, by)
-    waiting = [held for held in (_held(task, by) for task in asking) if held is not None]
-    waiting.sort(key=lambda held: held.since)
-    return ApprovalsView(waiting=tuple(waiting), settled=_resolved(connection, by))
 
 
 def _condition(when: str | None, hidden: Collection[str]) -> str | None:
@@ -206,34 +126,75 @@ _AS_FILE = "task.yaml"
 """The name under which a text is parsed: as YAML, which includes JSON. A task without a name is called after it."""
 
 
+@dataclass(eq=False, repr=False)
 class PolicyService(Service):
-    """The service of the policy. in_force: returns the present rules; reviews: returns whether tasks are routed, and so
-    the built-in rules apply; limits: returns the daily budget; registry: the agents. Every method may raise
-    ``domain.errors.ServiceError``."""
+    """The service of the policy. Every method may raise ``domain.errors.ServiceError``."""
 
-    def __init__(
-        self,
-        database: Database,
-        in_force: Callable[[], Policy],
-        clock: Clock,
-        reviews: Callable[[], bool],
-        limits: Callable[[], DayBudget],
-        registry: AgentRegistry,
-    ) -> None:
-        super().__init__(database)
-        self._in_force = in_force
-        self._clock = clock
-        self._reviews = reviews
-        self._limits = limits
-        self._registry = registry
+    in_force: Callable[[], Policy]
+    """Returns the present rules."""
+    clock: Clock
+    reviews: Callable[[], bool]
+    """Returns whether tasks are routed, and so the built-in rules apply."""
+    limits: Callable[[], DayBudget]
+    """Returns the daily budget."""
+    registry: AgentRegistry
 
     @answers(PolicyCalls.policy)
     def view(self, *, days: int = 30) -> PolicyView:
         """Return the rules in force, and how often each applied in the last days."""
-        rules, now_ms, reviews = self._in_force(), self._clock(), self._reviews()
-        return self._read(
-            lambda connection: policy_view(connection, rules, self._by, days, now_ms, reviews=reviews),
-        )
+        policy = self.in_force()
+
+        def read(connection: Connection) -> PolicyView:
+            applied, faults, last, verdicts = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
+            for decision in decision_log.newest_of_kind(
+                connection, DecisionKind.POLICY, self.clock() - days * DAY_MS, SAMPLE, self._by
+            ):
+                record = readable(PolicyRecord, decision.data)
+                if record is None:
+                    continue
+                verdicts[record.verdict] += 1
+                for check in record.policy_checks:
+                    if check.matched:
+                        applied[check.rule] += 1
+                        last.setdefault(check.rule, decision.at_ms)
+                    faults[check.rule] += check.matched is None
+            known = remembered.find(connection, IN_FORCE)
+            named: set[str | None] = set()
+            for rule in policy.rules:
+                named |= {
+                    rule.specialist,
+                    *rule.exclude_specialists,
+                    *(match[1] for match in _LITERAL.findall(rule.when or "")),
+                }
+            hidden = specialist_rows.hidden(connection, named, self._by)
+
+            def rule_counts(name: str) -> dict[str, Any]:
+                return {"applied": applied[name], "faults": faults[name], "last": last.get(name)}
+
+            return PolicyView(
+                hash=policy.hash,
+                since=known.get("at_ms") if known.get("hash") == policy.hash else None,
+                days=days,
+                decisions=sum(verdicts.values()) - verdicts[PolicyVerdict.APPROVED],
+                denied=verdicts[PolicyVerdict.DENIED],
+                held=verdicts[PolicyVerdict.HELD],
+                rules=tuple(
+                    RuleView.of(
+                        rule,
+                        when=_condition(rule.when, hidden),
+                        says=_effects(_without(rule, hidden)),
+                        **rule_counts(rule.name),
+                    )
+                    for rule in policy.rules
+                ),
+                built_in=tuple(
+                    RuleView.model_validate({"name": name, "effects": (effect,), **rule_counts(name)})
+                    for name, effect in BUILT_IN.items()
+                    if self.reviews()
+                ),
+            )
+
+        return self._read(read)
 
     def test(self, text: str) -> tuple[VerdictView, ...]:
         """Return what the rules in force say about the tasks in a task file with that text, as if the caller had put it
@@ -241,7 +202,7 @@ class PolicyService(Service):
         parsed = parse_task_file(text.encode(), _AS_FILE)
         if parsed.problems:
             raise Invalid.of(parsed.problems)
-        rules, now_ms, limits, reviews = self._in_force(), self._clock(), self._limits(), self._reviews()
+        rules, now_ms, limits, reviews = self.in_force(), self.clock(), self.limits(), self.reviews()
         visible = frozenset(self._read(lambda connection: specialist_rows.ids_seen(connection, self._by)))
         verdicts = (
             try_rules(
@@ -250,7 +211,7 @@ class PolicyService(Service):
                 limits,
                 Spending(),
                 now_ms,
-                self._registry,
+                self.registry,
                 reviews=reviews,
                 share=len(parsed.items),
             )
@@ -260,15 +221,36 @@ class PolicyService(Service):
 
     def approvals(self) -> ApprovalsView:
         """Return pending and settled approvals."""
-        return self._read(lambda connection: approvals_view(connection, self._by))
+
+        def read(connection: Connection) -> ApprovalsView:
+            asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, self._by)
+            waiting = [held for held in (_held(task, self._by) for task in asking) if held is not None]
+            waiting.sort(key=lambda held: held.since)
+            return ApprovalsView(waiting=tuple(waiting), settled=_resolved(connection, self._by))
+
+        return self._read(read)
 
     def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
-        """Return the specialists the caller may give the task to, at most ``limit``; none if tasks are not routed."""
-        if not self._reviews():
+        """Return the specialists the caller may give the task to, by id, at most ``limit``; none if nothing is routed.
+        They may work for the task's creator, and no rule that applies to the task excludes them, directly or by naming
+        another."""
+        if not self.reviews():
             return ()
-        rules = self._in_force()
+        rules = self.in_force()
 
         def find(connection: Connection) -> tuple[SpecialistView, ...]:
-            return candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
+            task = find_task(connection, ref, self._by)
+            open_, _ = specialists_for(connection, task, self._by)
+            decision = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+            record = None if decision is None else readable(PolicyRecord, decision.data)
+            checks = () if record is None else record.policy_checks
+            applied = {check.rule for check in checks if check.matched}
+            for rule in rules.rules:
+                if rule.name in applied:
+                    open_ -= set(rule.exclude_specialists)
+                    open_ &= open_ if rule.specialist is None else {rule.specialist}
+            return tuple(
+                view_of(row, self._by) for row in specialist_rows.seen(connection, self._by, ids=sorted(open_)[:limit])
+            )
 
         return self._read(find)

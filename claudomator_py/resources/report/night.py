@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import accumulate
 from math import ceil
@@ -16,7 +17,6 @@ from claudomator_py.ports import Clock
 from claudomator_py.resources.session import Service
 from claudomator_py.store import report_rows
 from claudomator_py.store.connections import Unchanged
-from claudomator_py.store.database import Database
 from claudomator_py.store.report_rows import DrawnHold, DrawnRun
 from claudomator_py.store.visibility import alike
 from claudomator_py.values import dataclass
@@ -112,32 +112,17 @@ class Days:
         return self._day
 
 
+@dataclass(eq=False, repr=False)
 class Nights(Service):
     """The service of the night's picture."""
 
-    def __init__(
-        self,
-        database: Database,
-        registry: AgentRegistry,
-        clock: Clock,
-        zone: Callable[[], ZoneInfo],
-        host_of: Callable[[str], str],
-    ) -> None:
-        """zone: returns the operator's time zone, which days are counted in. host_of: returns the host of a run."""
-        super().__init__(database)
-        self._registry = registry
-        self._clock = clock
-        self._zone = zone
-        self._host_of = host_of
-        self._unchanged = Unchanged(most=2)
-
-    def now_ms(self) -> int:
-        """Return the current time, in epoch milliseconds."""
-        return self._clock()
-
-    def zone(self) -> ZoneInfo:
-        """Return the operator's time zone."""
-        return self._zone()
+    registry: AgentRegistry
+    clock: Clock
+    zone: Callable[[], ZoneInfo]
+    """Returns the operator's time zone, which days are counted in."""
+    host_of: Callable[[str], str]
+    """Returns the host of a run."""
+    _unchanged: Unchanged = field(default_factory=lambda: Unchanged(most=2), init=False)
 
     def names(self, task_ids: Collection[str]) -> Mapping[str, str]:
         """Return the names of tasks by id, without those that no longer exist."""
@@ -163,12 +148,12 @@ class Nights(Service):
             )
         )
         runs = [run for run in rows if run.started_ms < until_ms and (run.ended_ms is None or run.ended_ms >= since_ms)]
-        now_ms, zone = self._clock(), self._zone()
+        now_ms, zone = self.clock(), self.zone()
         by_agent: dict[str, dict[str, list[DrawnRun]]] = defaultdict(lambda: defaultdict(list))
-        host_of = self._host_of
+        host_of = self.host_of
         for run in runs:
             by_agent[run.agent][host_of(run.id)].append(run)
-        known = {agent.name: agent for agent in self._registry.agents if agent.specialist is None}
+        known = {agent.name: agent for agent in self.registry.agents if agent.specialist is None}
         names = sorted(known) + sorted(by_agent.keys() - known.keys())
         lanes = []
         for name in names:

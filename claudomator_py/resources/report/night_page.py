@@ -54,7 +54,7 @@ routes = UnlistedRoutes("/night")
 @routes.get("", READ)
 def show(granted: Allowed, hours: Hours = DEFAULT_HOURS, until: Ends = None) -> Response:
     service = granted[Nights]
-    now_ms = service.now_ms()
+    now_ms = service.clock()
     until_ms = now_ms if until is None else min(until * SECOND_MS, now_ms)
     since_ms = max(0, until_ms - hours * HOUR_MS)
     half_ms = hours * HOUR_MS // 2

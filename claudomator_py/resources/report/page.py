@@ -66,7 +66,7 @@ routes = UnlistedRoutes("/report")
 def show(
     granted: Allowed, since: Text = "", until: Text = "", looks: Annotated[str, Cookie(alias=_LOOKS)] = ""
 ) -> Response:
-    now_ms, zone = granted[Nights].now_ms(), granted[Nights].zone()
+    now_ms, zone = granted[Nights].clock(), granted[Nights].zone()
     given = {"since": since.strip(), "until": until.strip()}
     values: dict[str, Any] = {"report": None, "refusal": None, "repositories": REPOSITORIES, "zone": str(zone)}
     values["fields"] = dict.fromkeys(given)

@@ -38,7 +38,6 @@ from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import next_time
 from claudomator_py.store import alike_rows, reads, report_rows, schedule_rows, task_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest, resolved_branches
 from claudomator_py.store.report_rows import FinishedRun
 from claudomator_py.store.tables import Task
@@ -68,28 +67,21 @@ class RepositoryDay:
     report: RepositoryReport
 
 
+@dataclass(eq=False, repr=False)
 class Reports(Service):
     """The service of reports."""
 
-    def __init__(
-        self,
-        database: Database,
-        task_views: TaskViews,
-        clock: Clock,
-        health: Callable[[], list[CheckView]],
-        refusals: Refusals,
-    ) -> None:
-        """health: returns the checks of readiness. refusals: the files refused at present."""
-        super().__init__(database)
-        self._task_views = task_views
-        self._clock = clock
-        self._health = health
-        self._refusals = refusals
+    task_views: TaskViews
+    clock: Clock
+    health: Callable[[], list[CheckView]]
+    """Returns the checks of readiness."""
+    refusals: Refusals
+    """The files refused at present."""
 
     @answers(ReportCalls.report)
     def report(self, span: ReportSpan | None = None) -> ReportView:
         """Return the report on that span. Raises Invalid if it is empty."""
-        now_ms = self._clock()
+        now_ms = self.clock()
         wanted = span or ReportSpan()
         # Includes what ends in this millisecond.
         until_ms = now_ms + 1 if wanted.until is None else round(wanted.until.timestamp() * SECOND_MS)
@@ -100,7 +92,7 @@ class Reports(Service):
             message = f"is not before {format_instant(until_ms)}, where the report ends"
             raise Invalid.of([Problem(field="since", message=message, remedy="choose an earlier one")])
         report = self._read(lambda connection: self._made(connection, since_ms, until_ms, now_ms))
-        failing = [check for check in self._health() if not check.ok] if self._by.sees_all else []
+        failing = [check for check in self.health() if not check.ok] if self._by.sees_all else []
         report = report.model_copy(
             update={
                 "trouble": tuple(check.detail for check in failing if check.blocking),
@@ -111,7 +103,7 @@ class Reports(Service):
 
     def missed(self, days: int) -> Sequence[MissedTime]:
         """Return the scheduled times of the last days for which no task was created, latest first."""
-        now_ms = self._clock()
+        now_ms = self.clock()
         missed = self._read(lambda connection: list(self._missed(connection, now_ms - days * DAY_MS, now_ms, now_ms)))
         return sorted(missed, key=lambda fire: fire.due_at, reverse=True)
 
@@ -120,7 +112,7 @@ class Reports(Service):
         first."""
 
         def read(connection: Connection) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
-            until_ms = self._clock() + 1
+            until_ms = self.clock() + 1
             runs = report_rows.ended_runs(connection, until_ms - days * DAY_MS, until_ms, self._by)
             by_day: dict[date, list[tuple[FinishedRun, RunChanges | None]]] = defaultdict(list)
             days_of = Days(zone)
@@ -134,7 +126,7 @@ class Reports(Service):
         return self._read(read)
 
     def _made(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> ReportView:
-        by, views = self._by, self._task_views.as_(self._by)
+        by, views = self._by, self.task_views
         runs = report_rows.ended_runs(connection, since_ms, until_ms, by)
         changes = [(run, run.changes) for run in runs]
         completed = report_rows.completed_ids(connection, since_ms, until_ms, by)
@@ -169,8 +161,8 @@ class Reports(Service):
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
             needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
             needs_you_total=lists["needs_you"].total,
-            refused=tuple(map(refused_file, self._refusals.page(limit=SHOWN))) if by.sees_all else (),
-            refused_total=len(self._refusals) if by.sees_all else 0,
+            refused=tuple(map(refused_file, self.refusals.page(limit=SHOWN))) if by.sees_all else (),
+            refused_total=len(self.refusals) if by.sees_all else 0,
             running=lists["running"].total,
             waiting=lists["queued"].total,
             queued=figures.counts.get("QUEUED", 0),
@@ -188,7 +180,7 @@ class Reports(Service):
             alike[_failure(task, outcomes.get(task.id))].append(task)
         named = [task for tasks in alike.values() for task in tasks[:MAX_NAMES]]
         more = {tasks[0].id: len(tasks[MAX_NAMES:]) for tasks in alike.values()}
-        return _groups(self._task_views.as_(self._by).of(connection, named), more)
+        return _groups(self.task_views.of(connection, named), more)
 
     def _resolved(self, connection: Connection) -> Mapping[str, str]:
         """Return what became of each branch that was merged or discarded, by name."""

@@ -39,13 +39,14 @@ from claudomator_py.scheduler.decision import (
     record_of,
 )
 from claudomator_py.store import hold_rows, specialist_rows
-from claudomator_py.store.database import Database, or_unavailable
+from claudomator_py.store.database import or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Task
 from claudomator_py.surface import answers
 from claudomator_py.tasks import learning
 from claudomator_py.tasks.specialists import unknown
+from claudomator_py.values import dataclass
 
 LABELS = frozenset(route.value for route in Route)
 """Routes that a card may name instead of a specialist; no specialist has such an id."""
@@ -288,24 +289,21 @@ Router = Callable[[Request, Principal, tuple[str, ...]], Decided | None]
 routed. Raises StoreUnavailable."""
 
 
+@dataclass(eq=False, repr=False)
 class Routing(Service):
     """The operations on routing, for a principal."""
 
-    def __init__(
-        self, database: Database, clock: Clock, default: Callable[[], str | None], router: Router = lambda *_: None
-    ) -> None:
-        """default: returns the configured default specialist, if any."""
-        super().__init__(database)
-        self._clock = clock
-        self._default = default
-        self._router = router
+    clock: Clock
+    default: Callable[[], str | None]
+    """Returns the configured default specialist, if any."""
+    router: Router = lambda *_: None
 
     @answers(RoutingCalls.route)
     def route(self, request: RouteRequest) -> TriedRouteView:
         """Return the route and the policy's verdict on such a task if the caller submitted it now. Raises Conflict if
         nothing is routed."""
         with or_unavailable():
-            decided = self._router(
+            decided = self.router(
                 Request(request.instructions, request.name or "", request.tags), self._by, request.requires
             )
         if decided is None or decided.record is None:
@@ -319,7 +317,7 @@ class Routing(Service):
     @answers(RoutingCalls.routing_stats)
     def stats(self, days: int = 30) -> RoutingStatsView:
         """Return figures on routing in the last days."""
-        return self._read(lambda connection: stats.stats(connection, self._by, days, self._clock()))
+        return self._read(lambda connection: stats.stats(connection, self._by, days, self.clock()))
 
     @answers(RoutingCalls.learned)
     def all(self) -> LearnedView:
@@ -329,7 +327,7 @@ class Routing(Service):
     @answers(RoutingCalls.labels)
     def labelled(self, limit: int = 1_000) -> LabelledTasksView:
         """Return tasks whose right specialist is known, newest first."""
-        return self._read(lambda connection: stats.labelled(connection, self._by, limit, self._default()))
+        return self._read(lambda connection: stats.labelled(connection, self._by, limit, self.default()))
 
     @answers(RoutingCalls.reset_learned)
     def forget(self, request: ForgetRequest) -> LearnedView:
@@ -339,9 +337,9 @@ class Routing(Service):
             name = request.specialist
             if name is not None and specialist_rows.find(connection, name, self._by) is None:
                 raise unknown(connection, name, self._by)
-            learning.reset(connection, self._by.organisation, name, self._clock())
+            learning.reset(connection, self._by.organisation, name, self.clock())
             data = {} if name is None else {"specialist": name}
-            record(connection, self._clock(), "learning_reset", data=data)
+            record(connection, self.clock(), "learning_reset", data=data)
             return self._all(connection)
 
         return self._write(transaction)
@@ -351,8 +349,8 @@ class Routing(Service):
         """Stop learning. What happens while it is frozen is never learned from. Harmless when repeated."""
 
         def transaction(connection: Connection) -> LearnedView:
-            if hold_rows.turn_on(connection, learning.FROZEN, None, self._clock()):
-                record(connection, self._clock(), "learning_frozen")
+            if hold_rows.turn_on(connection, learning.FROZEN, None, self.clock()):
+                record(connection, self.clock(), "learning_frozen")
             return self._all(connection)
 
         return self._write(transaction)
@@ -364,9 +362,9 @@ class Routing(Service):
         def transaction(connection: Connection) -> LearnedView:
             if hold_rows.find_switch(connection, learning.FROZEN) is not None:
                 while learning.has_more(connection):
-                    learning.learn(connection, 0.0, self._clock())  # skip what ended while it was frozen
+                    learning.learn(connection, 0.0, self.clock())  # skip what ended while it was frozen
                 hold_rows.turn_off(connection, learning.FROZEN)
-                record(connection, self._clock(), "learning_unfrozen")
+                record(connection, self.clock(), "learning_unfrozen")
             return self._all(connection)
 
         return self._write(transaction)

@@ -20,7 +20,6 @@ from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.resources.runs import LogEntryView, LogTextView
 from claudomator_py.resources.session import Service, find_run
 from claudomator_py.store import task_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
 from claudomator_py.values import dataclass
 
@@ -223,15 +222,14 @@ def log_step(run: Run, *, check: bool) -> int:
     return max(1, run.check_seq) if check else 0
 
 
+@dataclass(eq=False, repr=False)
 class Logs(Service):
     """Opens logs for a principal. Safe to call from many threads. Every method may raise
     ``domain.errors.ServiceError``."""
 
-    def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, secrets: Secrets) -> None:
-        super().__init__(database)
-        self._registry = registry
-        self._host = host
-        self._secrets = secrets
+    registry: AgentRegistry
+    host: RunHost
+    secrets: Secrets
 
     def open_log(
         self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
@@ -239,9 +237,9 @@ class Logs(Service):
         """Return a feed of the run's output from that position. check: of its check. Raises NotFound."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         spec = self._read(lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
-        redactor = self._secrets.redactor(spec.env, run.id)
+        redactor = self.secrets.redactor(spec.env, run.id)
         source = Source(partial(self._output, run.id, stream, log_step(run, check=check)), _Over(self, run.id))
-        kind = self._registry.kinds.get(CHECK_KIND if check else run.kind)
+        kind = self.registry.kinds.get(CHECK_KIND if check else run.kind)
         if view == "text" or kind is None:
             return TextFeed(source, redactor, position)
         return EntryFeed(source, redactor, position, lambda offset: kind.transcript(stream, offset))
@@ -253,11 +251,11 @@ class Logs(Service):
     @property
     def commits(self) -> int:
         """Number of commits so far."""
-        return self._database.commits
+        return self.database.commits
 
     def _output(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> OutputPiece:
         try:
-            return self._host.read(run_id, stream, offset, limit, step)
+            return self.host.read(run_id, stream, offset, limit, step)
         except OSError as error:
             detail = f"The output of run {run_id} cannot be read ({error.strerror})."
             raise Unavailable(detail, remedy="Check the disk, and the permissions of the state folder.") from error

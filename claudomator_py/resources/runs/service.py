@@ -47,10 +47,9 @@ from claudomator_py.resources.runs import (
     SubtaskView,
 )
 from claudomator_py.resources.runs.logs import log_step
-from claudomator_py.resources.session import Service, find_run
+from claudomator_py.resources.session import KeyedService, find_run
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
@@ -58,7 +57,6 @@ from claudomator_py.surface import answers
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.decisions import record_handoff
 from claudomator_py.tasks.handing_on import decided, weigh
-from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.specialists import task_problems
 from claudomator_py.values import dataclass
 
@@ -98,25 +96,17 @@ class _Asking:
     spec: TaskSpec
 
 
-class Runs(Service):
+@dataclass(eq=False, repr=False)
+class Runs(KeyedService):
     """The operations on runs, for a principal. Every method may raise ``domain.errors.ServiceError``, and NotFound for
     a run that is hidden from the caller."""
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        host: RunHost,
-        rules: Callable[[], LaunchRules],
-        secrets: Secrets,
-        repeats: IdempotentRequests,
-    ) -> None:
-        """rules: returns those in force. secrets: to redact from requests before they are stored."""
-        super().__init__(database, repeats)
-        self._clock = clock
-        self._host = host
-        self._rules = rules
-        self._secrets = secrets
+    clock: Clock
+    host: RunHost
+    rules: Callable[[], LaunchRules]
+    """Returns those in force."""
+    secrets: Secrets
+    """To redact from requests before they are stored."""
 
     @answers(RunCalls.run)
     def get(self, run_id: str) -> RunView:
@@ -124,14 +114,14 @@ class Runs(Service):
 
         def read(connection: Connection) -> RunView:
             run = without_hidden(connection, [find_run(connection, run_id, self._by)], self._by)[0]
-            return concealed(connection, [run_view(run, self._host)], self._by)[0]
+            return concealed(connection, [run_view(run, self.host)], self._by)[0]
 
         return self._read(read)
 
     def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         """Return up to ``limit`` bytes of the output of the run or of its check; empty if there is nothing yet."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
-        reading = partial(self._host.read, run.id, stream, step=log_step(run, check=check))
+        reading = partial(self.host.read, run.id, stream, step=log_step(run, check=check))
         data = with_zeros(reading, offset, min(limit, MAX_LOG_BYTES))
         end = offset + len(data)
         return LogChunk(data, offset, end, ended=not run.live and not data)
@@ -141,7 +131,7 @@ class Runs(Service):
         """Return the run's handoff document. Raises NotFound."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         try:
-            document = Handoff.model_validate_json(self._host.handoff(run.id))
+            document = Handoff.model_validate_json(self.host.handoff(run.id))
         except (OSError, ValueError):
             detail = f"The run {run.id} has no handoff document, or no longer has one."
             raise NotFound(detail, remedy="It is removed with the run directory.") from None
@@ -159,7 +149,7 @@ class Runs(Service):
             known = decided(connection, run.id)
             task = task_rows.get(connection, run.task_id)
             spec = task_rows.spec_of(connection, task.id, run.revision)
-            request = clean(asked, self._secrets.redactor(spec.env, run.id))
+            request = clean(asked, self.secrets.redactor(spec.env, run.id))
             if known is not None and known.specialist is not None:
                 if known.asked == request:
                     return _handed_on(task, known, known.specialist)
@@ -168,11 +158,11 @@ class Runs(Service):
             if run.asked:
                 detail = f"The run of {task.name} has asked a question, and only that run can receive the answer."
                 raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
-            record = weigh(connection, asking.task, run, request, self._rules().max_handoffs, by=self._by)
+            record = weigh(connection, asking.task, run, request, self.rules().max_handoffs, by=self._by)
             if record.specialist is None:
                 detail = ended(f"{task.name} cannot be handed on to {request.to}: {record.reason.text}")
                 raise Conflict(detail, remedy=_GO_ON)
-            record_handoff(connection, asking.task, record, self._clock())
+            record_handoff(connection, asking.task, record, self.clock())
             return _handed_on(task, record, record.specialist)
 
         return self._write(transaction)
@@ -187,7 +177,7 @@ class Runs(Service):
         def transaction(connection: Connection) -> AskedView:
             asking = _under_way(connection, find_run(connection, run_id, self._by), "asks")
             run, spec = asking.run, asking.spec
-            question = clean(request, self._secrets.redactor(spec.env, run.id)).text
+            question = clean(request, self.secrets.redactor(spec.env, run.id)).text
             before = tuple(run.asked or ())
             if question in before:
                 return AskedView(task_id=run.task_id, run_id=run.id, questions=before)
@@ -202,7 +192,7 @@ class Runs(Service):
                 raise Conflict(detail, remedy="End your turn; the answers come as your next message.")
             questions = (*before, question)
             run_rows.change(connection, run, asked=list(questions))
-            record(connection, self._clock(), ASKED, task_id=run.task_id, run_id=run.id, data={"question": question})
+            record(connection, self.clock(), ASKED, task_id=run.task_id, run_id=run.id, data={"question": question})
             return AskedView(task_id=run.task_id, run_id=run.id, questions=questions)
 
         return self._write(transaction)
@@ -213,11 +203,11 @@ class Runs(Service):
 
         def transaction(connection: Connection) -> ProgressView:
             asking = _under_way(connection, find_run(connection, run_id, self._by), "reports its progress")
-            run, now_ms = asking.run, self._clock()
+            run, now_ms = asking.run, self.clock()
             before = None if run.progress is None else Progress.model_validate(run.progress)
             if before is not None and now_ms - before.at_ms < PROGRESS_EVERY_MS:
                 return ProgressView(recorded=False, next_at=format_instant(before.at_ms + PROGRESS_EVERY_MS))
-            report = clean(request, self._secrets.redactor(asking.spec.env, run.id))
+            report = clean(request, self.secrets.redactor(asking.spec.env, run.id))
             events = 0 if before is None else before.events
             if events < MAX_PROGRESS_EVENTS:
                 data = report.model_dump(mode="json", exclude_none=True)
@@ -243,7 +233,7 @@ class Runs(Service):
         return self._once(key, SubtaskView, lambda: transaction)
 
     def _created(self, connection: Connection, asking: _Asking, request: SubtaskRequest) -> SubtaskView:
-        run, task, most = asking.run, asking.task, self._rules().max_subtasks
+        run, task, most = asking.run, asking.task, self.rules().max_subtasks
         number = run_rows.subtasks(connection, run.id) + 1
         if number > most:
             detail = f"A run may create at most {most} tasks." if most else "Runs may not create tasks here."
@@ -251,7 +241,7 @@ class Runs(Service):
         if _depth(connection, task) >= MAX_SUBTASK_DEPTH:
             detail = f"{task.name} is already nested {MAX_SUBTASK_DEPTH} levels deep."
             raise Conflict(detail, remedy="Do it yourself, or name in your last message what is left to do.")
-        spec = _beside(connection, asking, clean(request, self._secrets.redactor(asking.spec.env, run.id)))
+        spec = _beside(connection, asking, clean(request, self.secrets.redactor(asking.spec.env, run.id)))
         refuse(task_problems(connection, spec, creator_of(task)))
         order = NewTask(
             spec,
@@ -261,9 +251,9 @@ class Runs(Service):
             organisation=task.organisation,
             parent_run=run.id,
         )
-        made = accept(connection, order, self._clock())
+        made = accept(connection, order, self.clock())
         data = {"name": made.name, "to": made.id}
-        record(connection, self._clock(), SUBTASK, task_id=task.id, run_id=run.id, data=data)
+        record(connection, self.clock(), SUBTASK, task_id=task.id, run_id=run.id, data=data)
         return SubtaskView(task_id=made.id, name=made.name, run_id=run.id, subtasks=number, max_subtasks=most)
 
     def _goes_already(self, connection: Connection, task: Task, to: str) -> Conflict:

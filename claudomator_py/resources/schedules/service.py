@@ -1,7 +1,7 @@
 """Lists, adds, pauses, runs and deletes schedules."""
 
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -12,20 +12,19 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
 from claudomator_py.ports import Clock
 from claudomator_py.resources.schedules import FireView, ScheduleCalls, ScheduleView
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import KeyedService
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.sources.schedules import next_time
 from claudomator_py.store import schedule_rows, task_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Schedule, ScheduleFire
 from claudomator_py.surface import answers
 from claudomator_py.tasks.feasibility import placement_problems, zone_problems
-from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.schedules import Plan, begin, end, fire, make_way
+from claudomator_py.values import dataclass
 
 
 def schedule_views(connection: Connection, schedules: list[Schedule]) -> list[ScheduleView]:
@@ -69,35 +68,19 @@ def _fire_view(connection: Connection, last: ScheduleFire) -> FireView:
 T = TypeVar("T")
 
 
-class Schedules(Service):
+@dataclass(eq=False, repr=False)
+class Schedules(KeyedService):
     """The operations on schedules, for a principal. Every method may raise ``domain.errors.ServiceError``, such as
     NotFound.
 
     name: a schedule's name. key: as for ``Tasks``. changed: called after each change.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        registry: AgentRegistry,
-        workdirs: Callable[[], Workdirs],
-        clock: Clock,
-        task_views: TaskViews,
-        repeats: IdempotentRequests,
-        changed: Callable[[], None] = lambda: None,
-    ) -> None:
-        super().__init__(database, repeats)
-        self._registry = registry
-        self._workdirs = workdirs
-        self._clock = clock
-        self._task_views = task_views
-        self._changed = changed
-
-    def as_(self, by: Principal) -> Self:
-        """Return the service bound to the principal."""
-        bound = super().as_(by)
-        bound._task_views = self._task_views.as_(by)
-        return bound
+    registry: AgentRegistry
+    workdirs: Callable[[], Workdirs]
+    clock: Clock
+    task_views: TaskViews
+    changed: Callable[[], None] = lambda: None
 
     @answers(ScheduleCalls.schedules)
     def all(self) -> list[ScheduleView]:
@@ -121,7 +104,7 @@ class Schedules(Service):
             if existing is not None and (existing.source != "api" or TaskSpec.model_validate(existing.spec) != spec):
                 remedy = f"Choose another name, or delete that schedule first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
-            schedule = existing if existing is not None else begin(connection, plan, self._clock())
+            schedule = existing if existing is not None else begin(connection, plan, self.clock())
             return schedule_views(connection, [schedule])[0]
 
         def prepare() -> Callable[[Connection], ScheduleView]:
@@ -155,7 +138,7 @@ class Schedules(Service):
             schedule = _named(connection, name, self._by)
             if schedule.spec != spec.model_dump(mode="json"):
                 raise Conflict(f"{name} changed at the same time.", remedy="Check its current state, then try again.")
-            now_ms = at_ms = self._clock()
+            now_ms = at_ms = self.clock()
             other = make_way(connection, schedule, now_ms)
             if other is not None:
                 remedy = f"Cancel it, or wait for it to end; with `overlap: queue` {name} would not wait for it."
@@ -163,7 +146,7 @@ class Schedules(Service):
             while schedule_rows.was_fired(connection, schedule.id, at_ms):
                 at_ms += 1
             made = fire(connection, schedule, at_ms, dir_key, "operator", now_ms)
-            return self._task_views.changed(connection, made.id)
+            return self.task_views.changed(connection, made.id)
 
         return change
 
@@ -176,14 +159,14 @@ class Schedules(Service):
             if schedule.file_path is not None:
                 remedy = "Delete the file, or pause the schedule."
                 raise Conflict(f"{name} follows the file {schedule.file_path}.", remedy=remedy)
-            end(connection, schedule, self._clock())
+            end(connection, schedule, self.clock())
 
         self._write(transaction)
 
     def _switch(self, name: str, *, paused: bool) -> ScheduleView:
         def transaction(connection: Connection) -> ScheduleView:
             schedule = _named(connection, name, self._by)
-            now_ms = self._clock()
+            now_ms = self.clock()
             if paused and schedule.paused_ms is None:
                 schedule_rows.change(connection, schedule.id, now_ms, paused_ms=now_ms)
                 record(connection, now_ms, "schedule_paused", data={"schedule": name})
@@ -195,11 +178,11 @@ class Schedules(Service):
         return self._write(transaction)
 
     def _problems(self, spec: TaskSpec) -> list[Problem]:
-        return placement_problems(spec, self._registry, self._workdirs())
+        return placement_problems(spec, self.registry, self.workdirs())
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
         result = super()._write(fn)
-        self._changed()
+        self.changed()
         return result
 
 

@@ -12,7 +12,7 @@ from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.principal import OPERATOR, RequestKey
 from claudomator_py.domain.shape import Page
 from claudomator_py.ports import Clock, EncoderFault
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import KeyedService
 from claudomator_py.resources.specialists import (
     CardOrigin,
     CardWarningView,
@@ -23,10 +23,9 @@ from claudomator_py.resources.specialists import (
 )
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.store import specialist_rows
-from claudomator_py.store.database import Database, StoreUnavailable, or_unavailable
+from claudomator_py.store.database import StoreUnavailable, or_unavailable
 from claudomator_py.surface import answers
 from claudomator_py.tasks import specialists as changes
-from claudomator_py.tasks.idempotency import IdempotentRequests
 
 if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin
@@ -73,35 +72,6 @@ def view(registration: Registration, by: Principal) -> SpecialistView:
         grants=registration.grants if changeable else (),
         card=registration.card.document,
     )
-
-
-def page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[SpecialistView]:
-    """Return a page of the specialists that the principal can see, by id. Raises BadCursor."""
-    after = cursors.read_text(cursor, _LIST)
-    registrations = specialist_rows.seen(connection, by, after=after, limit=limit + 1)
-    part, following = cursors.part(registrations, limit, _LIST, lambda registration: (registration.card.id,))
-    return Page[SpecialistView](items=tuple(view(registration, by) for registration in part), next_cursor=following)
-
-
-def search(
-    connection: Connection, query: str, by: Principal, limit: int, semantic: Mapping[Found, float] | None
-) -> SearchView:
-    """Return the matching specialists that may do the principal's work. semantic: the query's similarities, see
-    ``Similarity``; None to compare only words."""
-    there = set(specialist_rows.assignable_ids(connection, by))
-    words = full_text.words_of(query)
-    text = text_scores(words, full_text.hits(connection, words, by), full_text.count(connection, by))
-    scores: dict[str, dict[str | None, _Score]] = defaultdict(dict)
-    for place in text.keys() | (semantic or {}).keys():
-        score = _Score.of(text.get(place, 0.0), None if semantic is None else semantic.get(place, 0.0))
-        if place[0] in there and score.whole > 0:
-            scores[place[0]][place[1]] = score
-    best = sorted(
-        scores, key=lambda specialist_id: (-max(score.whole for score in scores[specialist_id].values()), specialist_id)
-    )[:limit]
-    cards = {registration.card.id: registration for registration in specialist_rows.seen(connection, by, ids=best)}
-    matches = tuple(_match_view(cards[specialist_id], scores[specialist_id], by) for specialist_id in best)
-    return SearchView(items=matches, total=len(scores), degraded=semantic is None)
 
 
 def text_scores(words: Sequence[str], hits: Mapping[Found, Collection[str]], texts: int) -> Mapping[Found, float]:
@@ -166,30 +136,30 @@ class HubRegistration(NamedTuple):
     """Fields of the card that are ignored in favour of another card of its creator."""
 
 
-class Specialists(Service):
+@dataclass(eq=False, repr=False)
+class Specialists(KeyedService):
     """The operations on specialists, for a principal. Every method may raise ``domain.errors.ServiceError``; NotFound
     does not distinguish a hidden card from one that does not exist.
 
     versions: refuse the change unless the card has one of these; None for any.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        repeats: IdempotentRequests,
-        similarity: Similarity = lambda _: None,
-        twins: Twins = lambda _: (),
-    ) -> None:
-        super().__init__(database, repeats)
-        self._clock = clock
-        self._similarity = similarity
-        self._twins = twins
+    clock: Clock
+    similarity: Similarity = lambda _: None
+    twins: Twins = lambda _: ()
 
     @answers(SpecialistCalls.specialists)
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
         """Return a page of specialists, by id. Raises BadCursor."""
-        return self._read(lambda connection: page(connection, self._by, cursor, limit))
+
+        def read(connection: Connection) -> Page[SpecialistView]:
+            after = cursors.read_text(cursor, _LIST)
+            rows = specialist_rows.seen(connection, self._by, after=after, limit=limit + 1)
+            return cursors.page(
+                rows, limit, _LIST, lambda row: (row.card.id,), lambda part: [view(row, self._by) for row in part]
+            )
+
+        return self._read(read)
 
     def public_cards(self) -> list[Card]:
         """Return the public cards, by id."""
@@ -216,11 +186,39 @@ class Specialists(Service):
         are compared."""
         try:
             with or_unavailable():
-                semantic = self._similarity(query)
+                semantic = self.similarity(query)
         except EncoderFault as fault:
             log.warning("the encoder failed; specialists are searched only by words: %s", fault)
             semantic = None
-        return self._read(lambda connection: search(connection, query, self._by, limit, semantic))
+
+        def read(connection: Connection) -> SearchView:
+            there = set(specialist_rows.assignable_ids(connection, self._by))
+            words = full_text.words_of(query)
+            text = text_scores(
+                words, full_text.hits(connection, words, self._by), full_text.count(connection, self._by)
+            )
+            scores: dict[str, dict[str | None, _Score]] = defaultdict(dict)
+            for place in text.keys() | (semantic or {}).keys():
+                score = _Score.of(text.get(place, 0.0), None if semantic is None else semantic.get(place, 0.0))
+                if place[0] in there and score.whole > 0:
+                    scores[place[0]][place[1]] = score
+            best = sorted(
+                scores,
+                key=lambda specialist_id: (
+                    -max(score.whole for score in scores[specialist_id].values()),
+                    specialist_id,
+                ),
+            )[:limit]
+            cards = {
+                registration.card.id: registration
+                for registration in specialist_rows.seen(connection, self._by, ids=best)
+            }
+            matches = tuple(
+                _match_view(cards[specialist_id], scores[specialist_id], self._by) for specialist_id in best
+            )
+            return SearchView(items=matches, total=len(scores), degraded=semantic is None)
+
+        return self._read(read)
 
     @answers(SpecialistCalls.register_specialist)
     def register(
@@ -231,7 +229,7 @@ class Specialists(Service):
         is_own = origin is not CardOrigin.FETCHED
 
         def change(connection: Connection) -> SpecialistView:
-            stored = changes.register(connection, card, self._by, self._clock(), is_own=is_own)
+            stored = changes.register(connection, card, self._by, self.clock(), is_own=is_own)
             return view(stored, self._by)
 
         return self._warned(self._once(key, SpecialistView, lambda: change))
@@ -242,7 +240,7 @@ class Specialists(Service):
 
         def transaction(connection: Connection) -> HubRegistration:
             before = specialist_rows.find(connection, card.id, self._by)
-            stored = changes.register_itself(connection, card, self._by, self._clock())
+            stored = changes.register_itself(connection, card, self._by, self.clock())
             sent, kept = card.document, stored.card.document
             ignored = tuple(sorted(key for key in sent if key != "max_concurrent" and kept.get(key) != sent[key]))
             return HubRegistration(before is None or before.version != stored.version, ignored)
@@ -276,7 +274,7 @@ class Specialists(Service):
     def remove(self, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
         """Remove the specialist. Raises Forbidden, StaleVersion, Conflict."""
         self._write(
-            lambda connection: changes.remove(connection, specialist_id, self._by, self._clock(), versions=versions)
+            lambda connection: changes.remove(connection, specialist_id, self._by, self.clock(), versions=versions)
         )
 
     @answers(SpecialistCalls.grant_specialist)
@@ -320,10 +318,10 @@ class Specialists(Service):
         """Return the card's oddities compared with these. If the encoder fails, only words are compared."""
         odd_keys = oddities(card, cards)
         try:
-            odd_keys += duplicates(self._twins(card.id), cards)
+            odd_keys += duplicates(self.twins(card.id), cards)
         except (EncoderFault, StoreUnavailable) as fault:
             log.warning("skills of %s are not compared: %s", card.id, fault)
         return odd_keys
 
     def _changed(self, change: Callable[[Connection, int], Registration]) -> SpecialistView:
-        return self._write(lambda connection: view(change(connection, self._clock()), self._by))
+        return self._write(lambda connection: view(change(connection, self.clock()), self._by))

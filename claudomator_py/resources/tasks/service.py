@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -28,7 +28,7 @@ from claudomator_py.resources.routing.service import known_to, routing_of
 from claudomator_py.resources.runs import RunView
 from claudomator_py.resources.runs.sentences import history_sentences
 from claudomator_py.resources.runs.service import run_view
-from claudomator_py.resources.session import Service, find_task
+from claudomator_py.resources.session import KeyedService, find_task
 from claudomator_py.resources.tasks import (
     AnswerRequest,
     ApproveRequest,
@@ -53,17 +53,16 @@ from claudomator_py.resources.tasks.sentences import (
 from claudomator_py.resources.tasks.views import TaskViews, with_tree
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import decision_rows, events, reads, run_rows, specialist_rows, task_rows
-from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.surface import answers
 from claudomator_py.tasks.accept import NewTask, accept, in_context, replace_content
 from claudomator_py.tasks.decisions import record_policy
 from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems
-from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
 from claudomator_py.tasks.readiness import cycle_problems
 from claudomator_py.tasks.renewal import cancel_now, request_cancel, restart
 from claudomator_py.tasks.specialists import task_problems
+from claudomator_py.values import dataclass
 
 T = TypeVar("T")
 Versions = int | Collection[int] | None
@@ -79,7 +78,8 @@ def require_version(name: str, version: int, versions: Versions) -> None:
         raise StaleVersion(detail, remedy="Fetch it again and retry with its current version.")
 
 
-class Tasks(Service):
+@dataclass(eq=False, repr=False)
+class Tasks(KeyedService):
     """The operations on tasks, for a principal, each in one transaction.
 
     Safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
@@ -89,36 +89,18 @@ class Tasks(Service):
     request with the same key gets the first response. Raises KeyInUse and KeyReused.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        registry: AgentRegistry,
-        host: RunHost,
-        observer: Observer,
-        views: TaskViews,
-        trees: Trees,
-        workdirs: Callable[[], Workdirs],
-        clock: Clock,
-        repeats: IdempotentRequests,
-        policing: Callable[[], Policing],
-    ) -> None:
-        """workdirs, policing: return the current ones."""
-        super().__init__(database, repeats)
-        self._registry = registry
-        self._host = host
-        self._observer = observer
-        self._views = views
-        self._trees = trees
-        self._workdirs = workdirs
-        self._clock = clock
-        self._policing = policing
-        self._resuming = ResumePolicy(registry, host)
+    registry: AgentRegistry
+    host: RunHost
+    observer: Observer
+    views: TaskViews
+    trees: Trees
+    workdirs: Callable[[], Workdirs]
+    """Returns the current ones; so does ``policing``."""
+    clock: Clock
+    policing: Callable[[], Policing]
 
-    def as_(self, by: Principal) -> Self:
-        """Return the service bound to the principal."""
-        bound = super().as_(by)
-        bound._views = self._views.as_(by)
-        return bound
+    def __post_init__(self) -> None:
+        self._resuming = ResumePolicy(self.registry, self.host)
 
     @answers(TaskCalls.tasks)
     def page(self, wanted: TaskFilter, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
@@ -128,8 +110,8 @@ class Tasks(Service):
 
         def read(connection: Connection) -> Page[TaskView]:
             tasks = reads.page(connection, wanted, before, limit + 1, self._by)
-            part, following = cursors.part(tasks, limit, listed, lambda task: (task.created_ms, task.id))
-            return Page(items=tuple(self._views.of(connection, part)), next_cursor=following)
+            views = partial(self.views.of, connection)
+            return cursors.page(tasks, limit, listed, lambda task: (task.created_ms, task.id), views)
 
         return self._read(read)
 
@@ -145,8 +127,9 @@ class Tasks(Service):
 
         def read(connection: Connection) -> tuple[Page[TaskView], int]:
             tasks = reads.latest(connection, wanted, before, limit + 1, self._by)
-            part, following = cursors.part(tasks.tasks, limit, listed, lambda task: (task.updated_ms, task.id))
-            return Page(items=tuple(self._views.of(connection, part)), next_cursor=following), tasks.total
+            views = partial(self.views.of, connection)
+            page = cursors.page(tasks.tasks, limit, listed, lambda task: (task.updated_ms, task.id), views)
+            return page, tasks.total
 
         return self._read(read)
 
@@ -154,9 +137,9 @@ class Tasks(Service):
     def get(self, ref: str) -> TaskView:
         """Return the task with its content."""
         view = self._read(
-            lambda connection: self._views.of(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
+            lambda connection: self.views.of(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
         )
-        return with_tree(view, self._trees, self._read)
+        return with_tree(view, self.trees, self._read)
 
     @answers(TaskCalls.runs)
     def runs(self, ref: str) -> list[RunView]:
@@ -166,7 +149,7 @@ class Tasks(Service):
             runs = without_hidden(
                 connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by
             )
-            return list(concealed(connection, [run_view(run, self._host) for run in runs], self._by))
+            return list(concealed(connection, [run_view(run, self.host) for run in runs], self._by))
 
         return self._read(read)
 
@@ -176,8 +159,8 @@ class Tasks(Service):
 
         def read(connection: Connection) -> WhyView:
             task = find_task(connection, ref, self._by)
-            view = self._views.of(connection, [task], with_spec=True)[0]
-            return why_view(connection, task, view, self._by, self._clock(), self._observer, self._host)
+            view = self.views.of(connection, [task], with_spec=True)[0]
+            return why_view(connection, task, view, self._by, self.clock(), self.observer, self.host)
 
         return self._read(read)
 
@@ -187,7 +170,7 @@ class Tasks(Service):
         continues or begins. Raises Invalid, for example for a directory outside the roots."""
 
         def prepare() -> Callable[[Connection], TaskView]:
-            refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
+            refuse(_of_a_schedule(spec) or placement_problems(spec, self.registry, self.workdirs()))
             # After the check, which refuses unreadable directories.
             order = NewTask(
                 spec, directory_key(spec.working_dir), "api", creator=self._by.id, organisation=self._by.organisation
@@ -202,15 +185,15 @@ class Tasks(Service):
         if context is not None:
             order = in_context(connection, order, context, self._by)
         refuse(task_problems(connection, order.spec, self._by))
-        task = accept(connection, order, self._clock())
+        task = accept(connection, order, self.clock())
         refuse(cycle_problems(connection, [(task, order.spec)]))
-        return self._views.changed(connection, task.id)
+        return self.views.changed(connection, task.id)
 
     def check(self, spec: TaskSpec) -> tuple[list[Problem], list[Problem]]:
         """Return why the task would be refused, and the warnings if it would be accepted."""
-        problems = _of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs())
+        problems = _of_a_schedule(spec) or placement_problems(spec, self.registry, self.workdirs())
         problems = problems or self._read(lambda connection: list(task_problems(connection, spec, self._by)))
-        return problems, acceptance_warnings(spec, self._registry)
+        return problems, acceptance_warnings(spec, self.registry)
 
     @answers(TaskCalls.edit)
     def edit_waiting(self, ref: str, spec: TaskSpec, *, versions: Versions = None) -> TaskView:
@@ -221,7 +204,7 @@ class Tasks(Service):
     def edit(self, ref: str, spec: TaskSpec, *, versions: Versions = None, only_waiting: bool = False) -> TaskView:
         """Replace its content: at once, after its run if it is running, or as a new generation if it has ended. Raises
         Invalid, also for another name; Conflict."""
-        refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
+        refuse(_of_a_schedule(spec) or placement_problems(spec, self.registry, self.workdirs()))
         dir_key = directory_key(spec.working_dir)
 
         def change(connection: Connection, task: Task, now_ms: int) -> None:
@@ -259,15 +242,15 @@ class Tasks(Service):
         def change(connection: Connection, task: Task, now_ms: int) -> None:
             approval = None
             if request.resume and request.reason is not None:  # the agent gets the reason
-                approval = self._policing().judge_answer(connection, task, request.reason, self._by)
+                approval = self.policing().judge_answer(connection, task, request.reason, self._by)
             restart(
                 connection,
                 task,
                 request,
                 self._by,
                 now_ms,
-                registry=self._registry,
-                workdirs=self._workdirs(),
+                registry=self.registry,
+                workdirs=self.workdirs(),
                 resuming=self._resuming,
             )
             if approval is not None:
@@ -284,8 +267,8 @@ class Tasks(Service):
         unknown specialist."""
 
         def take(connection: Connection, task: Task, now_ms: int) -> None:
-            approval = self._policing().judge_answer(connection, task, request.text, self._by)
-            answer(connection, task, request.text, self._registry, now_ms, by=self._by)
+            approval = self.policing().judge_answer(connection, task, request.text, self._by)
+            answer(connection, task, request.text, self.registry, now_ms, by=self._by)
             if approval is not None:
                 record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
 
@@ -300,7 +283,7 @@ class Tasks(Service):
         take = partial(
             approve,
             tools=request.tools,
-            registry=self._registry,
+            registry=self.registry,
             by=self._by,
             why=request.reason,
             specialist=request.specialist,
@@ -330,8 +313,8 @@ class Tasks(Service):
         def transaction(connection: Connection) -> TaskView:
             task = find_task(connection, ref, self._by)
             require_version(task.name, task.version, versions)
-            change(connection, task, now_ms=self._clock())
-            return self._views.changed(connection, task.id)
+            change(connection, task, now_ms=self.clock())
+            return self.views.changed(connection, task.id)
 
         view = self._once(key, TaskView, lambda: transaction)
         committed()

@@ -1,7 +1,7 @@
 """Builds views of tasks: their state, why they are in it, until when, and what would change that."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from claudomator_py.resources.agents import HoldView
 from claudomator_py.resources.agents.service import failed_by_budget, hold_views, task_budget, used_up
 from claudomator_py.resources.concealment import concealed, without_hidden
 from claudomator_py.resources.runs import InputView
-from claudomator_py.resources.session import Service, each_shown
+from claudomator_py.resources.session import Bound, each_shown
 from claudomator_py.resources.tasks import TaskView, WorktreeView
 from claudomator_py.resources.tasks.of_rows import MAX_KEPT, EndedViews, Wait, task_view, unreadable_view
 from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
@@ -57,25 +57,19 @@ class _Planned:
     """Holds, by agent name."""
 
 
-class TaskViews(Service):
+@dataclass(eq=False, repr=False)
+class TaskViews(Bound):
     """Builds views of tasks for a principal."""
 
-    def __init__(
-        self,
-        registry: AgentRegistry,
-        observer: Observer,
-        faults: Faults,
-        clock: Clock,
-        obstacle: Callable[[str], str | None] = lambda _: None,
-    ) -> None:
-        """faults: of single tasks. obstacle: returns why a live run has not begun; see ``RunHost``."""
-        self._registry = registry
-        self._observer = observer
-        self._faults = faults
-        self._clock = clock
-        self._obstacle = obstacle
-        self._ended = EndedViews()
-        self._unchanged = Unchanged(most=4)
+    registry: AgentRegistry
+    observer: Observer
+    faults: Faults
+    """Of single tasks."""
+    clock: Clock
+    obstacle: Callable[[str], str | None] = lambda _: None
+    """Returns why a live run has not begun; see ``RunHost``."""
+    _ended: EndedViews = field(default_factory=EndedViews, init=False)
+    _unchanged: Unchanged = field(default_factory=lambda: Unchanged(most=4), init=False)
 
     def changed(self, connection: Connection, task_id: str) -> TaskView:
         """Return a task with its content after a change. The planner is not asked why it is queued: a later request
@@ -104,10 +98,10 @@ class TaskViews(Service):
         queued = [(task, specs[task.id]) for task in tasks if task.state == "QUEUED"]
         if not queued:
             return None
-        present = self._observer.present(connection)
+        present = self.observer.present(connection)
         limited = any(agent.holds for agent in present.agents)
-        holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
-        return _Planned(present, load_of(present), self._observer.reader.heads(connection, queued), holds)
+        holds = hold_views(connection, self.registry.agents, present.now, self._by) if limited else {}
+        return _Planned(present, load_of(present), self.observer.reader.heads(connection, queued), holds)
 
     def _of(
         self,
@@ -124,7 +118,7 @@ class TaskViews(Service):
             for task_id, summary in summaries.items()
         }
         tasks = without_hidden(connection, tasks, self._by)
-        now_ms = self._clock()
+        now_ms = self.clock()
         hidden = specialist_rows.hidden(connection, [task.specialist for task in tasks], self._by)
         shapes = []
         for task in tasks:
@@ -172,13 +166,13 @@ class TaskViews(Service):
         origin = Constraints.shown(task.constraints).reach_of(spec.reach)
         if origin is None or not origin.leaves_unfenced or last is None:
             return origin
-        agent = self._registry.find(last.agent)
-        return origin if agent is None or self._registry.unfenced(agent) is None else None
+        agent = self.registry.find(last.agent)
+        return origin if agent is None or self.registry.unfenced(agent) is None else None
 
     def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
         if task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
             return []
-        return [warning.render() for warning in acceptance_warnings(spec, self._registry)]
+        return [warning.render() for warning in acceptance_warnings(spec, self.registry)]
 
     def _wait(
         self,
@@ -192,13 +186,13 @@ class TaskViews(Service):
     ) -> Wait:
         """Return why the task is in its state. The reason of a queued task is not stored but computed by the planner,
         so it is never stale."""
-        if (fault := self._faults.of_task(task)) is not None:
+        if (fault := self.faults.of_task(task)) is not None:
             return _blocked(fault.blocked, now_ms)
         if task.state == "QUEUED":
             return Wait() if planned is None else self._queued(connection, task, planned)
         if task.state == "RUNNING":
             last = runs.last
-            obstacle = self._obstacle(last.id) if last is not None and last.live else None
+            obstacle = self.obstacle(last.id) if last is not None and last.live else None
             return Wait() if obstacle is None else Wait(Why.HOST, obstacle, obstacle)
         if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
             return _blocked(used_up(connection, task, spec), now_ms)

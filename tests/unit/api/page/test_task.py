@@ -370,7 +370,7 @@ def test_forms_offer_a_choice_of_specialist_only_where_there_is_one(
     assert offered() == [False, False]
     prepared.world.specialists.register(card("painter"))
     assert offered() == [True, True]
-    monkeypatch.setattr(prepared.world.access[PolicyService], "_reviews", lambda: False)  # as with `preset: none`
+    monkeypatch.setattr(prepared.world.access[PolicyService], "reviews", lambda: False)  # as with `preset: none`
     assert offered() == [False, False]
 
 
