@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Final
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Header, Request
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import MAX_KEY_LENGTH, RequestKey
@@ -81,11 +81,6 @@ ETAG_HEADER = {
     }
 }
 NOT_MODIFIED = {"description": "Still the current version", "headers": ETAG_HEADER}
-
-
-def set_etag(response: Response, version: int) -> None:
-    """Set the response's ETag to that version."""
-    response.headers["ETag"] = etag(version)
 
 
 def etag(version: int) -> str:

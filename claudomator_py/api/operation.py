@@ -1,49 +1,47 @@
 """One operation of the API, declared once, next to its handler: method and path, required role, parameters and answer.
 The OpenAPI document, the table of roles and the reference page follow from it.
 
-A handler's parameters say the rest: a ``body`` is read and validated before the call, and adds 415; ``IfMatch`` adds
-412, ``IdempotencyKey`` 409, ``Tagged`` an ETag.
+Its parameters say the rest: a body is read and validated before the call, and adds 415; a version adds 412, and an
+idempotency key 409.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from typing import Annotated, Any, Final, Generic, TypeVar, get_args
+from typing import Annotated, Any, Final, TypeVar, get_args
 
-from fastapi import APIRouter, Depends, Request, Response
-from fastapi.params import Depends as Dependency
+from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from claudomator_py.api.conditional import (
-    ETAG_HEADER,
-    NOT_MODIFIED,
-    Tags,
-    etag,
-    request_key,
-    set_etag,
-    versions_to_match,
-)
+from claudomator_py.api.conditional import ETAG_HEADER, NOT_MODIFIED
 from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.roles import Asking, permitted
 from claudomator_py.api.openapi import refusals, request_body
 from claudomator_py.api.request import JsonObject, OptionalJsonObject, strict_query
 from claudomator_py.api.streams import stream_response
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.errors import Invalid, Problem
-from claudomator_py.resources.channels import ChannelView
+from claudomator_py.domain.errors import Invalid
 from claudomator_py.resources.session import Access, Session
-from claudomator_py.resources.specialists import SpecialistView
-from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.cardfile import read_card
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.surface import Links, Needed, Operation
+from claudomator_py.surface import (
+    CardDocument,
+    IdempotencyKey,
+    IfVersion,
+    JsonBody,
+    JsonField,
+    Links,
+    Needed,
+    Operation,
+    Parameter,
+    TaskDocument,
+)
+from claudomator_py.values import dataclass
 
-R = TypeVar("R")
-V = TypeVar("V", TaskView, SpecialistView, ChannelView)
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MAX_LISTED = 3
@@ -110,68 +108,61 @@ class Section(BaseRoute):
         await scope["route"].handle(scope, receive, send)  # set by FastAPI's routes when they match
 
 
-class Body(Generic[R]):
-    """A JSON object that a request must have, as a dependency: parsed strictly, and validated in a worker thread.
+@dataclass(frozen=True, eq=False, slots=True)
+class Body:
+    """How a request's body, a JSON object, is read: parsed strictly, and validated in a worker thread."""
 
-    schema: its name in the document, described by ``model`` or by the document itself. parse: returns its value, or
-    what is wrong with it. examples: by name; a test executes each.
-    """
-
+    schema: str
+    """Its name in the document, described by ``model`` or by the document itself."""
+    parse: Callable[[Mapping[str, object]], object]
+    """Returns its value, or a list of what is wrong with it."""
+    examples: Mapping[str, object]
+    """By name; a test executes each."""
+    model: type[BaseModel] | None = None
     required: bool = True
+    """Whether it may be missing, which means the same as an empty object."""
 
-    def __init__(
-        self,
-        schema: str,
-        parse: Callable[[Mapping[str, object]], R | list[Problem]],
-        examples: Mapping[str, object],
-        model: type[BaseModel] | None = None,
-    ) -> None:
-        self.schema = schema
-        self.model = model
-        self.examples = examples
-        self._parse = parse
+    @property
+    def dependency(self) -> Any:
+        """The dependency that returns its value. Raises Invalid."""
+        return Depends(self._value if self.required else self._optional)
 
-    def __call__(self, document: JsonObject) -> R:
-        """Return its value. Raises Invalid."""
-        return self._checked(document)
+    def _value(self, document: JsonObject) -> object:
+        value = self.parse(document)
+        if isinstance(value, list):
+            raise Invalid.of(value, listed=_MAX_LISTED)
+        return value
 
-    def _checked(self, document: Mapping[str, object]) -> R:
-        body = self._parse(document)
-        if isinstance(body, list):
-            raise Invalid.of(body, listed=_MAX_LISTED)
-        return body
+    def _optional(self, document: OptionalJsonObject) -> object:
+        return self._value(document or {})
 
 
-class OptionalBody(Body[R]):
-    """A body that may be missing, which means the same as an empty object."""
+def body_of(parameter: Parameter) -> Body | None:
+    """Return how the parameter is read from the body; None if it is sent elsewhere."""
+    match parameter.sent_as:
+        case TaskDocument(examples):
+            return Body("TaskDocument", parse_task, examples)
+        case CardDocument(examples):
+            return Body(Card.__name__, read_card, examples, Card)
+        case JsonBody(examples):
+            return _shape_body(shape_of(parameter.type), examples, parameter.default is inspect.Parameter.empty)
+        case JsonField(shape, examples, required):
+            return _shape_body(shape, examples, required)
+    return None
 
-    required = False
 
-    def __call__(self, document: OptionalJsonObject) -> R:
-        """Return its value. Raises Invalid."""
-        return self._checked(document or {})
-
-
-def body(model: type[BaseModel], *, required: bool = False, **examples: object) -> Any:
-    """Return the annotation of a parameter that is the request's body: ``Annotated[Shape, body(Shape)]``. examples: by
-    name."""
-
-    def parse(document: Mapping[str, object]) -> BaseModel | list[Problem]:
+def _shape_body(shape: type[BaseModel], examples: Mapping[str, object], required: bool) -> Body:
+    def parse(document: Mapping[str, object]) -> object:
         # Odd values first: the validation could fail on the text that it has to report.
-        return odd_values(document, {}, model=model) or validate(model, document, {})
+        return odd_values(document, {}, model=shape) or validate(shape, document, {})
 
-    kind: type[Body[BaseModel]] = Body if required else OptionalBody
-    return Depends(kind(model.__name__, parse, examples, model))
-
-
-def card_document(**examples: object) -> Any:
-    """Return the annotation of a parameter that is the request's body in the form of a card file. examples: by name."""
-    return Depends(Body(Card.__name__, read_card, examples, Card))
+    return Body(shape.__name__, parse, examples, shape, required)
 
 
-def task_document(**examples: object) -> Any:
-    """Return the annotation of a parameter that is the request's body in the form of a task file. examples: by name."""
-    return Depends(Body("TaskDocument", parse_task, examples))
+def shape_of(kind: Any) -> type[BaseModel]:
+    """Return the model of a type, also of an optional one."""
+    shape: type[BaseModel] = next((part for part in get_args(kind) if part is not type(None)), kind)
+    return shape
 
 
 def access_of(request: Request) -> Access:
@@ -188,58 +179,29 @@ Allowed = Annotated[Session, Depends(_allowed)]
 """The services, bound to the principal of the request."""
 
 
-class Tagging:
-    """Adds the version of what is answered to the response."""
-
-    def __init__(self, response: Response) -> None:
-        self._response = response
-
-    def __call__(self, view: V) -> V:
-        set_etag(self._response, view.version)
-        return view
-
-    def unless(self, seen: Tags | None, view: V) -> V | Response:
-        """Return the view, or 304 if the client has that version."""
-        if seen is not None and seen.matches(view.version):
-            return Response(status_code=304, headers={"ETag": etag(view.version)})
-        return self(view)
-
-
-def _tagging(response: Response) -> Tagging:
-    return Tagging(response)
-
-
-Tagged = Annotated[Tagging, Depends(_tagging)]
-"""Adds the version of what is answered to the response; call it with the view."""
-
-_REFUSES: Final[dict[Any, int]] = {versions_to_match: 412, request_key: 409}
-
-
 class Operations:
     """The operations of one resource."""
 
     def __init__(self, tag: str) -> None:
         """tag: of the operations in the document."""
         self._tag = tag
-        self._declared: list[tuple[str, Callable[..., Any], Callable[[], APIRoute]]] = []
+        self._declared: list[tuple[Operation, Callable[[], APIRoute]]] = []
 
     @property
     def section(self) -> Section:
         """The routes for an application, created when one of them is first requested."""
-        return Section({path.partition("{")[0] for path, _, _ in self._declared}, lambda: self.routes)
+        return Section({declared.path.partition("{")[0] for declared, _ in self._declared}, lambda: self.routes)
 
     @cached_property
     def routes(self) -> tuple[APIRoute, ...]:
         """The routes, in order of declaration."""
-        return tuple(make() for _, _, make in self._declared)
+        return tuple(make() for _, make in self._declared)
 
     @property
     def bodies(self) -> list[type[BaseModel]]:
         """The shapes of the request bodies."""
-        taken = (dependency for _, handler, _ in self._declared for dependency in _dependencies(handler))
-        return [
-            dependency.model for dependency in taken if isinstance(dependency, Body) and dependency.model is not None
-        ]
+        read = (body_of(parameter) for declared, _ in self._declared for parameter in declared.parameters)
+        return [body.model for body in read if body is not None and body.model is not None]
 
     def operation(
         self, declared: Operation, responses: Mapping[int | str, dict[str, Any]] | None = None, **options: Any
@@ -250,13 +212,18 @@ class Operations:
         taken.
         """
         roles.declare(declared.id, declared.needs)
+        body = next(filter(None, map(body_of, declared.parameters)), None)
 
         def make(handler: Callable[..., Any]) -> APIRoute:
-            taken = list(_dependencies(handler))
-            bodies = [dependency for dependency in taken if isinstance(dependency, Body)]
+            sent = {type(parameter.sent_as) for parameter in declared.parameters}
+            implied = {
+                415: body is not None,
+                404: "{" in declared.path,
+                412: IfVersion in sent,
+                409: IdempotencyKey in sent,
+            }
             # Without 422, FastAPI would describe its own answer, which is never sent.
-            refused = {422, *declared.refuses, *(415 for _ in bodies), *((404,) if "{" in declared.path else ())}
-            refused |= {_REFUSES[dependency] for dependency in taken if dependency in _REFUSES}
+            refused = {422, *declared.refuses, *(status for status, is_so in implied.items() if is_so)}
             return APIRoute(
                 declared.path,
                 handler,
@@ -266,26 +233,26 @@ class Operations:
                 summary=declared.summary,
                 tags=[self._tag],
                 status_code=declared.status,
-                responses={**refusals(refused), **self._answers(declared, _tagging in taken), **(responses or {})},
-                openapi_extra=request_body(bodies[0].schema, required=bodies[0].required, examples=bodies[0].examples)
-                if bodies
-                else None,
+                responses={**refusals(refused), **self._answers(declared), **(responses or {})},
+                openapi_extra=None
+                if body is None
+                else request_body(body.schema, required=body.required, examples=body.examples),
                 **options,
             )
 
         def declare(handler: F) -> F:
-            self._declared.append((declared.path, handler, partial(make, handler)))
+            self._declared.append((declared, partial(make, handler)))
             return handler
 
         return declare
 
-    def _answers(self, declared: Operation, is_tagged: bool) -> dict[int | str, dict[str, Any]]:
+    def _answers(self, declared: Operation) -> dict[int | str, dict[str, Any]]:
         """Return what the document says about the answers in addition to their shapes."""
         created = {"description": f"URL of the {self._tag.removesuffix('s')}", "schema": {"type": "string"}}
         headers = {} if declared.location is None else {"Location": created | {"required": True}}
         answer = {
             "description": declared.answer_note,
-            "headers": headers | (ETAG_HEADER if is_tagged else {}),
+            "headers": headers | (ETAG_HEADER if declared.tagged or declared.conditional else {}),
             "links": None if declared.links is None else _linked(declared.links),
         }
         answers: dict[int | str, dict[str, Any]] = {
@@ -305,10 +272,3 @@ def _linked(links: Links) -> dict[str, Any]:
         name: {"operationId": name, "parameters": {links.parameter: links.expression}, "description": description}
         for name, description in links.operations.items()
     }
-
-
-def _dependencies(handler: Callable[..., Any]) -> Iterator[Any]:
-    for parameter in inspect.signature(handler).parameters.values():
-        for arg in get_args(parameter.annotation)[1:]:
-            if isinstance(arg, Dependency):
-                yield arg.dependency

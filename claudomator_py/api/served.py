@@ -2,31 +2,20 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
-from claudomator_py.api.conditional import IfMatch, IfNoneMatch, Tags
+from claudomator_py.api.conditional import IfMatch, IfNoneMatch, Tags, etag
 from claudomator_py.api.guard.without_secrets import UNFILTERED
-from claudomator_py.api.operation import (
-    Allowed,
-    Operations,
-    Tagged,
-    Tagging,
-    body,
-    card_document,
-    task_document,
-)
+from claudomator_py.api.operation import Allowed, Operations, body_of, shape_of
 from claudomator_py.api.request import DIGITS
 from claudomator_py.resources.session import Service
 from claudomator_py.surface import (
-    CardDocument,
     IdempotencyKey,
     IfVersion,
-    JsonBody,
-    JsonField,
     Operation,
     Parameter,
     PathNumber,
@@ -36,7 +25,6 @@ from claudomator_py.surface import (
     QueryNumber,
     QueryText,
     QueryTexts,
-    TaskDocument,
     answered_by,
     operations_of,
 )
@@ -82,15 +70,16 @@ def _handler(
         if declared.location is not None:
             own_response.headers["Location"] = declared.location.format_map(dict(answer))
         if declared.tagged or declared.conditional:
-            return Tagging(own_response).unless(seen, answer)
+            if seen is not None and seen.matches(answer.version):
+                return Response(status_code=304, headers={"ETag": etag(answer.version)})
+            own_response.headers["ETag"] = etag(answer.version)
+            return answer
         return declared.answer(items=tuple(answer)) if declared.listed and declared.answer is not None else answer
 
     asks = Allowed if isinstance(service, type) else Annotated[Any, Depends(service)]
     # Prefixed, so that they collide with no operation's parameters.
     parameters: dict[str, Any] = {"own_asker": asks, "own_request": Request, "own_response": Response}
     parameters |= {name: annotation for _, name, annotation in taken}
-    if declared.tagged or declared.conditional:
-        parameters["tagged"] = Tagged
     if declared.conditional:
         parameters["if_none_match"] = IfNoneMatch
     defaults = {name: parameter.default for parameter, name, _ in taken if isinstance(parameter.sent_as, _IN_QUERY)}
@@ -109,6 +98,8 @@ def _handler(
 def _taken(parameter: Parameter) -> tuple[str, Any]:
     """Return the name and annotation by which FastAPI finds the parameter."""
     name, kind = parameter.name, parameter.type
+    if (body := body_of(parameter)) is not None:
+        return name, Annotated[body.model or kind, body.dependency]
     match parameter.sent_as:
         case PathText(description, longest):
             return name, Annotated[kind, Path(max_length=longest, description=description)]
@@ -124,27 +115,12 @@ def _taken(parameter: Parameter) -> tuple[str, Any]:
         case QueryChoice(description):
             return name, Annotated[kind, Query(description=description)]
         case QueryFields():
-            return name, Annotated[kind, Depends(_query_reader(_shape(kind)))]
-        case TaskDocument(examples):
-            return name, Annotated[kind, task_document(**examples)]
-        case CardDocument(examples):
-            return name, Annotated[kind, card_document(**examples)]
-        case JsonBody(examples):
-            required = parameter.default is inspect.Parameter.empty
-            shape = _shape(kind)
-            return name, Annotated[shape, body(shape, required=required, **examples)]
-        case JsonField(shape, examples, required):
-            return name, Annotated[shape, body(shape, required=required, **examples)]
+            return name, Annotated[kind, Depends(_query_reader(shape_of(kind)))]
         case IdempotencyKey():
             return "key", RequestKeyHeader
         case IfVersion():
             return "versions", IfMatch
-
-
-def _shape(kind: Any) -> type[BaseModel]:
-    """Return the model of a type, also of an optional one."""
-    shape: type[BaseModel] = next((part for part in get_args(kind) if part is not type(None)), kind)
-    return shape
+    raise TypeError(f"{name} is read from no part of a request")
 
 
 def _query_reader(shape: type[BaseModel]) -> Callable[..., BaseModel]:
