@@ -15,6 +15,7 @@ from claudomator_py.domain.channel import (
     MessageRole,
     NewChannel,
     NewMessage,
+    TriageDecision,
     TriageReason,
 )
 from claudomator_py.domain.fields import Duration, Name, Strict, Text
@@ -78,18 +79,8 @@ class AttachmentView(View):
     """The length of its text; null: unknown."""
 
 
-class TriageView(View):
-    """Who answers a message, by which rule, and how certain that is, from 0 to 1."""
-
-    reason: TriageReason
-    agents: tuple[str, ...] = ()
-    should_respond_immediately: bool = False
-    should_respond_after_processing: bool = False
-    confidence: float = 1.0
-    ambiguous: tuple[str, ...] = ()
-    """Mentions that match several participants, as written."""
-    ask_among: tuple[str, ...] = ()
-    """The participants the author is asked to choose from."""
+class TriageView(TriageDecision, View):
+    """Who answers a message, by which rule, and how certain that is."""
 
 
 class AnswerView(View):
