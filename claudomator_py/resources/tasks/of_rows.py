@@ -1,23 +1,20 @@
 """Builds the view of a task from its row and its runs. Views of ended tasks are cached while these rows are unchanged,
 because most tasks in a list ended long ago."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from claudomator_py.domain.blocked import Blocked
-from claudomator_py.domain.lifecycle import available_actions
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.requests import Progress
 from claudomator_py.domain.routing import ReachOrigin
-from claudomator_py.domain.task import Priority, TaskSpec
-from claudomator_py.resources.agents import BudgetView, HoldView
-from claudomator_py.resources.runs import InputView, RunProgressView
-from claudomator_py.resources.tasks import DependencyView, TaskView
-from claudomator_py.schema.taskfile import shown_document
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.resources.agents import HoldView
+from claudomator_py.resources.runs import RunProgressView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
-from claudomator_py.store.task_rows import state_of
 from claudomator_py.values import dataclass
 
 MAX_KEPT: Final = 256
@@ -40,27 +37,32 @@ class Wait:
     blocked: Blocked | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """A task with what its view is made from."""
+
+    task: Task
+    spec: TaskSpec
+    runs: TaskRuns
+    origin: ReachOrigin | None
+    """The reach of its runs; None if there is none, or if it does not bind the last run's agent."""
+    conceals: bool
+    """Whether its specialist is hidden from the caller."""
+
+
 class EndedViews:
     """Caches views of tasks that were completed or cancelled. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[object, TaskView]] = {}
 
-    def of(
-        self,
-        task: Task,
-        spec: TaskSpec,
-        runs: TaskRuns,
-        *,
-        origin: ReachOrigin | None,
-        conceals: bool,
-        make: Callable[[], TaskView],
-    ) -> TaskView:
-        """Return the cached view or make it. It must depend only on the arguments: not on other rows or the time."""
+    def of(self, rows: TaskRows, make: Callable[[], TaskView]) -> TaskView:
+        """Return the cached view or make it. It must depend only on these rows: not on others or the time."""
+        task, spec, runs = rows.task, rows.spec, rows.runs
         if task.state not in ("COMPLETED", "CANCELLED") or task.thread or spec.prerequisites or spec.budget.units:
             return make()
         sums = (runs.number, runs.input_tokens, runs.output_tokens, runs.cost_usd, runs.fees_usd)
-        row = (vars(task), spec, sums, [vars(run) for run in runs.shown], origin, conceals)
+        row = (vars(task), spec, sums, [vars(run) for run in runs.shown], rows.origin, rows.conceals)
         known = self._kept.get(task.id)
         if known is not None and known[0] == row:
             return known[1]
@@ -70,56 +72,6 @@ class EndedViews:
                 self._kept.clear()
             self._kept[task.id] = row, made
         return made
-
-
-def task_view(
-    task: Task,
-    spec: TaskSpec,
-    runs: TaskRuns,
-    outcome: Outcome | None,
-    why: Wait,
-    *,
-    asks: InputView | None = None,
-    dependencies: Sequence[tuple[str, str | None, str | None]] = (),
-    branch: str | None = None,
-    budget: BudgetView | None = None,
-    origin: ReachOrigin | None = None,
-    warnings: Sequence[str] = (),
-    with_spec: bool = False,
-    conceals: bool = False,
-) -> TaskView:
-    """Return the view of a task. outcome: of its last run. conceals: whether its specialist is hidden from the
-    caller."""
-    needs = tuple(
-        DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
-        for name, bound, state in dependencies
-    )
-    return TaskView.of(
-        task,
-        reason=why.reason,
-        reason_text=why.text,
-        reason_short=why.short,
-        blocked=why.blocked,
-        waiting_until=why.until_ms,
-        asks=asks,
-        holds=why.holds,
-        budget=budget,
-        priority=Priority(task.priority).label,
-        working_dir=spec.working_dir,
-        reach=None if origin is None else origin.reach,
-        reach_source=None if origin is None else origin.source,
-        reach_rule=None if origin is None else origin.rule,
-        branch=branch,
-        agent_hint=spec.agent.type,
-        attempts=task.attempt,
-        available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
-        depends_on=needs,
-        continues=next((dependency for dependency in needs if dependency.name == spec.continues), None),
-        spec=shown_document(spec) if with_spec else None,
-        warnings=tuple(warnings),
-        **_of_runs(runs, outcome, spec),
-        **({"specialist": None} if conceals else {}),
-    )
 
 
 def unreadable_view(task: Task) -> TaskView:
@@ -139,7 +91,7 @@ def unreadable_view(task: Task) -> TaskView:
     )
 
 
-def _of_runs(runs: TaskRuns, outcome: Outcome | None, spec: TaskSpec) -> dict[str, object]:
+def run_fields(runs: TaskRuns, outcome: Outcome | None, spec: TaskSpec) -> dict[str, object]:
     """Return the fields that come from the task's runs, or from its content if there are none."""
     fields: dict[str, object] = {
         "runs": runs.number,

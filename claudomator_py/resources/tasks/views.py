@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked
 from claudomator_py.domain.blocked_words import blocked_text, in_brief
-from claudomator_py.domain.lifecycle import WaitReason
+from claudomator_py.domain.lifecycle import WaitReason, available_actions
 from claudomator_py.domain.limits import done_text
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.routing import Constraints, ReachOrigin
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import TaskRef, due_clock, worded
 from claudomator_py.domain.worktree import TreeStanding, TreeState
@@ -28,17 +28,19 @@ from claudomator_py.resources.agents.service import failed_by_budget, hold_views
 from claudomator_py.resources.concealment import concealed, without_hidden
 from claudomator_py.resources.runs import InputView
 from claudomator_py.resources.session import Bound, each_shown
-from claudomator_py.resources.tasks import TaskView, WorktreeView
-from claudomator_py.resources.tasks.of_rows import MAX_KEPT, EndedViews, Wait, task_view, unreadable_view
+from claudomator_py.resources.tasks import DependencyView, TaskView, WorktreeView
+from claudomator_py.resources.tasks.of_rows import MAX_KEPT, EndedViews, TaskRows, Wait, run_fields, unreadable_view
 from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
+from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store import dependency_rows, reads, run_rows, specialist_rows, task_rows, tick_rows
 from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import state_of
 from claudomator_py.tasks.feasibility import acceptance_warnings
 from claudomator_py.tasks.inputs import current_request, request_of_older_version
 from claudomator_py.values import dataclass
@@ -125,40 +127,46 @@ class TaskViews(Bound):
             spec, of_task = specs[task.id], runs.get(task.id, TaskRuns())
             # A specialist that the task itself names is not concealed.
             conceals = task.specialist in hidden and task.specialist != spec.specialist
-            origin = self._reach_origin(task, spec, of_task.last)
-            make = partial(self._made, connection, task, spec, of_task, planned, now_ms, origin, with_spec, conceals)
-            kept = partial(self._ended.of, task, spec, of_task, origin=origin, conceals=conceals, make=make)
-            shapes.append(make() if with_spec else kept())
+            rows = TaskRows(task, spec, of_task, self._reach_origin(task, spec, of_task.last), conceals)
+            make = partial(self._made, connection, rows, planned, now_ms, with_spec=with_spec)
+            shapes.append(make() if with_spec else self._ended.of(rows, make))
         return list(concealed(connection, shapes, self._by))
 
     def _made(
-        self,
-        connection: Connection,
-        task: Task,
-        spec: TaskSpec,
-        runs: TaskRuns,
-        planned: "_Planned | None",
-        now_ms: int,
-        origin: ReachOrigin | None,
-        with_spec: bool,
-        conceals: bool,
+        self, connection: Connection, rows: TaskRows, planned: "_Planned | None", now_ms: int, *, with_spec: bool
     ) -> TaskView:
-        last = runs.last
+        task, spec, origin, last = rows.task, rows.spec, rows.origin, rows.runs.last
         outcome = None if last is None else readable(Outcome, last.outcome)
-        return task_view(
+        why, asks = self._wait(connection, rows, outcome, planned, now_ms), input_view(task, now_ms)
+        needs = tuple(
+            DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
+            for name, bound, state in (dependency_rows.bound(connection, task.id) if spec.prerequisites else ())
+        )
+        return TaskView.of(
             task,
-            spec,
-            runs,
-            outcome,
-            self._wait(connection, task, spec, runs, outcome, planned, now_ms),
+            reason=why.reason,
+            reason_text=why.text,
+            reason_short=why.short,
+            blocked=why.blocked,
+            waiting_until=why.until_ms,
+            asks=asks,
+            holds=why.holds,
             budget=task_budget(connection, task, spec) if spec.budget.units else None,
-            asks=input_view(task, now_ms),
-            dependencies=dependency_rows.bound(connection, task.id) if spec.prerequisites else (),
+            priority=Priority(task.priority).label,
+            working_dir=spec.working_dir,
+            reach=None if origin is None else origin.reach,
+            reach_source=None if origin is None else origin.source,
+            reach_rule=None if origin is None else origin.rule,
             branch=branch_of(connection, task, last),
-            origin=origin,
-            warnings=self._warnings(task, spec),
-            with_spec=with_spec,
-            conceals=conceals,
+            agent_hint=spec.agent.type,
+            attempts=task.attempt,
+            available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
+            depends_on=needs,
+            continues=next((dependency for dependency in needs if dependency.name == spec.continues), None),
+            spec=shown_document(spec) if with_spec else None,
+            warnings=tuple(self._warnings(task, spec)),
+            **run_fields(rows.runs, outcome, spec),
+            **({"specialist": None} if rows.conceals else {}),
         )
 
     def _reach_origin(self, task: Task, spec: TaskSpec, last: Run | None) -> ReachOrigin | None:
@@ -177,15 +185,14 @@ class TaskViews(Bound):
     def _wait(
         self,
         connection: Connection,
-        task: Task,
-        spec: TaskSpec,
-        runs: TaskRuns,
+        rows: TaskRows,
         outcome: Outcome | None,
         planned: "_Planned | None",
         now_ms: int,
     ) -> Wait:
         """Return why the task is in its state. The reason of a queued task is not stored but computed by the planner,
         so it is never stale."""
+        task, spec, runs = rows.task, rows.spec, rows.runs
         if (fault := self.faults.of_task(task)) is not None:
             return _blocked(fault.blocked, now_ms)
         if task.state == "QUEUED":
