@@ -265,6 +265,8 @@ def _texts(shown: table.Table[T], rows: Sequence[T]) -> list[list[str]]:
                 return times.until(instant, now)
             case table.Time(instant):
                 return times.moment(instant)
+            case table.Link(words):
+                return words
         return "" if cell is None else str(cell)
 
     return [[text(column.cell(row)) for column in shown.columns] for row in rows]

@@ -30,7 +30,15 @@ class Time:
     """Show the elapsed time, in a sentence or as a duration; the remaining time; or date and time."""
 
 
-Cell = str | int | Time | None
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Words, and the address of a page that they lead to; None: they are no link."""
+
+    words: str
+    url: str | None = None
+
+
+Cell = str | int | Time | Link | None
 """Value of a cell; None for an empty cell."""
 
 

@@ -18,7 +18,6 @@ from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import SECOND_MS, format_instant, parse_instant, past_instant
 from claudomator_py.domain.wording import time_between
 from claudomator_py.schema.validation import validate
-from claudomator_py.values import dataclass
 
 Ref = Annotated[str, Path(max_length=128)]
 """An id or a name in the path."""
@@ -30,14 +29,6 @@ Days = Annotated[int, Query(ge=1, le=365), DIGITS]
 DAYS = (1, 7, 30, 90)
 """The numbers of days offered where figures of the last days are shown."""
 V = TypeVar("V", bound=BaseModel)
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Words, and the address that they lead to; None: they are no link."""
-
-    words: str
-    url: str | None = None
 
 
 def days_text(days: int) -> str:

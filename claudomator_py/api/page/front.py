@@ -9,7 +9,7 @@ from fastapi import Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import PART, Cursor, Link, filter_url, meaning_of, read_filter
+from claudomator_py.api.page.formatting import PART, Cursor, filter_url, meaning_of, read_filter
 from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.host import HostView
@@ -30,6 +30,7 @@ from claudomator_py.resources.schedules.page import cards_of as schedule_cards
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.surface import READ
+from claudomator_py.surface.table import Link
 from claudomator_py.values import dataclass, regex
 
 Text = Annotated[str, Query(max_length=200)]

@@ -30,7 +30,7 @@ from claudomator_py.resources.events import TITLES
 from claudomator_py.resources.policy import CHECKS
 from claudomator_py.resources.session import Session
 from claudomator_py.surface import OPEN
-from claudomator_py.surface.table import Cell, Table, Time
+from claudomator_py.surface.table import Cell, Link, Table, Time
 from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:
@@ -159,9 +159,18 @@ def row_cells(shape: Table[Any], row: object, first: "Markup | None") -> "Markup
 def _cell(value: Cell) -> "str | Markup":
     if isinstance(value, Time):
         return when(value.instant, value.show)
+    if isinstance(value, Link):
+        return _link(value)
     if isinstance(value, str):
         return sentence(value)
-    return "" if value is None else str(value)
+    return "" if value is None else f"{value:,}"
+
+
+def _link(link: Link) -> "str | Markup":
+    from markupsafe import Markup, escape  # late, like above
+
+    words = escape(plain(link.words))
+    return words if link.url is None else Markup(f'<a href="{escape(link.url)}">{words}</a>')  # noqa: S704 - escaped
 
 
 def _figure(value: float | None, form: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from claudomator_py.api.page.formatting import Link, cost_text, meaning_of, model_text, short_line, tokens_text
+from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, short_line, tokens_text
 from claudomator_py.api.page.rows import RUN_TONES, TONES, Action, TaskRow, actions_of, row_of, words_of
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
@@ -15,6 +15,7 @@ from claudomator_py.resources.routing import RouteView
 from claudomator_py.resources.runs import OutcomeView, RunView
 from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.resources.tasks import DependencyView, TaskView, WhyView
+from claudomator_py.surface.table import Link
 from claudomator_py.values import dataclass
 
 _CHECK_TONES = {"passed": "good", "failed": "bad", "lost": "bad", "running": "busy"}

@@ -11,7 +11,6 @@ from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import (
     PART,
     Cursor,
-    Link,
     Ref,
     cost_text,
     model_text,
@@ -33,6 +32,7 @@ from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.service import Decisions, Explained
 from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
+from claudomator_py.surface.table import Link
 
 _CHOICES = {
     "kinds": get_args(DecisionKindName),

@@ -11,6 +11,7 @@ from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import Instructions, Tags
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView
 from claudomator_py.surface import ADMIN, ADMIN_WHOLE, READ, Calls, Days, JsonBody, QueryNumber, operation
+from claudomator_py.surface.table import Column, Link, Table, ago
 
 
 class RouteRequest(Strict):
@@ -231,6 +232,67 @@ class ForgetRequest(Strict):
     """What to forget."""
 
     specialist: Line | None = Field(None, description="Only what was learned about this specialist. Default: all.")
+
+
+def _who(specialist: str | None) -> Link:
+    return Link("no specialist") if specialist is None else Link(specialist, f"/specialists/{specialist}")
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"
+
+
+def _per_cent(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0%}"
+
+
+_FIGURES: tuple[Column[RoutingFiguresView], ...] = (
+    Column("DECISIONS", lambda figures: figures.decisions, right=True),
+    Column("CONFIDENCE", lambda figures: _share(figures.confidence), right=True),
+    Column("OVERRIDDEN", lambda figures: _per_cent(figures.overridden), right=True),
+    Column("FAILED", lambda figures: _per_cent(figures.failed), right=True),
+    Column(
+        "ANSWER",
+        lambda figures: None if figures.answer_chars is None else f"{figures.answer_chars:,.0f} chars",
+        right=True,
+    ),
+)
+TOPICS = Table[RoutingFiguresView](Column("TOPIC", lambda figures: figures.topic, flexible=True), *_FIGURES)
+GAPS = Table[RoutingGapView](
+    Column("DECISIONS", lambda gap: gap.decisions, right=True),
+    Column("CONFIDENCE", lambda gap: _share(gap.confidence), right=True),
+    Column("CLOSEST", lambda gap: _who(gap.specialist), flexible=True),
+    Column("TOPIC", lambda gap: gap.topic, flexible=True),
+    Column("EXAMPLES", lambda gap: ", ".join(gap.tasks), flexible=True),
+)
+FEES = Table[CreatorFeesView](
+    Column("CREATOR", lambda fees: fees.creator, flexible=True),
+    Column("RUNS", lambda fees: fees.runs, right=True),
+    Column("USD", lambda fees: f"{fees.usd:.2f}", right=True),
+)
+SIGNALS = Table[RoutingSignalView](
+    Column("SIGNAL", lambda figures: figures.signal.replace("_", " ")),
+    Column("DECISIONS", lambda figures: figures.decisions, right=True),
+    Column("DECIDED", lambda figures: figures.decided, right=True),
+    Column("RIGHT", lambda figures: figures.right, right=True),
+    Column("WRONG", lambda figures: figures.wrong, right=True),
+)
+CORRECTIONS = Table[CorrectionView](
+    Column("FROM", lambda correction: _who(correction.specialist), flexible=True),
+    Column("TO", lambda correction: _who(correction.wanted), flexible=True),
+    Column("TOPIC", lambda correction: correction.topic, flexible=True),
+    Column("TASKS", lambda correction: correction.tasks, right=True),
+    Column("LAST", lambda correction: ago(correction.last_at)),
+)
+
+
+def figures_table(total: RoutingFiguresView) -> Table[RoutingFiguresView]:
+    """Return the columns of the figures by specialist, of which one row is the total."""
+    return Table(
+        Column("SPECIALIST", lambda row: "all" if row is total else _who(row.specialist), flexible=True),
+        *_FIGURES,
+        Column("PERFORMANCE", lambda row: _share(row.performance), right=True),
+    )
 
 
 _ASKED = {

@@ -1,7 +1,7 @@
 """``route``: who would do a task, and why; ``routing``: how well that works, and what was learned."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
@@ -22,27 +22,20 @@ from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import plain
 from claudomator_py.resources.routing import (
-    CorrectionView,
-    CreatorFeesView,
+    CORRECTIONS,
+    FEES,
+    GAPS,
+    SIGNALS,
+    TOPICS,
     ForgetRequest,
     LearnedView,
     RouteCandidateView,
     RouteRequest,
-    RoutingFiguresView,
-    RoutingGapView,
-    RoutingSignalView,
     StandingView,
+    figures_table,
 )
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
-
-if TYPE_CHECKING:
-    pass
-
-
-T = TypeVar("T")
-
-NOBODY = "(nobody)"
 
 _CANDIDATES = Table[RouteCandidateView](
     Column("SCORE", lambda candidate: f"{candidate.score:.3f}", right=True),
@@ -52,52 +45,14 @@ _CANDIDATES = Table[RouteCandidateView](
     Column("NEEDS", lambda candidate: None if candidate.needs is None else f"{candidate.needs:.3f}", right=True),
     Column("VERDICT", lambda candidate: candidate.rejected or "chosen", flexible=True),
 )
-_FIGURES: tuple[Column[RoutingFiguresView], ...] = (
-    Column("DECISIONS", lambda figures: figures.decisions, right=True),
-    Column("CONFIDENCE", lambda figures: _share(figures.confidence), right=True),
-    Column("OVERRIDDEN", lambda figures: _per_cent(figures.overridden), right=True),
-    Column("FAILED", lambda figures: _per_cent(figures.failed), right=True),
-    Column(
-        "ANSWER",
-        lambda figures: None if figures.answer_chars is None else f"{figures.answer_chars:,.0f} chars",
-        right=True,
-    ),
-)
-_TOPICS = Table[RoutingFiguresView](Column("TOPIC", lambda figures: figures.topic, flexible=True), *_FIGURES)
-_GAPS = Table[RoutingGapView](
-    Column("DECISIONS", lambda gap: gap.decisions, right=True),
-    Column("CONFIDENCE", lambda gap: _share(gap.confidence), right=True),
-    Column("CLOSEST", lambda gap: gap.specialist or NOBODY, flexible=True),
-    Column("TOPIC", lambda gap: gap.topic, flexible=True),
-    Column("EXAMPLES", lambda gap: ", ".join(gap.tasks), flexible=True),
-)
-_FEES = Table[CreatorFeesView](
-    Column("CREATOR", lambda fees: fees.creator, flexible=True),
-    Column("RUNS", lambda fees: fees.runs, right=True),
-    Column("USD", lambda fees: f"{fees.usd:.2f}", right=True),
-)
-_SIGNALS = Table[RoutingSignalView](
-    Column("SIGNAL", lambda figures: figures.signal),
-    Column("DECISIONS", lambda figures: figures.decisions, right=True),
-    Column("DECIDED", lambda figures: figures.decided, right=True),
-    Column("RIGHT", lambda figures: figures.right, right=True),
-    Column("WRONG", lambda figures: figures.wrong, right=True),
-)
 _STANDINGS = Table[StandingView](
     Column("SPECIALIST", lambda standing: standing.specialist, flexible=True),
     Column("TOPIC", lambda standing: standing.topic or "all", flexible=True),
-    Column("PERFORMANCE", lambda standing: _share(standing.performance), right=True),
+    Column("PERFORMANCE", lambda standing: f"{standing.performance:.2f}", right=True),
     Column("UP", lambda standing: standing.positive, right=True),
     Column("DOWN", lambda standing: standing.negative, right=True),
     Column("LAST SUCCESS", lambda standing: table.ago(standing.last_success_at) or "never"),
     Column("ORGANISATION", lambda standing: standing.organisation, wide=True, flexible=True),
-)
-_CORRECTIONS = Table[CorrectionView](
-    Column("FROM", lambda correction: correction.specialist or NOBODY, flexible=True),
-    Column("TO", lambda correction: correction.wanted, flexible=True),
-    Column("TOPIC", lambda correction: correction.topic, flexible=True),
-    Column("TASKS", lambda correction: correction.tasks, right=True),
-    Column("LAST", lambda correction: table.ago(correction.last_at)),
 )
 
 
@@ -157,21 +112,12 @@ def stats(
     if not stats.total.decisions and not stats.fees:
         note(f"Nothing was routed in {stats.days} days.")
         return
-    everybody = Table[RoutingFiguresView](
-        Column(
-            "SPECIALIST",
-            lambda figures: "all" if figures is stats.total else figures.specialist or NOBODY,
-            flexible=True,
-        ),
-        *_FIGURES,
-        Column("PERFORMANCE", lambda figures: _share(figures.performance), right=True),
-    )
     parts = [
-        table_text(everybody, [*stats.specialists, stats.total]),
-        *table_section("TOPICS", _TOPICS, stats.topics),
-        *table_section("POORLY COVERED", _GAPS, stats.gaps),
-        *table_section("SIGNALS", _SIGNALS, stats.signals),
-        *table_section("FEES", _FEES, stats.fees),
+        table_text(figures_table(stats.total), [*stats.specialists, stats.total]),
+        *table_section("TOPICS", TOPICS, stats.topics),
+        *table_section("POORLY COVERED", GAPS, stats.gaps),
+        *table_section("SIGNALS", SIGNALS, stats.signals),
+        *table_section("FEES", FEES, stats.fees),
     ]
     out("\n\n".join(parts))
 
@@ -240,13 +186,5 @@ def _print(learned: LearnedView) -> None:
     state = "no" if learned.frozen_at is None else f"yes, {ago(learned.frozen_at, now_ms())}"
     parts = [fields([("frozen", state), ("outcomes to learn", str(learned.waiting))])]
     parts += table_section("SPECIALISTS", _STANDINGS, learned.standings)
-    parts += table_section("CORRECTED BY OPERATORS", _CORRECTIONS, learned.corrections)
+    parts += table_section("CORRECTED BY OPERATORS", CORRECTIONS, learned.corrections)
     write(learned, lambda: "\n\n".join(parts))
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
-def _per_cent(value: float | None) -> str:
-    return "" if value is None else f"{value:.0%}"

@@ -1,7 +1,7 @@
 """The page /routing: which specialist would do a task, figures on routing, and operators' corrections."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Form
 from fastapi.responses import RedirectResponse, Response
@@ -14,15 +14,22 @@ from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.routing import (
+    CORRECTIONS,
+    FEES,
+    GAPS,
+    SIGNALS,
+    TOPICS,
     CorrectionView,
     ForgetRequest,
     LearnedView,
     RouteRequest,
     RoutingStatsView,
     StandingView,
+    figures_table,
 )
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.session import Session
+from claudomator_py.surface.table import Table
 from claudomator_py.values import dataclass
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
@@ -44,6 +51,14 @@ class RouteForm:
         return read_fields(RouteRequest, given)
 
 
+_TABLES: Mapping[str, Table[Any]] = {
+    "topics": TOPICS,
+    "gaps": GAPS,
+    "signals": SIGNALS,
+    "fees": FEES,
+    "corrections": CORRECTIONS,
+}
+
 routes = UnlistedRoutes("/routing")
 
 
@@ -52,7 +67,7 @@ def show(granted: Allowed, days: Days = 30) -> Response:
     learned = granted[Routing]
     stats = learned.stats(days)
     spans = day_spans("/routing", days, "figures")
-    values = {"stats": stats, "summary": summary_of(stats), "spans": spans, "learned": learned.all()}
+    values = {"spans": spans, "learned": learned.all(), **figures_of(stats)}
     return _page(granted, RouteForm(), values)
 
 
@@ -96,6 +111,16 @@ def _back() -> Response:
 def _page(granted: Session, asked: RouteForm, values: Mapping[str, object], status: int = 200) -> Response:
     whole = {"asked": asked, "route": None, "refusal": None, "stats": None, **values}
     return render("routing.html", whole, granted, status)
+
+
+def figures_of(stats: RoutingStatsView) -> Mapping[str, object]:
+    """Return the figures, and the columns of their tables."""
+    return {
+        "stats": stats,
+        "summary": summary_of(stats),
+        "tables": {**_TABLES, "figures": figures_table(stats.total)},
+        "rows": [*stats.specialists, stats.total],
+    }
 
 
 def summary_of(stats: RoutingStatsView) -> str:

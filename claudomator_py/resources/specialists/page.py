@@ -16,7 +16,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
-from claudomator_py.resources.routing import ForgetRequest
+from claudomator_py.resources.routing import CORRECTIONS, ForgetRequest
 from claudomator_py.resources.routing.page import corrections_of, standings_of
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.session import Session
@@ -159,6 +159,7 @@ def _page(granted: Session, specialist_id: str, refusal: ServiceError | None = N
         "page": page_of(specialist),
         "standings": standings_of(learned, specialist_id),
         "corrections": corrections_of(learned, specialist_id),
+        "correction_table": CORRECTIONS,
         "refusal": refusal,
         "grantee": grantee,
     }

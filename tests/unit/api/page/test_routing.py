@@ -125,7 +125,7 @@ def test_what_nobody_covers_is_shown_with_its_tasks(operator: Visitor, taught: P
 def test_what_was_learned_of_one_is_on_its_page(operator: Visitor, taught: PreparedService) -> None:
     text = text_of(operator.get("/specialists/db-admin"))
     assert "all 0.45 0 1 never backup 0.45 0 1 never" in text
-    assert "Corrected by operators Went to Was given to Topic Tasks Last db-admin painter backup 1" in text
+    assert "Corrected by operators From To Topic Tasks Last db-admin painter backup 1" in text
 
 
 def test_what_was_learned_is_forgotten_after_a_question(operator: Visitor, taught: PreparedService) -> None:

@@ -19,7 +19,7 @@ from claudomator_py.resources.routing import (
     RoutingStatsView,
     StandingView,
 )
-from claudomator_py.resources.routing.page import RouteForm, corrections_of, standings_of, summary_of
+from claudomator_py.resources.routing.page import RouteForm, corrections_of, figures_of, standings_of, summary_of
 from claudomator_py.resources.specialists.page_model import page_of
 from claudomator_py.resources.specialists.service import view
 from tests.fakes.cards import card
@@ -52,7 +52,7 @@ def test_a_candidate_has_what_its_score_is_made_of_and_what_it_lacks() -> None:
 def test_figures_without_anything_to_tell_by_are_empty() -> None:
     total = RoutingFiguresView(decisions=0)
     assert summary_of(RoutingStatsView(days=1, total=total)) == "Nothing was routed in a day."
-    text = shown("routing.html", stats=RoutingStatsView(days=1, total=total, specialists=(total,)))
+    text = shown("routing.html", **figures_of(RoutingStatsView(days=1, total=total, specialists=(total.model_copy(),))))
     assert "Performance no specialist 0 all 0" in text
     assert [(words, chosen) for words, _, chosen in day_spans("/routing", 1, "figures")] == [
         ("a day", True),
@@ -79,8 +79,8 @@ def test_figures_in_words() -> None:
     assert summary_of(stats) == (
         "1,234 decisions in 30 days, with a mean confidence of 0.46, 12% overridden, 50% failed."
     )
-    text = shown("routing.html", stats=stats)
-    assert "plumber 1,234 0.46 12% 50% 2,346 0.50" in text
+    text = shown("routing.html", **figures_of(stats))
+    assert "plumber 1,234 0.46 12% 50% 2,346 chars 0.50" in text
     assert "no specialist 1 0.46" in text
     assert "leaks 1 0.46" in text
     assert "Of the newest 1 decision." in text
@@ -101,7 +101,8 @@ def test_corrections_are_those_from_it_and_to_it() -> None:
     views = tuple(CorrectionView(specialist=entry, wanted=wanted, tasks=1, last_at=AT) for entry, wanted in given)
     learned = LearnedView(corrections=views)
     assert corrections_of(learned, "a") == list(views[:2])
-    text = shown("routing.html", stats=RoutingStatsView(days=1, total=RoutingFiguresView(decisions=0)), learned=learned)
+    figures = figures_of(RoutingStatsView(days=1, total=RoutingFiguresView(decisions=0)))
+    text = shown("routing.html", **figures, learned=learned)
     assert "a b 1" in text
     assert "no specialist a 1" in text
 
