@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.report import ReportView, RepositoryReport, TaskGroup
@@ -125,11 +126,16 @@ def not_grouped(groups: Iterable[TaskGroup], total: int) -> int:
 def _group(group: TaskGroup, at: Instants) -> str:
     names = ", ".join(ref.name for ref in group.tasks)
     more = f" and {group.count - len(group.tasks)} more" if group.count > len(group.tasks) else ""
-    until = (
-        f", {'until' if group.count == 1 else 'the first until'} {at(group.until)}" if group.until is not None else ""
-    )
     words = ": ".join(part for part in (group.reason, group.text.rstrip(".")) if part)
-    return f"- {group.count} x {words or 'no reason given'}{until}: {names}{more}"
+    return f"- {group.count} x {words or 'no reason given'}{_until(group, at)}: {names}{more}"
+
+
+def _until(group: TaskGroup, at: Instants) -> str:
+    if group.until is None:
+        return ""
+    if group.reason == WaitReason.BACKOFF:  # which is followed by "tries again"
+        return f"{'' if group.count == 1 else ', the first'} at {at(group.until)}"
+    return f", {'until' if group.count == 1 else 'the first until'} {at(group.until)}"
 
 
 def _repository(repository: RepositoryReport) -> Iterator[str]:
