@@ -198,13 +198,14 @@ def front_of(status: StatusView) -> Front:
     }
     needs = sum(kinds.values())
     asking = _groups(status.needs_you, status.unlisted)
+    every = (Link(f"all {kinds['task']:,} tasks", "/?state=NEEDS_INPUT"),)
     failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
     first = max(_FEWEST, _FIRST - len(notices) - len(files))
     sections = (
         TaskSection(
             "needs-you", "Needs you", "Nothing needs you.", asking, needs, first, notices, files,
             more=needs - sum(group.size for group in asking) - len(notices) - len(files),
-            note=_by_kind(kinds),
+            note=_by_kind(kinds), rest=every if kinds["task"] > len(status.needs_you) else (),
         ),
         _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING", first=_FIRST),
         _section(

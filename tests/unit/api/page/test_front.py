@@ -6,6 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from claudomator_py.api.page.formatting import cost_text, took
+from claudomator_py.api.page.front import SHOWN
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.host import HostView, NodeView
@@ -142,6 +143,13 @@ def test_numbers_have_their_grammar_and_what_they_count(operator: Visitor, prepa
     assert 'data-summary="3 need you, 0 failed, 0 running, 0 queued or waiting"' in page.body.decode()
     assert "2 need input" in text_of(page)
     assert '<p class="note">2 tasks, 1 refused file</p>' in section(page, "needs-you")
+
+
+def test_what_asks_beyond_those_shown_is_one_link_away(operator: Visitor, prepared: PreparedService) -> None:
+    for number in range(SHOWN + 1):
+        prepared.add(f"asks-{number}", NeedsInput(InputKind.QUESTION))
+    needs = section(operator.get("/"), "needs-you")
+    assert f'and 1 more: <a href="/?state=NEEDS_INPUT">all {SHOWN + 1} tasks</a>' in needs
 
 
 def test_that_no_agent_can_take_anything_is_said_once(operator: Visitor, prepared: PreparedService) -> None:
