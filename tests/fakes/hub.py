@@ -8,11 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.protocols.hub import (
-    LEASE_S,
-    AgentConnection,
-    Hub,
-)
+from claudomator_py.protocols.hub import LEASE_S, Hub
+from claudomator_py.protocols.hub.assignment import AgentConnection
 from claudomator_py.protocols.hub.waking import NotWoken
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.store.database import Database

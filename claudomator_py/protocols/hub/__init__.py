@@ -8,9 +8,8 @@ mailbox. The state in memory can be rebuilt from runs, mailboxes and connections
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
@@ -18,11 +17,11 @@ from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
+from claudomator_py.protocols.hub.assignment import AgentConnection, AgentGone, AgentRefused, Assignment
 from claudomator_py.protocols.hub.mailbox import End, Mailboxes, ProgressAllowance, check_same
 from claudomator_py.protocols.hub.waking import Knock, wake
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.hub")
 
@@ -43,63 +42,6 @@ MAX_REFUSALS: Final = 5
 _A_MOMENT_S: Final = 0.05
 
 
-class AgentRefused(Exception):
-    """The agent answered a request with an error."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class AgentGone(Exception):
-    """The agent is no longer connected, or did not answer in time."""
-
-
-class HubPeer(Protocol):
-    """The agent's end of a connection. Used on the loop."""
-
-    async def ask(self, method: str, params: Mapping[str, Any], timeout_s: float) -> Any:
-        """Return the agent's answer to the request. Raises AgentRefused, AgentGone."""
-
-    def close(self, code: int, reason: str) -> None:
-        """Close the connection with a WebSocket code."""
-
-
-@dataclass(eq=False, slots=True)
-class AgentConnection:
-    """A registered connection of an agent, which may have several."""
-
-    agent_id: str
-    instance_id: str
-    most: int
-    """The maximum number of simultaneous assignments."""
-    peer: HubPeer
-    runs: set[str] = field(default_factory=set)
-
-
-@dataclass(eq=False, slots=True)
-class _Assignment:
-    """A live run. link: the connection that has accepted it or is being offered it."""
-
-    run_id: str
-    task_id: str
-    agent_id: str
-    allowance: ProgressAllowance
-    """How much progress may still be stored."""
-    link: AgentConnection | None = None
-    accepted: bool = False
-    end: End | None = None
-    free_s: float = 0.0
-    """Loop time since which no connection has it: one was lost, or the daemon started."""
-    not_before_s: float = 0.0
-    """Loop time before which it is not offered."""
-    refusals: int = 0
-    wake_by_s: float | None = None
-    """Loop time by which the agent, which is being woken, must connect."""
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while its end is written."""
-
-
 class Hub:
     """Assigns runs to connected agents. Used on the daemon's loop, except ``wake`` and ``is_present``."""
 
@@ -110,7 +52,7 @@ class Hub:
         self._registry = registry
         self._knock = knock
         self._links: dict[str, dict[str, AgentConnection]] = {}
-        self._assignments: dict[str, _Assignment] = {}
+        self._assignments: dict[str, Assignment] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._since_s = 0.0
         self._left_s: dict[str, float] = {}
@@ -279,7 +221,7 @@ class Hub:
             if run.id in self._assignments:
                 continue
             heard = await self._mailboxes.heard(run.id)
-            assignment = _Assignment(
+            assignment = Assignment(
                 run.id,
                 run.task_id,
                 run.agent.removeprefix(PREFIX),
@@ -290,7 +232,7 @@ class Hub:
             assignment.free_s = self._now_s
             self._assignments.setdefault(run.id, assignment)
 
-    def _abandon(self, assignment: _Assignment) -> None:
+    def _abandon(self, assignment: Assignment) -> None:
         """Cancel the assignment of a run that has ended, if an agent still works on it."""
         if (link := assignment.link) is not None:
             self._release(assignment, link)
@@ -302,7 +244,7 @@ class Hub:
         except (AgentRefused, AgentGone) as error:
             log.info("cancel_not_heard", run_id=run_id, agent=link.agent_id, problem=str(error))
 
-    async def _handle(self, assignment: _Assignment) -> None:
+    async def _handle(self, assignment: Assignment) -> None:
         """Offer it or give it up, if it is time; otherwise schedule the next look."""
         if assignment.link is not None:
             return
@@ -326,7 +268,7 @@ class Hub:
         elif not links:
             await self._handle_absence(assignment)
 
-    async def _offer(self, assignment: _Assignment, link: AgentConnection) -> None:
+    async def _offer(self, assignment: Assignment, link: AgentConnection) -> None:
         """Offer it to the agent."""
         try:
             params = await self._params(assignment)
@@ -353,7 +295,7 @@ class Hub:
         finally:
             self._look_by(0)
 
-    async def _params(self, assignment: _Assignment) -> dict[str, Any]:
+    async def _params(self, assignment: Assignment) -> dict[str, Any]:
         def read(connection: Connection) -> dict[str, Any]:
             task = task_rows.get(connection, assignment.task_id)
             return {"name": task.name, "skill": task.skill}
@@ -363,7 +305,7 @@ class Hub:
         ids = {"assignment_id": assignment.run_id, "task_id": assignment.task_id}
         return {**ids, "instructions": instructions, "handoff": handoff}
 
-    async def _accept(self, assignment: _Assignment, link: AgentConnection) -> None:
+    async def _accept(self, assignment: Assignment, link: AgentConnection) -> None:
         """Record durably that the agent has accepted it, so that it holds beyond this daemon. Raises OSError."""
         if not assignment.accepted and assignment.end is None:
             await self._mailboxes.put(
@@ -371,7 +313,7 @@ class Hub:
             )
             assignment.accepted = True
 
-    async def _handle_absence(self, assignment: _Assignment) -> None:
+    async def _handle_absence(self, assignment: Assignment) -> None:
         """Wait for an absent agent, wake it, or give up."""
         wait_s = max(self._since_s, self._left_s.get(assignment.agent_id, 0.0)) + GRACE_S - self._now_s
         if wait_s > 0:
@@ -395,7 +337,7 @@ class Hub:
             return
         self._look_by(assignment.wake_by_s - self._now_s)
 
-    def _is_awaited(self, assignment: _Assignment) -> bool:
+    def _is_awaited(self, assignment: Assignment) -> bool:
         """Return whether the agent that is being woken may still connect in time."""
         return (
             assignment.link is None
@@ -404,12 +346,12 @@ class Hub:
             and self._now_s < assignment.wake_by_s
         )
 
-    async def _give_up(self, assignment: _Assignment, outcome: str, error: str) -> None:
+    async def _give_up(self, assignment: Assignment, outcome: str, error: str) -> None:
         async with assignment.lock:
             if assignment.end is None:
                 await self._end(assignment, {"type": "end", "outcome": outcome, "error": error})
 
-    async def _end(self, assignment: _Assignment, end: End) -> None:
+    async def _end(self, assignment: Assignment, end: End) -> None:
         await self._mailboxes.put(assignment.run_id, end)
         assignment.end = end
         if assignment.link is not None:
@@ -433,7 +375,7 @@ class Hub:
         for run_id in list(link.runs):
             self._release(self._assignments[run_id], link)
 
-    def _release(self, assignment: _Assignment, link: AgentConnection) -> None:
+    def _release(self, assignment: Assignment, link: AgentConnection) -> None:
         link.runs.discard(assignment.run_id)
         if assignment.link is link:
             assignment.link, assignment.free_s = None, self._now_s

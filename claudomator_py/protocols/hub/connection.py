@@ -22,7 +22,8 @@ from claudomator_py.api.streams import Streams
 from claudomator_py.daemon import give_back
 from claudomator_py.domain.errors import ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.protocols.hub import AgentGone, AgentRefused, Hub
+from claudomator_py.protocols.hub import Hub
+from claudomator_py.protocols.hub.assignment import AgentGone, AgentRefused
 from claudomator_py.protocols.hub.methods import (
     INTERNAL,
     INVALID_PARAMS,

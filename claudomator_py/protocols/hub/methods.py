@@ -14,7 +14,8 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import ErrorStatus, ServiceError, problems_text
 from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
-from claudomator_py.protocols.hub import AgentConnection, Hub, HubPeer
+from claudomator_py.protocols.hub import Hub
+from claudomator_py.protocols.hub.assignment import AgentConnection, HubPeer
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.service import HubRegistration, Specialists
 from claudomator_py.resources.tasks.service import Tasks

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.following import EventWatch
+from claudomator_py.cli.connect import Client, EventWatch, connected
 from claudomator_py.cli.output import (
     heading,
     is_wide,

@@ -9,8 +9,7 @@ import typer
 
 from claudomator_py.agents.kinds import info_of
 from claudomator_py.cli import completion
-from claudomator_py.cli.connect import Client, connected
-from claudomator_py.cli.following import EventWatch
+from claudomator_py.cli.connect import Client, EventWatch, connected
 from claudomator_py.cli.output import (
     fail,
     heading,

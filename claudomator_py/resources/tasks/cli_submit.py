@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from claudomator_py.cli import ExitCode, completion
-from claudomator_py.cli.connect import Client, ConfigOption, StateDirOption, connect
-from claudomator_py.cli.following import EventWatch
+from claudomator_py.cli.connect import Client, ConfigOption, EventWatch, StateDirOption, connect
 from claudomator_py.cli.output import error, fail, formatted, note, out, table_text, wrote_json
 from claudomator_py.cli.task_files import ReadFile, read
 from claudomator_py.client import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem

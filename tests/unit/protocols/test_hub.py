@@ -8,15 +8,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.errors import Conflict
-from claudomator_py.protocols.hub import (
-    AGAIN_S,
-    GRACE_S,
-    LEASE_S,
-    MAX_REFUSALS,
-    AgentGone,
-    AgentRefused,
-    Hub,
-)
+from claudomator_py.protocols.hub import AGAIN_S, GRACE_S, LEASE_S, MAX_REFUSALS, Hub
+from claudomator_py.protocols.hub.assignment import AgentGone, AgentRefused
 from claudomator_py.store.database import Database, StoreUnavailable
 from tests.fakes.hub import DONE, Held, Met, Peer, hubbed, link, until
 
