@@ -9,6 +9,7 @@ import logging
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -35,6 +36,7 @@ _LOOK_EVERY_S: Final = 1.0
 _RECENT_S: Final = 10.0
 _THREADS: Final = 4
 _REFUSAL_S: Final = 300.0
+_MAX_PATIENCE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,10 @@ class Slurm:
         self._listed: JobList | None = None
         self._silence: str | None = None
         self._refusal: tuple[float, str] | None = None
+        self._in_vain: Counter[tuple[str, ...]] = Counter()
+        """How often in a row Slurm has not taken a job that asked for this."""
+        self._patience: dict[str, int] = {}
+        """See ``patience``, by job."""
 
     def close(self) -> None:
         """Start no more commands, and wait for those in progress."""
@@ -167,12 +173,19 @@ class Slurm:
         plain = None if problem is None else refusal(problem)
         return None if plain is None else f"refuses runs: {plain} ({problem})"
 
+    def patience(self, key: str) -> int:
+        """Return how many times as long as usual a job that Slurm does not list is waited for: longer each time that
+        Slurm has taken none that asks for the same, as one that no node can satisfy would else be submitted again and
+        again."""
+        return self._patience.get(key, 1)
+
     def interrupt(self, key: str) -> "Future[None]":
         """Ask the supervisor of that job to end its run, or cancel the job if it still waits, on a thread."""
         return self._queries.submit(self._interrupt, key)
 
     def end(self, key: str) -> "Future[None]":
         """End the job of that name and all its processes, on a thread."""
+        self._patience.pop(key, None)
         return self._queries.submit(self._try, "scancel", "--me", f"--name={key}")
 
     def call(self, work: Callable[[], object]) -> None:
@@ -180,17 +193,21 @@ class Slurm:
         self._queries.submit(work)
 
     def _submit(self, key: str, path: str, first: Callable[[], object] | None) -> None:
+        wanted: tuple[str, ...] = ()
         try:
             if first is not None:
                 first()
             python, archive = self._host.python or sys.executable, supervisor_in(self._host.root)
             command = interpreter(self._begin, "main", "main_with_file", path, python=python, library=archive)
             script = f"#!/bin/sh\nexec {shlex.join(command)}\n"
-            wanted = self._asked(json.loads((Path(path) / spec.FILE).read_bytes()))
+            wanted = tuple(self._asked(json.loads((Path(path) / spec.FILE).read_bytes())))
             ask(*submission(self._host, key, f"{path}/{_LOG}"), f"--comment={key}", *wanted, text=script)
             self._refusal = None
+            self._in_vain.pop(wanted, None)
         except (OSError, ValueError, LookupError) as problem:
             self._refusal = time.monotonic(), str(problem)
+            self._patience[key] = min(2 ** self._in_vain[wanted], _MAX_PATIENCE)
+            self._in_vain[wanted] += 1
             # Not "not submitted": the job is looked up by name, and the run is revoked under its lock if it is absent.
             log.warning("whether Slurm took the job %s is unknown: %s", key, problem)
 

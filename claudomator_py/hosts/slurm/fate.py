@@ -16,7 +16,8 @@ from claudomator_py.hosts.slurm.engine import Slurm, run_of, step_of
 from claudomator_py.hosts.slurm.nodes import OUTAGE_S
 
 ABSENT_S: Final = 30.0
-"""How long Slurm must have listed no job of a run before the run is revoked; a submission may still be in progress."""
+"""How long Slurm must have listed no job of a run before the run is revoked, as a submission may still be in progress;
+longer for a job of a kind that Slurm has refused before, see ``Slurm.patience``."""
 FORCE_S: Final = 30.0
 """How long after the grace period a cancelled run may live before its job is ended."""
 
@@ -120,7 +121,7 @@ class Fates:
             is_stuck = job is not None and job.waits and (job.has_failed_to_start or (is_movable and engine.outage))
             if not is_stuck:
                 return RunStatus(RunFate.STARTING)
-        elif listed.asked_at - self._absent.setdefault(key, listed.asked_at) < self._absent_s:
+        elif listed.asked_at - self._absent.setdefault(key, listed.asked_at) < self._absent_s * engine.patience(key):
             return RunStatus(RunFate.STARTING)
         status = decide_fate(path)
         if status.fate is RunFate.REVOKED:

@@ -390,6 +390,49 @@ def test_a_host_that_refuses_a_single_run_takes_others(host: ClusterRunHost, com
     assert "refuses" not in host.closed().get("lab", "")
 
 
+def test_what_the_cluster_refuses_again_and_again_is_submitted_ever_more_rarely(
+    commands: Commands, tmp_path: Path
+) -> None:
+    """As a job that asks for more than any node has."""
+    cluster = engine.Slurm(HostSpec(kind=HostType.SLURM, root=str(tmp_path)))
+
+    def submit(number: int, gpus: int | None) -> int:
+        (folder := tmp_path / str(number)).mkdir(exist_ok=True)
+        limits = {"timeout_ms": None, "grace_ms": 100}
+        (folder / "spec.json").write_text(json.dumps({"limits": limits, "node": {"needs": {"gpus": gpus}}}))
+        cluster.submit(f"cl-{number}-0", str(folder)).result()
+        return cluster.patience(f"cl-{number}-0")
+
+    commands.fail("sbatch", "sbatch: error: Invalid generic resource (gres) specification")
+    assert [submit(number, gpus=1) for number in range(6)] == [1, 2, 4, 8, 10, 10]
+    assert submit(6, gpus=None) == 1
+    commands.say("sbatch", "1\n")
+    assert submit(7, gpus=1) == 1
+    commands.fail("sbatch", "sbatch: error: Invalid generic resource (gres) specification")
+    assert submit(8, gpus=1) == 1
+    assert submit(9, gpus=1) == 2
+    cluster.close()
+
+
+def test_a_run_whose_kind_is_refused_is_given_up_later(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine.Slurm, "patience", lambda *_: 1_000_000)
+    host._fates._absent_s = 0.01
+    commands.fail("sbatch", "sbatch: error: Invalid generic resource (gres) specification")
+    commands.say("squeue", "")
+    commands.say("scancel", "")
+    submitted(host)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and host.obstacle(RUN_ID) is not None)
+    asked = len(commands.all_asked("squeue"))
+    wait_until(
+        lambda: host.reconcile(RUN_ID).fate is not RunFate.STARTING or len(commands.all_asked("squeue")) > asked + 1
+    )
+    assert host.reconcile(RUN_ID).fate is RunFate.STARTING
+    monkeypatch.setattr(engine.Slurm, "patience", lambda *_: 1)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
+
+
 def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands: Commands, tmp_path: Path) -> None:
     jobs = "cl-a-0|PENDING|Resources|\ncl-b-0|PENDING|Resources|\ncl-c-1|RUNNING|None|n1\n"
     commands.say("squeue", f"{jobs}cl-of-another-host-0|PENDING|Priority|\n")
