@@ -36,9 +36,10 @@ def days_text(days: int) -> str:
     return "a day" if days == 1 else f"{days} days"
 
 
-def day_spans(path: str, chosen: int, section: str) -> tuple[tuple[str, str, bool], ...]:
-    """Return the numbers of days to choose from on that page: words, address, and whether it is the one shown."""
-    return tuple((days_text(days), f"{path}?days={days}#{section}", days == chosen) for days in DAYS)
+def day_spans(path: str, chosen: int, section: str = "") -> tuple[tuple[str, str, bool], ...]:
+    """Return the numbers of days to choose from on that page: words, address, and whether it is the one shown.
+    section: of the page, if it is not its beginning."""
+    return tuple((days_text(days), f"{path}?days={days}{section and f'#{section}'}", days == chosen) for days in DAYS)
 
 
 def read_fields(kind: type[V], given: Mapping[str, object]) -> V:

@@ -8,7 +8,7 @@ from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import DAYS, Days, Ref, Version, read_fields
+from claudomator_py.api.page.formatting import Days, Ref, Version, day_spans, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.changes import MergeMethod
@@ -46,8 +46,7 @@ def show(granted: Allowed, days: Days = 7) -> Response:
     repositories, daily = granted[Reports].repositories(days, granted[Nights].zone())
     values = {
         "place": "/repositories",
-        "days": days,
-        "spans": DAYS,
+        "spans": day_spans("/repositories", days),
         "table": REPOSITORIES,
         "repositories": repositories,
         "day_table": REPOSITORY_DAYS,

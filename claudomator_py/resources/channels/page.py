@@ -20,6 +20,7 @@ from claudomator_py.domain.channel import (
     TriageReason,
 )
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
+from claudomator_py.domain.units import counted
 from claudomator_py.resources.channels import (
     AnswerView,
     ChannelView,
@@ -187,7 +188,7 @@ def url_of(channel_id: str) -> str:
 def _facts_of(channel: ChannelView) -> tuple[str, ...]:
     """Return the facts of a row of the list, in words."""
     agents = sum(participant.role is MemberRole.AGENT for participant in channel.participants)
-    meta = [f"{agents} specialist{'s' if agents != 1 else ''}", f"{len(channel.participants) - agents} people"]
+    meta = [counted(agents, "specialist"), f"{len(channel.participants) - agents} people"]
     if channel.primary is not None:
         meta.append(f"primary {channel.primary}, {channel.settings.primary.value}")
     meta.append(f"by {channel.creator}" + (f" of {channel.organisation}" if channel.organisation else ""))

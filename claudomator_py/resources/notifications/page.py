@@ -27,10 +27,11 @@ def show(granted: Allowed, state: DeliveryState | None = None, cursor: Cursor = 
     service = granted[Notices]
     page, counts = service.deliveries(state, cursor, PART), service.counts()
     states = [(state, state.value, counts.get(state.value, 0), f"/notices?state={state}") for state in DeliveryState]
+    choices = [(None, "all", sum(counts.values()), "/notices"), *states]
     values = {
         "folds": folded(page.items, _same, lambda delivery: str(delivery.id), {}),
         "tones": _TONES,
-        "states": [(None, "all", sum(counts.values()), "/notices"), *states],
+        "spans": [(f"{word.capitalize()} ({number:,})", url, choice == state) for choice, word, number, url in choices],
         "state": state,
         "more": _more(state, page.next_cursor),
         "place": "/notices",

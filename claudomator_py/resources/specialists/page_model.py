@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from claudomator_py.api.page.formatting import filter_url, short_line
 from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.requests import TaskFilter
+from claudomator_py.domain.units import counted
 from claudomator_py.resources.specialists import FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.values import dataclass
@@ -66,7 +67,7 @@ def row_of(specialist: SpecialistView, score: float | None = None, skill: str | 
     skills = len(specialist.content.skills)
     meta = (
         specialist.id if specialist.id != specialist.name else "",
-        "1 skill" if skills == 1 else f"{skills} skills",
+        counted(skills, "skill"),
         specialist.creator if specialist.source != "shipped" else "",
         specialist.organisation or "",
         _SOURCES[specialist.source],

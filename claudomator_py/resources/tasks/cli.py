@@ -34,7 +34,7 @@ from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line, plain
-from claudomator_py.domain.units import parse_instant
+from claudomator_py.domain.units import counted, parse_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.decisions import CandidateView, DecisionView
 from claudomator_py.resources.events.cli import EVENTS_OF_TASK
@@ -218,9 +218,9 @@ def tree_text(tree: WorktreeView) -> str:
     """Return in words what a work tree has that its repository lacks, and when this was checked."""
     words = [plain(tree.detail)] if tree.standing == "unknown" and tree.detail else []
     if tree.commits:
-        words.append("1 commit" if tree.commits == 1 else f"{tree.commits} commits")
+        words.append(counted(tree.commits, "commit"))
     if tree.changed:
-        words.append(f"{'1 file' if tree.changed == 1 else f'{tree.changed} files'} not committed")
+        words.append(f"{counted(tree.changed, 'file')} not committed")
     seen = "" if tree.seen_at is None else f", seen {ago(tree.seen_at, now_ms())}"
     return (f"{tree.standing} ({', '.join(words)})" if words else str(tree.standing)) + seen
 
@@ -306,11 +306,7 @@ def _offers(task: TaskView) -> list[str]:
 def _attempts(task: TaskView) -> str:
     if task.generation == 1:
         return str(task.attempts)
-    return f"{task.attempts} since restart {task.generation - 1}; {_runs(task.runs)} in all"
-
-
-def _runs(number: int) -> str:
-    return "1 run" if number == 1 else f"{number} runs"
+    return f"{task.attempts} since restart {task.generation - 1}; {counted(task.runs, 'run')} in all"
 
 
 @connected

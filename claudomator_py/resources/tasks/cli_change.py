@@ -35,6 +35,7 @@ from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.text import plain
+from claudomator_py.domain.units import counted
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView, editing_refused
 from claudomator_py.resources.tasks.cli import TaskArgument, tasks_table
 from claudomator_py.surface.table import Column, Table
@@ -175,7 +176,7 @@ def _why(outcome: ChangeOutcome) -> str:
 def _counted(tasks: Sequence[TaskView]) -> str:
     states = Counter(task.state for task in tasks)
     parts = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    return f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} ({parts})"
+    return f"{counted(len(tasks), 'task')} ({parts})"
 
 
 def _write_json(outcomes: Sequence[ChangeOutcome], *, done: bool) -> bool:
