@@ -65,7 +65,8 @@ class Workdirs:
             reserved = real_path(own)
             if path.is_relative_to(reserved) or reserved.is_relative_to(path):
                 remedy = "choose another folder, or move the inbox and the state folder out of it"
-                return f"{folder} contains or lies in {own}, which Claudomator itself uses", remedy
+                how = "is" if path == reserved else "lies in" if path.is_relative_to(reserved) else "contains"
+                return f"{folder} {how} {own}, which Claudomator itself uses", remedy
         return None
 
 

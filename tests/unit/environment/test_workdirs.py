@@ -101,9 +101,9 @@ def test_further_folders_are_judged_as_the_working_directory_is(tmp_path: Path) 
     for name, words in (
         ("../other", "is not under a root"),
         ("out", "is not under a root"),
-        ("state/runs", "which Claudomator itself uses"),
-        ("in", "which Claudomator itself uses"),
-        (".", "which Claudomator itself uses"),
+        ("state/runs", f"state/runs lies in {tmp_path}/src/state, which Claudomator itself uses"),
+        ("in", f"in is {tmp_path}/src/state, which Claudomator itself uses"),
+        (".", f" contains {tmp_path}/src/state, which Claudomator itself uses"),
     ):
         problem = workdirs.problem(str(tmp_path / "src" / name), "add_dirs[2]")
         assert problem is not None, name
