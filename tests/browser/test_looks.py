@@ -465,3 +465,17 @@ def test_colour_is_not_all_that_tells_which_runs_failed(desktop: Desktop) -> Non
     height = "(one, tone) => { one.setAttribute('class', `bar ${tone}`); return one.getBBox().height; }"
     bar = page.locator(".night a > .bar").first
     assert bar.evaluate(height, "good") < bar.evaluate(height, "bad")
+
+
+def test_what_has_the_focus_is_not_under_the_line_that_stays(desktop: Desktop) -> None:
+    _paths(desktop)
+    page = desktop.page(viewport={"width": 1_024, "height": 500})
+    _settle(page)
+    page.locator("#needs-you .row").first.evaluate(
+        "row => row.scrollIntoView()"
+    )  # as a link to a part of the page does
+    page.locator("#needs-you a.name").first.focus()
+    strip, row = page.locator(".strip").bounding_box(), page.locator("#needs-you .row").first.bounding_box()
+    assert strip is not None
+    assert row is not None
+    assert row["y"] >= strip["y"] + strip["height"] - 1
