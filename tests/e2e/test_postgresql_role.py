@@ -49,3 +49,16 @@ def test_one_that_may_not_create_tables_is_told_so_and_nothing_is_left(
         message = site.log_file.read_text()
     assert "permission" in message
     assert "Traceback" not in message, message
+
+
+def test_a_second_daemon_is_told_that_the_first_has_the_database(
+    tmp_path: Path, postgresql_server: str, role: str
+) -> None:
+    url = url_of(postgresql_server, role, role)
+    with open_site(tmp_path / "here", database=url) as here, open_site(tmp_path / "there", database=url) as there:
+        first = here.start().ready()
+        assert there.start().wait() == 1
+        assert "another daemon has the database open" in there.log_text()
+        assert "Traceback" not in there.log_text()
+        assert first.stop() == 0
+        assert there.start().ready().stop() == 0
