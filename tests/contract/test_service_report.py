@@ -257,8 +257,8 @@ def test_waits_of_one_kind_are_one_group_whatever_their_times(world: World) -> N
     assert not any(re.search(r"\d\d:\d\d|\(in|\bat$|\buntil$", group.text) for group in groups.values())
     assert (groups["time"].text, groups["backoff"].text) == ("", "tries again")
     text = markdown(report(world), lambda instant: "then")
-    assert "- 3 x time, the first until then: late-0" in text
-    assert "- 3 x backoff: tries again, the first at then: again-" in text
+    assert "- 3 x time, the first until then (late-0" in text
+    assert "- 3 x backoff: tries again, the first at then (again-" in text
     assert "the first until" in markdown(report(world), lambda instant: "then" if instant else "")
 
 

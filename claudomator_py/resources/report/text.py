@@ -127,7 +127,7 @@ def _group(group: TaskGroup, at: Instants) -> str:
     names = ", ".join(ref.name for ref in group.tasks)
     more = f" and {group.count - len(group.tasks)} more" if group.count > len(group.tasks) else ""
     words = ": ".join(part for part in (group.reason, group.text.rstrip(".")) if part)
-    return f"- {group.count} x {words or 'no reason given'}{_until(group, at)}: {names}{more}"
+    return f"- {group.count} x {words or 'no reason given'}{_until(group, at)}{f' ({names}{more})' if names else ''}"
 
 
 def _until(group: TaskGroup, at: Instants) -> str:

@@ -366,7 +366,7 @@ def tasks_table(tasks: Sequence[TaskView], *, ids: Mapping[str, str] | None = No
 
 
 def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:
-    """Return a line for each group of similar tasks: ``58 wait: claude is limited: a, b and 56 more``.
+    """Return a line for each group of similar tasks: ``58 wait: claude is limited (a, b and 56 more)``.
 
     now: epoch milliseconds.
     """
@@ -375,7 +375,7 @@ def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:
         first = fold.rows[0]
         named = [task.name for task in fold.rows[:_NAMED]]
         names = f"{', '.join(named)} and {fold.size - len(named):,} more"
-        line = one_line(f"{fold.size:,} {said_together(first)}: {_reason(first, now)}: {names}")
+        line = one_line(f"{fold.size:,} {said_together(first)}: {_reason(first, now)} ({names})")
         lines += wrapped(line, width() or NARROWEST)
     return lines
 

@@ -121,7 +121,7 @@ def test_equal_reasons_are_one_line_of_the_status(monkeypatch: pytest.MonkeyPatc
     )
     lines = overview(shown).splitlines()
     text = " ".join(line.strip() for line in lines if not line.startswith("  alone"))
-    assert "58 wait: claude is limited (5h window, reported) until 14:35 UTC: next-4, next-3 and 56 more" in text
+    assert "58 wait: claude is limited (5h window, reported) until 14:35 UTC (next-4, next-3 and 56 more)" in text
     assert any(line.startswith("  alone") for line in lines)
     assert [line for line in lines if line.startswith("  ...")] == ["  ... and 1 more"]
     assert max(map(len, lines)) <= 80
