@@ -35,7 +35,7 @@ REPOSITORIES = Table[RepositoryReport](
     Column("UNCOMMITTED", lambda row: row.uncommitted or None, right=True),
     Column("COST", lambda row: cost_text(row.cost_usd), right=True),
     Column("LAST RUN", lambda row: ago(row.last_at)),
-    Column("BRANCHES", lambda row: _branches(row)),
+    Column("BRANCHES", lambda row: _branches_and_fault(row)),
 )
 REPOSITORY_DAYS = Table[RepositoryDay](
     Column("DAY", lambda row: f"{row.day:%Y-%m-%d}"),
@@ -143,6 +143,11 @@ def _night_of(report: ReportView) -> str:
     """Return the address of the picture of that span, which begins at most an hour earlier."""
     since, until = (datetime.fromisoformat(at).timestamp() for at in (report.since, report.until))
     return night_url(min(MAX_HOURS, max(1, ceil((until - since) * SECOND_MS / HOUR_MS))), ceil(until))
+
+
+def _branches_and_fault(repository: RepositoryReport) -> str:
+    fault = "" if repository.fault is None else f"not recorded: {repository.fault}"
+    return "; ".join(filter(None, (_branches(repository), fault)))
 
 
 def _branches(repository: RepositoryReport) -> str:

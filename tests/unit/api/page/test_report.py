@@ -117,3 +117,13 @@ def test_many_branches_are_a_number(is_done: list[str | None], more: int, text: 
         {"path": "/srv", "branches": branches, "more_branches": more, **figures}
     )
     assert REPOSITORIES.columns[-1].cell(repository_report) == text
+
+
+@pytest.mark.parametrize(
+    ("branches", "text"), [((), "not recorded: it is gone"), (("b",), "b; not recorded: it is gone")]
+)
+def test_a_repository_that_could_not_be_recorded_says_why(branches: tuple[str, ...], text: str) -> None:
+    figures = dict.fromkeys(("runs", "tasks", "commits", "files", "added", "removed", "uncommitted"), 0)
+    moved = tuple(BranchChange(name=name, change="made", since=None) for name in branches)
+    lost = RepositoryReport.model_validate({"path": "/srv", "branches": moved, "fault": "it is gone", **figures})
+    assert REPOSITORIES.columns[-1].cell(lost) == text
