@@ -11,7 +11,7 @@ from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneO
 from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import OF_A_CHECK, REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.domain.text import clause, subject_line
-from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS, enumerated
 from claudomator_py.values import dataclass
 
 MAX_TEXT = 1_000
@@ -215,6 +215,8 @@ def _text(event: EventContext, reason: Reason | None) -> str:
         return f"{asked.words}\nHow to answer: claudomator why {event.task_name or event.task_id}"
     why = event.data.get("why")  # such as the rule that refused it, or what a person gave as the reason
     meaning = REASON_POLICIES[reason].meaning if reason is not None else ""
+    if isinstance(dependencies := event.data.get("dependencies"), list) and dependencies:
+        meaning = f"{meaning.removesuffix('.')}: {enumerated([str(name) for name in dependencies])}."
     parts = [f"{meaning} {sentence(str(why))}".lstrip() if why else meaning]
     if event.outcome is not None:
         if event.data.get("remark"):

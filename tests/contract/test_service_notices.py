@@ -156,6 +156,18 @@ def test_a_failure_is_told_with_its_meaning_and_without_secrets(world: World, po
     assert notice.text == "The model declined to do the task.\nno, and the key is [redacted]"
 
 
+def test_a_task_that_failed_for_its_dependencies_names_them(world: World, post: Post) -> None:
+    for name in ("one", "two"):
+        world.submit(name, approval=True)
+    world.submit("after", depends_on=["one", "two"])
+    world.tick()
+    for name in ("one", "two"):
+        post.mail["phone"].next()
+        world.service.reject(name, RejectRequest(reason="No."))
+    notices = {notice.task_name: notice for notice in (post.mail["phone"].next() for _ in range(3))}
+    assert notices["after"].text == "A task it depends on did not complete: one."
+
+
 def test_a_question_is_told_as_it_was_asked_and_without_secrets(world: World, post: Post) -> None:
     world.submit("t")
     world.tick()
