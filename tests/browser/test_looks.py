@@ -479,3 +479,18 @@ def test_what_has_the_focus_is_not_under_the_line_that_stays(desktop: Desktop) -
     assert strip is not None
     assert row is not None
     assert row["y"] >= strip["y"] + strip["height"] - 1
+
+
+@pytest.mark.parametrize("width", [NARROW["width"], 1_280])
+def test_a_reason_of_many_lines_leaves_room_for_the_other_rows(desktop: Desktop, width: int) -> None:
+    """Its task's page has all of it."""
+    _paths(desktop)
+    if "rambles" not in {task.name for task in desktop.daemon.client.all_tasks()}:
+        desktop.task("rambles", approval="true")
+        desktop.settled("rambles", "NEEDS_INPUT")
+        desktop.daemon.client.reject("rambles", RejectRequest(reason="It is too long a story. " * 60))
+    page = desktop.page(viewport={"width": width, "height": 900})
+    why = page.locator("#problems .row.task", has_text="rambles").locator(".why").first
+    box = why.bounding_box()
+    assert box is not None
+    assert box["height"] < 80
