@@ -1,13 +1,12 @@
 """The daemon itself: draining it, backing up its database, and cleaning up after it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import NotFound, Unavailable
 from claudomator_py.domain.health import DrainView, StopsView
 from claudomator_py.domain.host import HostView
@@ -113,15 +112,15 @@ class DaemonService(Service):
 
 
 def with_runs(
-    connection: Connection, hosts: Sequence[HostView], host_of: Callable[[str], str], agents: Iterable[AgentSpec]
+    connection: Connection, hosts: Sequence[HostView], host: RunHost, registry: AgentRegistry
 ) -> list[HostView]:
-    """Return the hosts with the live runs and the slots of these agents on each, and whether it is drained."""
+    """Return the hosts with the live runs and the slots of the agents on each, and whether it is drained."""
     slots = Counter[str]()
-    for agent in agents:
+    for agent in registry.agents:
         slots.update(dict.fromkeys(agent.hosts, agent.max_concurrent))
     drained, runs = hold_rows.drained_hosts(connection), defaultdict[str, Counter[str]](Counter)
     for run in run_rows.live(connection):
-        runs[host_of(run.id)][run.agent] += 1
+        runs[host.host_of(run.id)][run.agent] += 1
     return [
         view.model_copy(
             update={
@@ -133,6 +132,12 @@ def with_runs(
         )
         for view in hosts
     ]
+
+
+def known_hosts(connection: Connection, host: RunHost, registry: AgentRegistry) -> Sequence[HostView]:
+    """Return all hosts without asking their engines; none if this machine is the only one."""
+    hosts = host.hosts(ask=False)
+    return with_runs(connection, hosts, host, registry) if len(hosts) > 1 else ()
 
 
 @dataclass(eq=False, repr=False)
@@ -149,12 +154,11 @@ class Hosts(Service):
     def all(self) -> list[HostView]:
         """Return all hosts."""
         hosts = self.host.hosts()  # outside of the transaction: it takes time
-        return self._read(lambda connection: self._with_runs(connection, hosts))
+        return self._read(lambda connection: with_runs(connection, hosts, self.host, self.registry))
 
     def last_known(self) -> Sequence[HostView]:
         """Return all hosts without asking their engines; none if this machine is the only one."""
-        hosts = self.host.hosts(ask=False)
-        return self._read(lambda connection: self._with_runs(connection, hosts)) if len(hosts) > 1 else ()
+        return self._read(lambda connection: known_hosts(connection, self.host, self.registry))
 
     @answers(HostCalls.drain_host)
     def drain(self, name: str, wanted: DrainRequest) -> DrainView:
@@ -165,9 +169,6 @@ class Hosts(Service):
     def undrain(self, name: str) -> DrainView:
         """Start tasks on it again. Repeating it changes nothing."""
         return self._switched(name, lambda connection: undrain(connection, self.clock(), host=name))
-
-    def _with_runs(self, connection: Connection, hosts: Sequence[HostView]) -> list[HostView]:
-        return with_runs(connection, hosts, self.host.host_of, self.registry.agents)
 
     def _switched(self, name: str, switch: Callable[[Connection], None]) -> DrainView:
         if name not in self.names():

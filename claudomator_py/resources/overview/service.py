@@ -1,6 +1,6 @@
 """Everything at a glance: tasks, agents, refused files, and the health of the daemon."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import field
 from itertools import islice
 
@@ -8,14 +8,13 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.host import HostView
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.resources import cursors
 from claudomator_py.resources.agents.service import agent_views, day_budget, spending_view
 from claudomator_py.resources.daemon import ReadinessView
-from claudomator_py.resources.daemon.service import with_runs
+from claudomator_py.resources.daemon.service import known_hosts
 from claudomator_py.resources.overview import FileProblemPage, FileProblemView, OverviewCalls, StatusView
 from claudomator_py.resources.schedules.service import by_next_time
 from claudomator_py.resources.session import Service
@@ -95,7 +94,7 @@ class Overview(Service):
                 queued=shown["queued"],
                 recent=shown["recent"],
                 agents=tuple(agent_views(connection, self.registry, budgets, now_ms, self._by, (today, own))),
-                hosts=tuple(self._hosts(connection)) if whole else (),
+                hosts=tuple(known_hosts(connection, self.host, self.registry)) if whole else (),
                 schedules=tuple(by_next_time(connection, self._by)),
                 spent_today=spending_view(own.total),
                 budget=day_budget(budgets, today) if whole else None,
@@ -107,10 +106,6 @@ class Overview(Service):
         if not self._by.sees_all:
             return result  # the daemon's trouble may name what belongs to others
         return result.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
-
-    def _hosts(self, connection: Connection) -> Sequence[HostView]:
-        hosts = self.host.hosts(ask=False)
-        return with_runs(connection, hosts, self.host.host_of, self.registry.agents) if len(hosts) > 1 else ()
 
     @answers(OverviewCalls.inbox_page)
     def inbox_page(self, cursor: str | None, limit: int) -> FileProblemPage:

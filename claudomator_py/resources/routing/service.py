@@ -1,7 +1,6 @@
 """Shows which specialist does a task, or would do it, and shows, resets and freezes what routing has learned."""
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -281,8 +280,6 @@ def _candidate_view(candidate: SpecialistCandidate, to_beat: float | None) -> Ro
         needs=round(to_beat - candidate.score, 6) if helps and to_beat is not None else None,
     )
 
-
-T = TypeVar("T")
 
 Router = Callable[[Request, Principal, tuple[str, ...]], Decided | None]
 """Returns the decision on such a task if the principal submitted it now, with required capabilities; None if nothing is

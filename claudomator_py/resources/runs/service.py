@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 from pydantic import ValidationError
 from sqlalchemy import Connection
@@ -61,7 +60,6 @@ from claudomator_py.tasks.specialists import task_problems
 from claudomator_py.values import dataclass
 
 MAX_LOG_BYTES = 1024 * 1024
-T = TypeVar("T")
 ASKED = "question_asked"
 """Event of a run's question. Data: ``question``."""
 

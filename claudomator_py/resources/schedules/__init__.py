@@ -52,6 +52,11 @@ class ScheduleView(View):
     organisation: str | None = None
     """Organisation of its tasks."""
 
+    @property
+    def place(self) -> tuple[bool, str, str]:
+        """The key by which schedules are sorted: the next to run first, paused ones last."""
+        return self.next_at is None, self.next_at or "", self.name
+
 
 Name = Annotated[str, PathText("A schedule's name.")]
 _NIGHTLY = {

@@ -23,10 +23,7 @@ routes = UnlistedRoutes("/schedules")
 
 @routes.get("", "listSchedules")
 def show(granted: Allowed) -> Response:
-    schedules = sorted(
-        granted[Schedules].all(),
-        key=lambda schedule: (schedule.next_at is None, schedule.next_at or "", schedule.name),
-    )
+    schedules = sorted(granted[Schedules].all(), key=lambda schedule: schedule.place)
     missed = granted[Reports].missed(_MISSED_DAYS)
     values = {"schedules": cards_of(schedules), "missed": missed, "days": _MISSED_DAYS, "first": _FIRST}
     return render("schedules.html", {**values, "place": "/schedules"}, granted)

@@ -37,7 +37,7 @@ def schedule_views(connection: Connection, schedules: list[Schedule]) -> list[Sc
 def by_next_time(connection: Connection, by: Principal) -> list[ScheduleView]:
     """Return all schedules that the principal can see, ordered by their next time; paused ones come last."""
     views = schedule_views(connection, list(schedule_rows.all_there(connection, by)))
-    return sorted(views, key=lambda view: (view.next_at is None, view.next_at or "", view.name))
+    return sorted(views, key=lambda view: view.place)
 
 
 def _view(connection: Connection, schedule: Schedule, last: ScheduleFire | None) -> ScheduleView | None:

@@ -1,46 +1,42 @@
 """Lists, searches, registers, changes, removes and shares specialists."""
 
 import logging
+import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import Connection
 
 from claudomator_py.domain.card import Card, Registration, Transport, Visibility
 from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
 from claudomator_py.domain.errors import Invalid, Problem
-from claudomator_py.domain.principal import OPERATOR, RequestKey
+from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.shape import Page
 from claudomator_py.ports import Clock, EncoderFault
+from claudomator_py.resources import cursors
 from claudomator_py.resources.session import KeyedService
 from claudomator_py.resources.specialists import (
     CardOrigin,
     CardWarningView,
+    FoundSkillView,
+    FoundSpecialistView,
     GrantRequest,
     SearchView,
     SpecialistCalls,
     SpecialistView,
 )
 from claudomator_py.routing.oddities import duplicates, oddities
-from claudomator_py.store import specialist_rows
+from claudomator_py.store import full_text, specialist_rows
 from claudomator_py.store.database import StoreUnavailable, or_unavailable
+from claudomator_py.store.full_text import Found
 from claudomator_py.surface import answers
 from claudomator_py.tasks import specialists as changes
+from claudomator_py.tasks.specialists import may_change
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin
-
-import math
-from collections import defaultdict
-from typing import Final
-
-from claudomator_py.domain.principal import Principal
-from claudomator_py.resources import cursors
-from claudomator_py.resources.specialists import FoundSkillView, FoundSpecialistView
-from claudomator_py.store import full_text
-from claudomator_py.store.full_text import Found
-from claudomator_py.tasks.specialists import may_change
-from claudomator_py.values import dataclass
 
 Similarity = Callable[[str], Mapping[Found, float] | None]
 """Returns the cosine similarity of a query to the skills and own texts of all cards, whatever their visibility; None
@@ -117,8 +113,6 @@ def _match_view(card: Registration, scores: Mapping[str | None, _Score], by: Pri
         specialist=view(card, by),
     )
 
-
-T = TypeVar("T")
 
 Twins = Callable[[str], "Sequence[Twin]"]
 """Returns skills of other specialists, whatever their visibility, that nearly duplicate one of this specialist's.
