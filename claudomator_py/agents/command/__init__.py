@@ -19,10 +19,11 @@ _DATABASES: Final = frozenset(
 _SAYS_WHAT: Final = ("-c", "-e", "-f", "--command", "--execute", "--file", "--eval")
 _RUNS_ITS_INPUT: Final = frozenset({"at", "batch", "eval", "parallel", "xargs"})
 _AGENTS: Final = frozenset({
-    "aichat", "aider", "amp", "auggie", "chatgpt", "claude", "claude-code", "cline", "cn", "codex", "copilot", "crush",
-    "cursor-agent", "droid", "fast-agent", "gemini", "gemini-cli", "goose", "gptme", "grok", "hermes", "junie", "kilo",
-    "kimi", "letta", "llm", "mini", "mods", "ollama", "opencode", "opencode-ai", "openhands", "pi", "qodercli", "qwen",
-    "qwen-code", "sgpt", "vibe",
+    "aichat", "aider", "amp", "auggie", "chatgpt", "claude", "claude-code", "cline", "cn", "codebuddy", "codebuff",
+    "codex", "copilot", "crush", "cursor-agent", "droid", "fast-agent", "gemini", "gemini-cli", "goose", "gptme",
+    "grok", "hermes", "iflow", "interpreter", "junie", "kilo", "kimi", "kimi-cli", "letta", "llm", "mini",
+    "mini-swe-agent", "mods", "nanocoder", "ollama", "opencode", "opencode-ai", "openhands", "pi", "plandex",
+    "qodercli", "qodo", "qwen", "qwen-code", "ra-aid", "sgpt", "vibe",
 })  # fmt: skip
 _PARTS_COMMANDS: Final = re.compile(r"[;|&\n(){}]+")
 
