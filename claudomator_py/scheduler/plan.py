@@ -30,17 +30,18 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) 
     states = []
     for spec in sorted(agents or (), key=lambda spec: spec.name):
         earlier = observed.get(spec.name)
-        same_kind = earlier is not None and earlier.kind == spec.kind
+        if earlier is not None and earlier.kind != spec.kind:
+            earlier = None
         states.append(
             AgentState(
                 name=spec.name,
                 kind=spec.kind,
-                active=earlier.active if earlier is not None and same_kind else 0,
+                active=earlier.active if earlier is not None else 0,
                 max_concurrent=spec.max_concurrent,
                 auto_select=spec.auto_select,
-                problem=earlier.problem if earlier is not None and same_kind else None,
-                holds=earlier.holds if earlier is not None and same_kind else (),
-                near_limit=earlier.near_limit if earlier is not None and same_kind else False,
+                problem=earlier.problem if earlier is not None else None,
+                holds=earlier.holds if earlier is not None else (),
+                near_limit=earlier.near_limit if earlier is not None else False,
                 models=spec.models,
                 default_tier=spec.default_tier,
                 fallback_model=spec.fallback_model,

@@ -4,12 +4,14 @@ from collections import Counter
 
 from hypothesis import event, given
 
-from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.agent import AgentSpec, Tier
 from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.scheduler.lanes import hint_of
-from claudomator_py.scheduler.plan import Planner, plan
+from claudomator_py.scheduler.plan import Planner, plan, under
 from claudomator_py.scheduler.snapshot import AgentState, DayLeft, QueueHead, Snapshot
+from tests.fakes.agents import CLAUDE, CODEX
+from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, placed, snapshot, snapshots, starts
 
 
@@ -234,3 +236,15 @@ def test_a_task_without_a_directory_takes_none() -> None:
     assert planner.taken.dir_keys == frozenset()
     planner.consider(head(2, dir_key="/x"))
     assert planner.taken.dir_keys == {"/x"}
+
+
+def test_under_other_agents_one_of_the_same_name_and_kind_keeps_its_runs_holds_and_warnings() -> None:
+    seen = agent("claude", active=1, problem="gone", hold=HOLD, near_limit=True)
+
+    def state_of(spec: AgentSpec) -> tuple[object, ...]:
+        (state,) = under(snapshot(seen), [spec], rules()).agents
+        return state.active, state.problem, state.holds, state.near_limit
+
+    assert state_of(CLAUDE) == (1, "gone", (HOLD,), True)
+    for spec in (CLAUDE.model_copy(update={"kind": "codex"}), CODEX):
+        assert state_of(spec) == (0, None, (), False)
