@@ -2,13 +2,14 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import event, given
 
 from claudomator_py.domain.agent import AgentSpec, Tier
 from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.scheduler.lanes import hint_of
-from claudomator_py.scheduler.plan import Planner, plan, under
+from claudomator_py.scheduler.plan import Planner, first_difference, plan, under
 from claudomator_py.scheduler.snapshot import AgentState, DayLeft, QueueHead, Snapshot
 from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.configuration import rules
@@ -248,3 +249,31 @@ def test_under_other_agents_one_of_the_same_name_and_kind_keeps_its_runs_holds_a
     assert state_of(CLAUDE) == (1, "gone", (HOLD,), True)
     for spec in (CLAUDE.model_copy(update={"kind": "codex"}), CODEX):
         assert state_of(spec) == (0, None, (), False)
+
+
+def test_under_other_rules_what_an_earlier_version_did_not_record_stays_unbounded() -> None:
+    other = rules(remote=5, per_organisation=2, remote_per_organisation=1)
+
+    def bounds_under(then: Snapshot) -> tuple[int | None, ...]:
+        taken = under(then, None, other).rules
+        return taken.remote, taken.per_organisation, taken.remote_per_organisation
+
+    assert bounds_under(snapshot(agent("claude"), remote=3)) == (5, 2, 1)
+    assert bounds_under(snapshot(agent("claude"), remote=None)) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "replayed", "difference"),
+    [
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}, None),
+        ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}, "a[1].b: 2 was recorded, 3 is decided"),
+        ([1, 2, 3], [1, 5, 4], "[1]: 2 was recorded, 5 is decided"),
+        ([1], [1, 2], ": [1] was recorded, [1, 2] is decided"),
+        ({"a": 1}, {"b": 1}, "a: 1 was recorded, None is decided"),
+        ({"a": 1}, [1], ": {'a': 1} was recorded, [1] is decided"),
+    ],
+)
+def test_the_first_difference_of_two_values_is_named_by_its_path(
+    stored: object, replayed: object, difference: str | None
+) -> None:
+    assert first_difference(stored, replayed) == difference
