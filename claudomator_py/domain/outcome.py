@@ -193,11 +193,11 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.DEPENDENCY_FAILED: _ends("A task it depends on did not complete."),
     Reason.EXPIRED: _ends("Nobody answered or approved it in time."),
     Reason.OUTPUT_LIMIT: _ends("The run wrote more output than allowed."),
-    Reason.SETUP_FAILED: _asks("The run could not be set up: directory, program or environment."),
+    Reason.SETUP_FAILED: _asks("The run could not be set up (its directory, program or environment)."),
     Reason.CLONE_FAILED: _retries("The node could not clone the repository."),
     Reason.PUSH_FAILED: _asks("What the run did on its node could not be brought back to the repository; it is kept."),
     Reason.DISK_FULL: _retries("There was no space left on the disk."),
-    Reason.LOST: _ends("What the run did is not known: nobody could tell how it ended."),
+    Reason.LOST: _ends("It is not known what the run did, or how it ended."),
     Reason.PREEMPTED: ReasonPolicy(
         meaning="The cluster ended the run to give its node to a job of higher priority.",
         counts_attempt=False,
@@ -212,7 +212,7 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     ),
     Reason.UNFINISHED: _retries("The model was cut off in the middle of its work, though the agent called it done."),
     Reason.NO_ANSWER: _retries("The agent said that it was done, but its model had neither said nor done anything."),
-    Reason.AGENT_ERROR: _retries("The agent ended without success and gave no more specific reason."),
+    Reason.AGENT_ERROR: _retries("The agent ended without success."),
 }
 
 
