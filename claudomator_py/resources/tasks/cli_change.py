@@ -63,7 +63,7 @@ class ChangeOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class TaskSelection:
     """What the options of a command say about which tasks it changes, and how."""
 
     wanted: TaskFilter
@@ -115,7 +115,7 @@ def _selecting(command: Callable[..., None]) -> Callable[..., None]:
     def run(
         *args: object, state: StateName | None, tag: str | None, on: str | None, dry_run: bool, yes: bool, **own: object
     ) -> None:
-        selection = Selection(TaskFilter(state=state, tag=tag, agent=on), dry_run, yes)
+        selection = TaskSelection(TaskFilter(state=state, tag=tag, agent=on), dry_run, yes)
         command(*args, selection=selection, **own)
 
     which = [option("state", StateOption), option("tag", TagOption), option("on", OnOption)]
@@ -206,7 +206,7 @@ _DONE = Table[ChangeOutcome](
 
 @connected
 @_selecting
-def cancel(client: Client, tasks: TasksArgument = None, *, selection: Selection) -> None:
+def cancel(client: Client, tasks: TasksArgument = None, *, selection: TaskSelection) -> None:
     """Cancel tasks. A running one ends a little later.
 
     With --state, --tag or --on, all matching tasks that have not ended are cancelled.
@@ -245,7 +245,7 @@ def restart(
     client: Client,
     tasks: TasksArgument = None,
     *,
-    selection: Selection,
+    selection: TaskSelection,
     agent: Annotated[str | None, completion.AGENTS.option("Run the task on this agent.")] = None,
     tier: Annotated[Tier | None, typer.Option(help="Model strength.")] = None,
     model: Annotated[str | None, typer.Option(help="Use this model of the agent.")] = None,
@@ -294,7 +294,7 @@ def answer(
         Path | None, typer.Option("--file", metavar="FILE", help="Read the answer from this file; - reads stdin.")
     ] = None,
     *,
-    selection: Selection,
+    selection: TaskSelection,
 ) -> None:
     """Answer the question of a task's agent.
 
@@ -319,7 +319,7 @@ def approve(
     client: Client,
     tasks: TasksArgument = None,
     *,
-    selection: Selection,
+    selection: TaskSelection,
     tool: Annotated[
         list[str] | None,
         typer.Option(
@@ -366,7 +366,7 @@ def reject(
         str | None, typer.Option(metavar="REASON", help="The reason, even one that could be a name.")
     ] = None,
     *,
-    selection: Selection,
+    selection: TaskSelection,
 ) -> None:
     """Reject a task that needs input. It fails, and so do the tasks that depend on it.
 
