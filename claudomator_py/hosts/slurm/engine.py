@@ -54,6 +54,11 @@ class Job:
         return self.state in WAITING
 
     @property
+    def is_suspended(self) -> bool:
+        """Whether its processes are stopped, as for a job of higher priority."""
+        return self.state in ("SUSPENDED", "STOPPED")
+
+    @property
     def has_failed_to_start(self) -> bool:
         """Whether Slurm holds it since its start failed on a node; it never starts by itself."""
         return self.waits and self.reason == _FAILED_TO_START

@@ -293,9 +293,12 @@ class ClusterRunHost(LocalRunHost):
         if cluster is None:
             return None
         listed = cluster.engine.listed()
-        for job in () if listed is None else listed.waiting:
-            if run_of(job.name) == run_id:
+        jobs = [] if listed is None else [job for job in listed.jobs.values() if run_of(job.name) == run_id]
+        for job in jobs:
+            if job.waits:
                 return f"waits for {cluster.name}: {job.why}"
+            if job.is_suspended:
+                return f"stands still on {cluster.name}: Slurm has suspended its job ({job.state})"
         if self._fates.is_absent(run_id) and (problem := cluster.engine.problem) is not None:
             return f"waits for {cluster.name}, which has not accepted it: {problem}"
         return None

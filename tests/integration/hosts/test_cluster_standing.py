@@ -115,6 +115,16 @@ def test_a_run_that_waits_for_a_node_says_why(
     wait_until(lambda: host.obstacle(RUN_ID) is None)
 
 
+def test_a_run_whose_job_is_suspended_says_so(host: ClusterRunHost, commands: Commands) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("squeue", f"{KEY}|SUSPENDED|None|n1\nelse|PENDING|Priority|\n")
+    submitted(host)
+    said = "stands still on lab: Slurm has suspended its job (SUSPENDED)"
+    wait_until(lambda: host.obstacle(RUN_ID) == said)
+    commands.say("squeue", f"{KEY}|RUNNING|None|n1\n")
+    wait_until(lambda: host.obstacle(RUN_ID) is None)
+
+
 def test_a_run_whose_job_is_held_after_a_failed_start_is_given_up(host: ClusterRunHost, commands: Commands) -> None:
     """Nobody may ever release it."""
     commands.say("sbatch", "1\n")
