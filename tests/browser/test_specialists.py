@@ -85,6 +85,7 @@ def test_one_is_registered_and_removed(desktop: Desktop) -> None:
 def test_who_would_do_it_is_asked_by_keyboard(desktop: Desktop) -> None:
     message = "The nightly dump of the orders database fails. Restore the last one, and find out why."
     page = desktop.page(viewport=NARROW)
+    page.get_by_role("button", name="Menu").click()
     page.get_by_role("link", name="Routing").click()
     page.wait_for_url("**/routing")
     page.keyboard.press("/")
