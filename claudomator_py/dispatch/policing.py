@@ -135,10 +135,8 @@ class Policing:
 
         reads: whether an agent reads the text as instructions. If none does, the text is not judged.
         """
-        now_ms = self._clock()
         spec = _with_handoff(connection, task, spec)
         judgement = assess(spec.instructions) if reads else Assessment(Risk.LOW)
-        spent = self._spent(connection, now_ms)
         actor, role = self._actor(connection, task.creator, task.organisation), None
         author = _content_author(connection, task) if self._acts and task.revision > 1 else None
         if author not in (None, task.creator):
@@ -149,7 +147,7 @@ class Policing:
         facts = Facts(
             spec, actor, task.source, spec.specialist, spec.skill, judgement.risk, role=role, creator=task.creator
         )
-        facts = local_facts(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
+        facts = self._local(connection, facts) if self.has_rules else facts
         judged = Judged(facts, Verdict(), judgement, asks=spec.approval and task.approved_ms is None)
         return _with_approval(connection, task, self._judged(judged))
 
@@ -160,7 +158,7 @@ class Policing:
         requires somebody else's approval.
         """
         spec = task_rows.spec_of(connection, task.id, task.revision)
-        before, after = (self._verdict(connection, task, each, by) for each in (spec, _extended(spec, text)))
+        before, after = (self._verdict(connection, task, each, by) for each in (spec, spec.extended(text)))
         if after.denied_by is not None and before.denied_by is None:
             raise Forbidden(f"The policy refuses the answer ({after.refusal.text}).", remedy="Reword the answer.")
         if after.demanded is None:
@@ -181,28 +179,22 @@ class Policing:
 
     def _verdict(self, connection: Connection, task: Task, spec: TaskSpec, by: Principal) -> Verdict:
         """Return the verdict on the task with that spec, as if the principal had submitted it."""
-        judgement, now_ms = assess(spec.instructions), self._clock()
-        risk, creator = judgement.risk, task.creator
-        facts = Facts(spec, by, task.source, task.specialist, task.skill, risk, creator=creator)
-        facts = local_facts(facts, self._budgets.total, self._spent(connection, now_ms), now_ms)
-        verdict = self.policy.judge(facts, Allowance.urgent())
-        return with_built_in(
-            verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=self._reviews, words=judgement.words
-        )
+        judgement = assess(spec.instructions)
+        facts = Facts(spec, by, task.source, task.specialist, task.skill, judgement.risk, creator=task.creator)
+        verdict = self.policy.judge(self._local(connection, facts), Allowance.urgent())
+        return with_built_in(verdict, judgement, reviews=self._reviews)
 
     def judge_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
         """Return the checks by which the policy refuses a message, judged like a task with its text; empty if it does
         not refuse it. Approvals are required of the tasks that answer it, not of the message."""
         if not self.has_rules or not message.content.strip():
             return ()
-        spec, now_ms = TaskSpec(name=channel.name, instructions=message.content, tags=("channel",)), self._clock()
-        spent = self._spent(connection, now_ms)
+        spec = TaskSpec(name=channel.name, instructions=message.content, tags=("channel",))
         actor, role = self._actor(connection, channel.creator, channel.organisation), None
         if message.role is MessageRole.USER and self._acts:
             actor, role = self._author(connection, actor, message.author)
         facts = Facts(spec, actor, "channel", role=role, creator=channel.creator)
-        facts = local_facts(facts, self._budgets.total, spent, now_ms)
-        verdict = self.policy.judge(facts, Allowance.urgent())
+        verdict = self.policy.judge(self._local(connection, facts), Allowance.urgent())
         return verdict.checks if verdict.denied_by is not None else ()
 
     def judge_specialist(self, judged: Judged, specialist: str | None, skill: str | None) -> Judged:
@@ -240,28 +232,24 @@ class Policing:
         return judged.stopped or verdict.constraints != before or other or task.specialist in verdict.excluded
 
     def _judged(self, judged: Judged) -> Judged:
-        verdict, words = self.policy.judge(judged.facts), judged.assessment.words
+        verdict, by_model = self.policy.judge(judged.facts), ""
         if judged.raised_by is not None:
-            words = f"{judged.raised_by} judges its risk {judged.facts.risk}"
-            check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=words)
+            by_model = f"{judged.raised_by} judges its risk {judged.facts.risk}"
+            check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=by_model)
             verdict = replace(verdict, checks=(check, *verdict.checks))
         elif judged.unanswered_by is not None:
             detail = f"{judged.unanswered_by} has not assessed its risk, so only its words and rules count"
             check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=detail)
             verdict = replace(verdict, checks=(check, *verdict.checks))
-        verdict = with_built_in(
-            verdict,
-            harmful=judged.assessment.harmful,
-            unread=judged.unread,
-            reviews=self._reviews,
-            words=words,
-            asks=judged.asks,
-        )
+        verdict = with_built_in(verdict, judged.assessment, reviews=self._reviews, by_model=by_model, asks=judged.asks)
         return replace(judged, verdict=verdict)
 
-    def _spent(self, connection: Connection, now_ms: int) -> Spending:
-        """Return today's spending, or none if no rule depends on it."""
-        return self._budgets.spent(connection, now_ms).total if self._spends else Spending()
+    def _local(self, connection: Connection, facts: Facts) -> Facts:
+        """Return the facts with what is known on this machine now. Spending is looked up only if a rule depends on
+        it."""
+        now_ms = self._clock()
+        spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()
+        return local_facts(facts, self._budgets.total, spent, now_ms)
 
     def _actor(self, connection: Connection, creator: str, organisation: str | None) -> Principal:
         """Return the creator with their current role: READ if their token was revoked or deleted."""
@@ -321,17 +309,11 @@ def _content_author(connection: Connection, task: Task) -> str | None:
 
 def _with_handoff(connection: Connection, task: Task, spec: TaskSpec) -> TaskSpec:
     """Return the task with the words of its last handoff, which are judged like its own."""
-    last = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
-    for hop in last:
-        spec = _extended(
-            spec, "\n\n".join(words for words in (hop.asked.reason, hop.asked.done, hop.asked.left) if words)
-        )
-    return spec
-
-
-def _extended(spec: TaskSpec, words: str) -> TaskSpec:
-    """Return the task with the words appended to its instructions."""
-    return spec.model_copy(update={"instructions": f"{spec.instructions.rstrip()}\n\n{words}"}) if words else spec
+    handoffs = hops(connection, task.id, task.generation) if task.seq else []
+    if not handoffs:
+        return spec
+    asked = handoffs[-1].asked
+    return spec.extended("\n\n".join(words for words in (asked.reason, asked.done, asked.left) if words))
 
 
 def _with_approval(connection: Connection, task: Task, judged: Judged) -> Judged:
@@ -356,14 +338,7 @@ def try_rules(
     approval. share: the number of tasks that share the cost limits of one."""
     facts, judgement = judged_by_words(facts, registry.agents)
     verdict = policy.judge(local_facts(facts, limits, spent, now_ms), Allowance.of_task(share))
-    verdict = with_built_in(
-        verdict,
-        harmful=judgement.harmful,
-        unread=judgement.unread,
-        reviews=reviews,
-        words=judgement.words,
-        asks=facts.spec.approval,
-    )
+    verdict = with_built_in(verdict, judgement, reviews=reviews, asks=facts.spec.approval)
     left = verdict.constraints
     lacking = registry.lacking(done_by(facts.spec, None, left), left)
     open_ = [agent.name for agent in registry.agents if left.admits(agent.name, agent.kind)]

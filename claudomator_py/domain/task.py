@@ -437,6 +437,10 @@ class TaskSpec(Strict):
         """The names of all tasks that must complete first, including the one it continues."""
         return self.depends_on if self.continues is None else tuple(dict.fromkeys((*self.depends_on, self.continues)))
 
+    def extended(self, words: str) -> "TaskSpec":
+        """Return the task with the words appended to its instructions."""
+        return self.model_copy(update={"instructions": f"{self.instructions.rstrip()}\n\n{words}"}) if words else self
+
     def fired(self, at_ms: int) -> "TaskSpec":
         """Return the task for one time of this task's schedule."""
         once = {"schedule": None, "timezone": None, "catch_up": CatchUp.SKIP, "overlap": Overlap.SKIP}

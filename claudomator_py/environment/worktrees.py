@@ -216,7 +216,7 @@ class WorktreeManager:
         title: of a commit of uncommitted changes made first; None for no commit. left_at: the commit at which the run
         left its branch. Each True is valid for one run. Also True if the folder is not a tree.
         """
-        tree = self.trees.find(Path(path).name)
+        tree = self.trees.find(Path(path).name) if path else None  # a folder of the run's own has no path here
         if tree is None or tree.path != path:
             return True
         with self._lock:

@@ -104,7 +104,7 @@ def _verdict(policy: Policy, case: Case, specialist: str | None = None, skill: s
     """Return the verdict of the policy and the built-in rules. specialist: who is to do it, if known."""
     judged = assess(case.request.text)
     verdict = policy.judge(case.facts(judged.risk, specialist, skill))
-    return with_built_in(verdict, harmful=judged.harmful, reviews=True, words=judged.words)
+    return with_built_in(verdict, judged, reviews=True)
 
 
 def _allowed(record: SpecialistRecord, verdict: Verdict) -> SpecialistRecord:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from claudomator_py.domain.agent import TIERS, Tier
+from claudomator_py.domain.assessment import Assessment
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap, nearest
@@ -141,28 +142,29 @@ def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
 
 
 def with_built_in(
-    verdict: Verdict, *, harmful: bool, reviews: bool, words: str = "", unread: bool = False, asks: bool = False
+    verdict: Verdict, assessment: Assessment, *, reviews: bool, by_model: str = "", asks: bool = False
 ) -> Verdict:
     """Return the verdict with the built-in rules applied. Those of risk hold unless a written rule allows the task: a
     request for harm is refused, and a high risk requires approval.
 
-    harmful: True if the text asks for harm. reviews: True if these rules are in force. words: the words on which the
-    assessment is based. unread: True if the text cannot be assessed by its words, which is recorded but stops the task
-    only if a rule does. asks: True if the task itself demands approval.
+    assessment: of the text. If the text cannot be assessed by its words, that is recorded, but stops the task only if
+    a rule does. reviews: True if these rules are in force. by_model: what a model says about the risk, if it assessed
+    it. asks: True if the task itself demands approval.
     """
-    verdict = _by_risk(verdict, harmful=harmful, reviews=reviews, words=words, unread=unread)
+    verdict = _by_risk(verdict, assessment, by_model, reviews=reviews)
     if asks and verdict.denied_by is None:
         return _demanding(verdict, Demanded((BEFORE_FIRST_RUN,)), "the task itself demands it")
     return verdict
 
 
-def _by_risk(verdict: Verdict, *, harmful: bool, reviews: bool, words: str, unread: bool) -> Verdict:
-    if unread and verdict.risk is Risk.MEDIUM:
+def _by_risk(verdict: Verdict, assessment: Assessment, by_model: str, *, reviews: bool) -> Verdict:
+    words = by_model or assessment.words
+    if assessment.unread and not by_model and verdict.risk is Risk.MEDIUM:
         detail = f"{words}, so its risk is taken to be medium"
         verdict = _checked(verdict, PolicyCheck(rule=NOT_READ, allowed=True, effect="risk", detail=detail))
     if not reviews or verdict.allowed_by is not None or verdict.denied_by is not None:
         return verdict
-    if harmful:
+    if assessment.harmful:
         message = "its text asks for what would do harm" + (f": {words}" if words else "")
         verdict = _checked(verdict, PolicyCheck(rule="harmful", allowed=False, effect="deny", detail=message))
         return replace(verdict, denied_by="harmful", denial=message)

@@ -57,16 +57,14 @@ def route(
 def record_placement(connection: Connection, task: Task, run: Run, record: DecisionRecord, digest: str) -> None:
     """Record why the run starts where it does. digest: address of the snapshot, which is already stored."""
     placed = {"run_id": run.id, "snapshot_hash": digest, "specialist": record.specialist, "skill": record.skill}
-    decision = _decision(connection, task, DecisionKind.PLACEMENT, run.id, record, run.started_ms, **placed)
-    decision_rows.add(connection, decision)
+    _record(connection, task, DecisionKind.PLACEMENT, run.id, record, run.started_ms, **placed)
 
 
 def record_tier(connection: Connection, task: Task, revision: int, record: TierRecord, now_ms: int) -> None:
     """Record the tier decision (how strong a model is needed) for the task's current generation. revision: the
     content that was judged."""
     about, of = f"{task.id}/{task.generation}", f"task:{task.id}/{revision}"
-    decision = _decision(connection, task, DecisionKind.TIER, about, record, now_ms, input_ref=of)
-    decision_rows.add(connection, decision)
+    _record(connection, task, DecisionKind.TIER, about, record, now_ms, input_ref=of)
 
 
 def record_specialist(connection: Connection, task: Task, record: SpecialistRecord, now_ms: int) -> None:
@@ -77,8 +75,7 @@ def record_specialist(connection: Connection, task: Task, record: SpecialistReco
         record = record.model_copy(update={"intent": intent_of(spec.instructions) or None})
     about = f"{task.id}/{task.generation}/{task.version}"
     routed = {"specialist": record.specialist, "skill": record.skill}
-    decision = _decision(connection, task, DecisionKind.SPECIALIST, about, record, now_ms, **routed)
-    decision_rows.add(connection, decision)
+    _record(connection, task, DecisionKind.SPECIALIST, about, record, now_ms, **routed)
 
 
 def record_triage(
@@ -101,18 +98,16 @@ def record_triage(
     decision_rows.add(connection, decision)
 
 
-def record_handoff(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> Decision:
+def record_handoff(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> None:
     """Record the specialist to which a run hands off the task: at most one decision per run."""
     handed = {"run_id": record.run_id, "specialist": record.specialist, "input_ref": f"run:{record.run_id}"}
-    decision = _decision(connection, task, DecisionKind.HANDOFF, record.run_id, record, now_ms, **handed)
-    decision_rows.add(connection, decision)
-    return decision
+    _record(connection, task, DecisionKind.HANDOFF, record.run_id, record, now_ms, **handed)
 
 
 def record_policy(connection: Connection, task: Task, record: PolicyRecord, now_ms: int) -> None:
     """Record what the policy allows the task's current generation."""
     about = f"{task.id}/{task.generation}/{task.version}/{record.verdict.value}"
-    decision_rows.add(connection, _decision(connection, task, DecisionKind.POLICY, about, record, now_ms))
+    _record(connection, task, DecisionKind.POLICY, about, record, now_ms)
 
 
 def record_shadow(connection: Connection, beside: Decision, record: ShadowRecord, now_ms: int) -> bool:
@@ -152,7 +147,7 @@ def _input_ref(task: Task) -> str:
     return f"task:{task.id}/{task.revision}"
 
 
-def _decision(
+def _record(
     connection: Connection,
     task: Task,
     kind: DecisionKind,
@@ -160,10 +155,10 @@ def _decision(
     record: Record,
     now_ms: int,
     **others: str | None,
-) -> Decision:
-    """Build the decision's row. others: columns specific to the kind, or that the task does not determine."""
+) -> None:
+    """Record the decision. others: columns specific to the kind, or that the task does not determine."""
     is_first = kind is DecisionKind.PLACEMENT and task.last_run_id is None
-    return Decision(
+    decision = Decision(
         id=decision_rows.identity(kind, about),
         kind=kind.value,
         task_id=task.id,
@@ -178,3 +173,4 @@ def _decision(
         data=record.model_dump(mode="json"),
         **{"input_ref": _input_ref(task), **others},
     )
+    decision_rows.add(connection, decision)

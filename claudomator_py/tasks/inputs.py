@@ -10,7 +10,6 @@ from claudomator_py.domain.errors import (
     LIST_OF_SPECIALISTS,
     Conflict,
     Forbidden,
-    Invalid,
     Problem,
     name_suggestion,
     refuse,
@@ -62,22 +61,25 @@ def specialist_meant(task: Task) -> str | None:
 
 def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
     """Return the content plus the tools that a person granted, for an agent of that kind."""
-    return _grant(task, kind).granted(spec, kind)
+    grant = _grant(task)
+    return spec if grant is None else grant.granted(spec, kind)
 
 
 def granted_acts(task: Task, kind: str) -> tuple[str, ...]:
     """Return the digests of calls beyond the task's reach that a person allowed, for an agent of that kind."""
-    return _grant(task, kind).acts(kind)
+    grant = _grant(task)
+    return () if grant is None else grant.acts(kind)
 
 
 def granted_commands(task: Task) -> tuple[str, ...]:
     """Return the commands beyond the task's reach that a person allowed before its first run."""
-    return _grant(task, "").commands
+    grant = _grant(task)
+    return () if grant is None else grant.commands
 
 
-def _grant(task: Task, kind: str) -> ToolGrant:
-    """Return what a person has allowed the task. kind: of the agent, in an empty grant."""
-    return ToolGrant.model_validate(task.granted_tools or {"kind": kind, "tools": ()})
+def _grant(task: Task) -> ToolGrant | None:
+    """Return what a person has allowed the task, if anything."""
+    return None if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools)
 
 
 def request_of_older_version(task: Task) -> InputRequest:
@@ -94,8 +96,7 @@ def answer(
     have the task routed by the answer. by: who answers. Raises Conflict or Invalid."""
     request = _pending(task, "answered")
     if request.kind is InputKind.LOGIN:
-        remedy = f"Log in, then: claudomator release {request.agent or 'AGENT'}"
-        raise Conflict(f"{task.name} needs a login, not an answer.", remedy=remedy)
+        raise Conflict(f"{task.name} needs a login, not an answer.", remedy=_remedy(task, request))
     if request.kind is InputKind.CLARIFICATION and request.run_id is None:
         _route_by(connection, task, request, text.strip(), by, now_ms)
         return
@@ -125,8 +126,7 @@ def _route_by(connection: Connection, task: Task, request: InputRequest, text: s
         return
     content = task_rows.revision_of(connection, task.id, task.revision)
     spec = TaskSpec.model_validate(content.spec)
-    extended = spec.model_copy(update={"instructions": f"{spec.instructions.rstrip()}\n\n{text}"})
-    replace_content(connection, task, NewTask(extended, content.dir_key, task.source), now_ms)
+    replace_content(connection, task, NewTask(spec.extended(text), content.dir_key, task.source), now_ms)
 
 
 def specialists_for(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
@@ -157,13 +157,13 @@ def approve(
     if request.run_id is None:
         if tools:
             message = "were not requested: it needs approval before its first run"
-            raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
+            refuse([Problem(field="tools", message=message, remedy="leave them out")])
         refuse_others(request.approvers, by)
         _approve_content(connection, task, request, now_ms, by, why, specialist)
         return
     if specialist is not None:
         message = "cannot be chosen any more: the task has begun"
-        raise Invalid.of([Problem(field="specialist", message=message, remedy="leave it out")])
+        refuse([Problem(field="specialist", message=message, remedy="leave it out")])
     run = run_rows.get(connection, request.run_id)
     if request.asks_to_continue:
         _continue_itself(connection, task, request, run, tools, registry, now_ms)
@@ -183,7 +183,7 @@ def _approve_content(
     """Let the task begin: its policy rules or commands are approved before its first run."""
     changes: dict[str, Any] = {}
     if specialist is None and request.unclear is not None:
-        raise Invalid.of([Problem(field="specialist", message=f"is needed: {request.unclear.text}", remedy="name one")])
+        refuse([Problem(field="specialist", message=f"is needed: {request.unclear.text}", remedy="name one")])
     if specialist is not None:
         named, visible = specialists_for(connection, task, by)
         if specialist not in named:
@@ -221,7 +221,7 @@ def _approve_calls(
 ) -> None:
     """Allow the tools that the run was denied, and continue its conversation."""
     allowed = _named_rules(tools, request) or _rules(task, request)
-    before = _grant(task, run.kind)
+    before = _grant(task) or ToolGrant(kind=run.kind, tools=())
     grant = ToolGrant(kind=run.kind, tools=tuple(dict.fromkeys((*before.tools, *allowed))), commands=before.commands)
     spec = task_rows.spec_of(connection, task.id, task.revision)
     refuse(_lacking(grant, spec, run, registry))
@@ -244,7 +244,7 @@ def _continue_itself(
     """Have the specialist that asked for a handoff continue with the task itself. Raises Invalid."""
     if tools:
         message = "were not requested: it asks whether to continue the task itself"
-        raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
+        refuse([Problem(field="tools", message=message, remedy="leave them out")])
     record(connection, now_ms, "approved", task_id=task.id, run_id=run.id)
     exchange = Exchange(kind=InputKind.QUESTION, asked=request.words, answer=GO_ON_YOURSELF)
     go_on(connection, task, now_ms, **_with_exchange(connection, task, run, exchange, registry, now_ms))

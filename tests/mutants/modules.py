@@ -299,11 +299,11 @@ EQUIVALENT = {
         "of the same facts follows the same verdict"
     ),
     "dispatch/policing.py: the condition is True: "
-    "facts = local_facts(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts": (
+    "facts = self._local(connection, facts) if self.has_rules else facts": (
         "without rules no condition looks at it"
     ),
     "dispatch/policing.py: the condition is True: "
-    "return self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
+    "spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
     "dispatch/observe.py: the condition is False: planned = [] if planner.exhausted else list(walk.starts())": (
         "where nothing can start no lane is followed; it saves a look"
     ),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.domain.assessment import Assessment, Sign
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
@@ -14,6 +15,8 @@ from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 
 SAMPLE = sample()
+HARMLESS = Assessment(Risk.LOW)
+HARMFUL = Assessment(Risk.HIGH, ((Sign.HARMFUL, ""),))
 
 
 def rule(name: str = "a", **fields: Any) -> Rule:
@@ -166,9 +169,10 @@ def test_a_check_says_whether_its_rule_alone_would_let_the_task_begin() -> None:
 
 @pytest.mark.parametrize(("seen", "ending"), [("", ""), ("drop the table", ": drop the table")])
 def test_a_built_in_rule_says_by_which_words_it_judged(seen: str, ending: str) -> None:
-    harmful = with_built_in(Verdict(), harmful=True, reviews=True, words=seen)
+    assessment = Assessment(Risk.HIGH, ((Sign.HARMFUL, seen),))
+    harmful = with_built_in(Verdict(), assessment, reviews=True)
     assert (harmful.denial, harmful.checks[0].allowed) == (f"its text asks for what would do harm{ending}", False)
-    risky = with_built_in(Verdict(risk=Risk.HIGH), harmful=False, reviews=True, words=seen)
+    risky = with_built_in(Verdict(risk=Risk.HIGH), HARMLESS, reviews=True, by_model=seen)
     assert risky.checks[0].detail == f"its risk is high{ending}"
 
 
@@ -208,17 +212,17 @@ def test_limits_grant_nothing(asked: dict[str, Any], limit: dict[str, Any], left
 
 def test_built_in_rules_give_way_to_one_that_allows() -> None:
     high = Verdict(risk=Risk.HIGH)
-    assert with_built_in(high, harmful=True, reviews=True).denied_by == "harmful"
-    held = with_built_in(high, harmful=False, reviews=True)
+    assert with_built_in(high, HARMFUL, reviews=True).denied_by == "harmful"
+    held = with_built_in(high, HARMLESS, reviews=True)
     assert held.demanded == Demanded(("high-risk",))
-    assert with_built_in(high, harmful=True, reviews=False) == high
+    assert with_built_in(high, HARMFUL, reviews=False) == high
     allowed = judge(rule(allow=True), facts=replace(SAMPLE, risk=Risk.HIGH))
-    assert with_built_in(allowed, harmful=True, reviews=True) == allowed
+    assert with_built_in(allowed, HARMFUL, reviews=True) == allowed
 
 
 @pytest.mark.parametrize("risk", Risk)
 def test_only_a_high_risk_is_looked_at_by_a_person_without_a_rule(risk: Risk) -> None:
-    verdict = with_built_in(Verdict(risk=risk), harmful=False, reviews=True)
+    verdict = with_built_in(Verdict(risk=risk), HARMLESS, reviews=True)
     assert verdict.demanded == (Demanded(("high-risk",)) if risk is Risk.HIGH else None)
 
 
