@@ -64,7 +64,7 @@ class _Parser(WordReader):
             if node is not None:
                 stages.append(node)
             self.skip()
-            if self.text.startswith(("||", "|"), self.at) and not self.text.startswith("||", self.at):
+            if self.text.startswith("|", self.at) and not self.text.startswith("||", self.at):
                 self.at += 2 if self.text.startswith("|&", self.at) else 1
                 self.skip(newlines=True)
                 continue

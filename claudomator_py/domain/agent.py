@@ -241,6 +241,10 @@ class AgentSpec(AgentFields):
         tells = self.output.result is not None and self.output.result.usage is not None
         return replace(info, reports=UsageReporting.DOLLARS) if tells else info
 
+    def goes_by(self, agent_type: str | None) -> bool:
+        """Return whether that is its name or its kind, to which a task's ``agent.type`` may refer."""
+        return agent_type in (self.name, self.kind)
+
     def limited_by_login(self, environ: Mapping[str, str]) -> "AgentSpec":
         """Return the agent limited to one slot if its runs may go to several machines and log in through a file: two
         runs that refresh such a login at the same time lose it. environ: the daemon's variables, some of which are
@@ -266,7 +270,7 @@ def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
     ``asks_no_model``."""
     if agent_type is None:
         return True
-    meant = [agent.reads_task for agent in agents if agent_type in (agent.name, agent.kind)]
+    meant = [agent.reads_task for agent in agents if agent.goes_by(agent_type)]
     return any(meant) if meant else info_of(agent_type).reads_task(())
 
 
@@ -278,7 +282,7 @@ def asks_no_model(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
     """
     if agent_type is None:
         return False
-    meant = {agent.kind for agent in agents if agent_type in (agent.name, agent.kind)}
+    meant = {agent.kind for agent in agents if agent.goes_by(agent_type)}
     return (meant or {agent_type}) <= set(BY_NAME_KINDS)
 
 

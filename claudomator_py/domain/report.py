@@ -65,7 +65,7 @@ def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
     if task.budget.usd is None and task.budget.tokens is None:
         return []
     hint = task.agent
-    if hint.model is not None and hint.type in (agent.name, agent.kind):
+    if hint.model is not None and agent.goes_by(hint.type):
         models: Sequence[str] = (hint.model,)
     elif hint.tier is not None:
         models = [choice.model for tier, choice in agent.models.items() if tier is hint.tier]

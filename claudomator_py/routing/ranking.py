@@ -1,7 +1,8 @@
 """From a task and the cards to a decision on who does it: each candidate's score with its parts, and what follows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -181,6 +182,7 @@ def decide(
     open_ = [candidate for candidate in ranked if candidate.specialist not in barred]
     best = open_[0] if open_ else None
     least = calibration.threshold if best is None else _least(cards[best.specialist], calibration)
+    record = partial(_record, ranked, barred, rules, least, needs, topic=topic, degraded=degraded)
     if best is None or best.score < least:
         if best is None and barred:
             why = rationale(RationaleCode.NONE_MAY)
@@ -189,7 +191,7 @@ def decide(
             why = rationale(RationaleCode.NO_MATCH, specialist=closest)
         may = needs.of_anybody or (rules.default not in (None, *barred) and needs.may_be_anybody)
         route = Route.DEFAULT if may else Route.CLARIFY
-        return _record(route, None, why, ranked, barred, rules, least, needs, degraded, set(), topic)
+        return record(route, None, why)
     near = [candidate for candidate in open_ if best.score - candidate.score <= calibration.margin]
     close = [candidate for candidate in near if candidate.score >= _least(cards[candidate.specialist], calibration)]
     chosen, why = best, rationale(_match(open_, least, votes), specialist=best.specialist)
@@ -204,11 +206,11 @@ def decide(
         if len(rivals) > 1 and best in rivals:
             names = tuple(rival.specialist for rival in rivals[:MAX_NAMED])
             why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
-            return _record(Route.DEFAULT, None, why, ranked, barred, rules, least, needs, degraded, set(names), topic)
+            return record(Route.DEFAULT, None, why, set(names))
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
         names = tuple(candidate.specialist for candidate in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
-        return _record(Route.CLARIFY, None, why, ranked, barred, rules, least, needs, degraded, set(names), topic)
+        return record(Route.CLARIFY, None, why, set(names))
     if rules.on_ambiguity is not OnAmbiguity.BEST:
         chosen = min(
             close,
@@ -219,8 +221,7 @@ def decide(
         )
         if chosen is not best:
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
-    within = {candidate.specialist for candidate in close}
-    return _record(Route.SPECIALIST, chosen, why, ranked, barred, rules, least, needs, degraded, within, topic)
+    return record(Route.SPECIALIST, chosen, why, {candidate.specialist for candidate in close})
 
 
 def _match(open_: Sequence[SpecialistCandidate], least: float, votes: Votes) -> RationaleCode:
@@ -308,18 +309,20 @@ def _sum(parts: Mapping[str, float]) -> float:
 
 
 def _record(
-    route: Route,
-    chosen: SpecialistCandidate | None,
-    why: Rationale,
     ranked: Sequence[SpecialistCandidate],
     barred: Mapping[str, Rationale],
     rules: RoutingRules,
     least: float,
     needs: Needs,
-    degraded: bool,
-    close: set[str],
+    route: Route,
+    chosen: SpecialistCandidate | None,
+    why: Rationale,
+    close: Set[str] = frozenset(),
+    *,
     topic: str | None,
+    degraded: bool,
 ) -> SpecialistRecord:
+    """Build the record. close: the specialists that count as equally good."""
     best = next((candidate for candidate in ranked if candidate.specialist not in barred), None)
     default = rules.default if route is Route.DEFAULT and rules.default not in barred else None
     named = close | {candidate.specialist for candidate in (chosen, best) if candidate is not None}
@@ -349,7 +352,7 @@ def _record(
     )
 
 
-def _less(candidate: SpecialistCandidate, least: float, close: set[str], route: Route) -> Rationale:
+def _less(candidate: SpecialistCandidate, least: float, close: Set[str], route: Route) -> Rationale:
     if candidate.score < least:
         return rationale(RationaleCode.BELOW_THRESHOLD)
     if route is Route.DEFAULT:

@@ -9,7 +9,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.wording import ConversationRef
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
-from claudomator_py.scheduler.lanes import hint_of, named_by
+from claudomator_py.scheduler.lanes import hint_of, is_balanced, is_by_name_only, named_by, visible_to
 from claudomator_py.scheduler.load import Load, all_closed
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
 from claudomator_py.scheduler.tiers import TierPending, lost_to, pick_agent, tier_for
@@ -27,12 +27,6 @@ class _Choice:
     why: Rationale
     overridden: OverriddenHint | None
     fallback: Fallback | None
-
-
-def open_to(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """Return the agents visible to the task. An agent that is a remote specialist is visible only to tasks routed to
-    that specialist, as not everybody may see or use it."""
-    return tuple(agent for agent in agents if agent.specialist is None or head.constraints.names(agent.name))
 
 
 def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
@@ -63,7 +57,7 @@ def is_exhausted(agent: AgentState, rules: Rules) -> bool:
 
 def admit(head: QueueHead, agents: Sequence[AgentState], rules: Rules, load: Load) -> DecisionRecord | Blocked:
     """Return the decision to start the task, or what blocks it."""
-    seen = load.seen_by(head.tenant, open_to(head, agents), rules)
+    seen = load.seen_by(head.tenant, visible_to(head.constraints, agents), rules)
     return load.obstacle(head, rules, seen) or decide(head, seen, rules, load.now)
 
 
@@ -73,7 +67,7 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
 
     The result is the same for all tasks of a lane, except those waiting for a tier, as each has its own deadline.
     """
-    known = open_to(head, agents)
+    known = visible_to(head.constraints, agents)
     if head.asks or (rules.routing and not head.routed and (rules.policed or not _takes_no_role(head, known))):
         return blocked(BlockCode.ROUTING)
     agents = tuple(_for_task(head, known, agent, rules, now_ms) for agent in known)
@@ -128,7 +122,7 @@ def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:
     conversation = head.conversation
     if conversation is None or not (conversation.optional or conversation.yields):
         return head
-    holders = [agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind)]
+    holders = _holders(conversation, agents)
     stays = any(
         agent.problem is None
         and not (agent.limited and (conversation.optional or conversation.yields == "limited"))
@@ -136,6 +130,11 @@ def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:
         for agent in holders
     )
     return head if stays else head.model_copy(update={"conversation": None})
+
+
+def _holders(conversation: HeldBy, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
+    """The agent that has the conversation, if it still exists."""
+    return tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
 
 
 def _model(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, tier: Tier) -> str | None:
@@ -167,12 +166,11 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     if head.conversation is not None:
         return _go_on(head.conversation, agents, rules)
     hinted = hinted_by(head, agents)
-    by_name_only = not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS
-    if head.agent_type and (head.strict or by_name_only):
+    if head.agent_type and (head.strict or is_by_name_only(head.agent_type, hinted)):
         if not hinted:
             return blocked(BlockCode.REQUIRED_AGENT, agent=head.agent_type)
         return _balance(hinted, rules, why=rationale(RationaleCode.REQUIRED, agent=head.agent_type))
-    open_agents = tuple(agent for agent in agents if _is_open(head, agent))
+    open_agents = tuple(agent for agent in agents if is_balanced(agent, head.constraints))
     if not head.agent_type or rules.type_hint == "ignore":
         return _balance(open_agents, rules, why=_LEAST_ACTIVE)
     ready = tuple(agent for agent in hinted if agent.problem is None and not agent.limited and agent.free)
@@ -188,16 +186,10 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     return _balance(open_agents, rules, why=_LEAST_ACTIVE, overridden=override)
 
 
-def _is_open(head: QueueHead, agent: AgentState) -> bool:
-    """True if the balancer may choose the agent. A specialist's card can also name an agent that must be chosen by
-    name."""
-    return agent.auto_select or head.constraints.names(agent.name)
-
-
 def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
     """Only the agent that has the conversation can continue it."""
     resumed = ConversationRef(run=conversation.run, agent=conversation.agent, task=conversation.of)
-    holders = tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
+    holders = _holders(conversation, agents)
     if not holders:
         return blocked(BlockCode.CONVERSATION_AGENT, conversation=resumed)
     verdict = _balance(holders, rules, why=rationale(RationaleCode.RESUMED, conversation=resumed))
@@ -298,7 +290,7 @@ def _record(
     mapped = agent.models.get(tier)
     hinted = hinted_by(head, agents)
     pinned_here = _pinned_on(head, hinted, agent)
-    open_or_meant = (*(agent for agent in agents if _is_open(head, agent)), *hinted)
+    open_or_meant = (*(agent for agent in agents if is_balanced(agent, head.constraints)), *hinted)
     considered = choice.pool.union(agent.name for agent in open_or_meant)
     elsewhere = BlockCode.NOT_MEANT if head.conversation is None else BlockCode.NO_CONVERSATION
     candidates = tuple(_candidate(agent, choice, considered, elsewhere, rules) for agent in agents)

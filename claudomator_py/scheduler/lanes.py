@@ -157,6 +157,24 @@ def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState,
     return by_name or tuple(agent for agent in of_kind if agent.auto_select) or of_kind
 
 
+def visible_to(constraints: Constraints, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
+    """Return the agents visible to tasks with these constraints. An agent that is a remote specialist is visible only
+    to tasks routed to that specialist, as not everybody may see or use it."""
+    return tuple(agent for agent in agents if agent.specialist is None or constraints.names(agent.name))
+
+
+def is_by_name_only(agent_type: str | None, meant: Sequence[AgentState]) -> bool:
+    """Return whether no other agent may take a task that asks for this type, as with a strict hint. meant: the agents
+    that it refers to."""
+    return not any(agent.auto_select for agent in meant) if meant else agent_type in BY_NAME_KINDS
+
+
+def is_balanced(agent: AgentState, constraints: Constraints) -> bool:
+    """Return whether the balancer may choose the agent for tasks with these constraints. A specialist's card can also
+    name an agent that must be chosen by name."""
+    return agent.auto_select or constraints.names(agent.name)
+
+
 def may_be_met(demand: Demand, usable: Sequence[AgentState], agents: Sequence[AgentState]) -> bool:
     """Return whether one of the usable agents might take a task with that demand. agents: all of them.
 
@@ -167,19 +185,11 @@ def may_be_met(demand: Demand, usable: Sequence[AgentState], agents: Sequence[Ag
     if wanted is None:
         return bool(usable)
     constraints = wanted.constraints
-    open_to_it = [agent for agent in usable if _is_open(agent, constraints)]
+    open_to_it = [agent for agent in visible_to(constraints, usable) if constraints.admits(agent.name, agent.kind)]
     if wanted.agent_type is not None:
-        visible = [agent for agent in agents if agent.specialist is None or constraints.names(agent.name)]
-        meant = named_by(wanted.agent_type, visible)
+        meant = named_by(wanted.agent_type, visible_to(constraints, agents))
         if any(agent.name == wanted.name for agent in open_to_it for wanted in meant):
             return True
-        by_name = not any(agent.auto_select for agent in meant) if meant else wanted.agent_type in BY_NAME_KINDS
-        if wanted.strict or by_name:
+        if wanted.strict or is_by_name_only(wanted.agent_type, meant):
             return False
-    return any(agent.auto_select or constraints.names(agent.name) for agent in open_to_it)
-
-
-def _is_open(agent: AgentState, constraints: Constraints) -> bool:
-    """True if tasks with these constraints may be given to the agent."""
-    visible = agent.specialist is None or constraints.names(agent.name)
-    return visible and constraints.admits(agent.name, agent.kind)
+    return any(is_balanced(agent, constraints) for agent in open_to_it)

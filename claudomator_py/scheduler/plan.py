@@ -7,9 +7,9 @@ from typing import Any
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.principal import OWN
-from claudomator_py.scheduler.admission import admit, decide, exhausted_hints, hinted_by, is_exhausted, open_to
+from claudomator_py.scheduler.admission import admit, decide, exhausted_hints, hinted_by, is_exhausted
 from claudomator_py.scheduler.decision import DecisionRecord
-from claudomator_py.scheduler.lanes import Demand, constraints_of, may_be_met
+from claudomator_py.scheduler.lanes import Demand, constraints_of, may_be_met, visible_to
 from claudomator_py.scheduler.load import NEWCOMER, SHARES, Shut, Taken, load_of
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Rules, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
@@ -154,7 +154,7 @@ class Planner:
 
     def shares_used(self, head: QueueHead) -> bool:
         """Return whether a limit on tenants, rather than a lack of free slots as such, blocks the head."""
-        seen = self._load.seen_by(head.tenant, open_to(head, tuple(self._agents.values())), self._rules)
+        seen = self._load.seen_by(head.tenant, visible_to(head.constraints, tuple(self._agents.values())), self._rules)
         return any(agent.closed is not None and agent.closed.code in SHARES for agent in seen)
 
     def _seen_by(self, tenant: str) -> tuple[AgentState, ...]:
@@ -200,7 +200,7 @@ class Planner:
         """
         if not self._rules.classifier or verdict.why is Why.AGENT:
             return None
-        agents = open_to(head, tuple(self._agents.values()))
+        agents = visible_to(head.constraints, tuple(self._agents.values()))
         hinted = () if self._rules.type_hint == "ignore" and not head.strict else hinted_by(head, agents)
         asked = question(head, hinted, agents, self._rules.near_limit)
         return None if asked is None else replace(asked, urgent=verdict.why is Why.CLASSIFYING)

@@ -136,7 +136,7 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
 def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
     """Return what the task asks for that no agent can give, although the task is accepted."""
     agent_type = spec.agent.type
-    if agent_type is None or _insists(spec) or any(agent_type in (a.name, a.kind) for a in registry.configured):
+    if agent_type is None or _insists(spec) or any(agent.goes_by(agent_type) for agent in registry.configured):
         return []
     message = f"no agent `{shown(agent_type)}` is configured, so any other may take the task"
     if spec.agent.model is not None:
@@ -147,7 +147,7 @@ def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]
 def open_to(spec: TaskSpec, agents: Collection[AgentSpec]) -> list[AgentSpec]:
     """Return the agents that may be given the task: the one it insists on, else the agents it names and all that are
     open to balancing."""
-    named = [agent for agent in agents if spec.agent.type in (agent.name, agent.kind)]
+    named = [agent for agent in agents if agent.goes_by(spec.agent.type)]
     if named and spec.agent.strict:
         return [agent for agent in named if agent.name == spec.agent.type] or named
     return [agent for agent in agents if agent.auto_select or agent in named]
@@ -193,7 +193,7 @@ def _permission_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Proble
     if spec.working_dir is None or spec.permissions != Permissions() or spec.approval:
         return []
     able = [agent for agent in registry.configured if agent.auto_select]
-    wished = [agent for agent in registry.configured if spec.agent.type in (agent.name, agent.kind)]
+    wished = [agent for agent in registry.configured if agent.goes_by(spec.agent.type)]
     if not any(agent.kind in MODEL_KINDS for agent in wished or able):
         return []
     message = "are not set, so most agents may only read in the directory, and nobody is there to approve more"
@@ -208,7 +208,7 @@ def zone_problems(spec: TaskSpec) -> list[Problem]:
 
 
 def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) -> list[Problem]:
-    named = [agent for agent in registry.configured if agent_type in (agent.name, agent.kind)]
+    named = [agent for agent in registry.configured if agent.goes_by(agent_type)]
     if not named:
         if not _insists(spec):
             return []

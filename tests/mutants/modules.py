@@ -203,10 +203,6 @@ EQUIVALENT = {
         "of no exhausted agent no hint is exhausted; it saves a look"
     ),
     "scheduler/admission.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",
-    "scheduler/admission.py: any -> all: by_name_only = "
-    "not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS": (
-        "what a hint means is open to balancing as a whole, or not at all"
-    ),
     "scheduler/admission.py: any -> all: if not any(agent.auto_select for agent in meant):": (
         "what a hint means is open to balancing as a whole, or not at all"
     ),
@@ -257,7 +253,7 @@ EQUIVALENT = {
     ),
     "scheduler/plan.py: the condition is True: if self._usable_by is None:": "it is the same until the next start",
     "scheduler/lanes.py: any -> all: "
-    "by_name = not any(agent.auto_select for agent in meant) if meant else wanted.agent_type in BY_NAME_KINDS": (
+    "return not any(agent.auto_select for agent in meant) if meant else agent_type in BY_NAME_KINDS": (
         "of the agents that are meant all are open to balancing, or none is"
     ),
     "scheduler/lanes.py: the condition is True: if wanted.agent_type is not None:": (
