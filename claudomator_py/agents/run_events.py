@@ -13,8 +13,8 @@ from dataclasses import field
 from typing import Any, ClassVar, Self
 
 from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
-from claudomator_py.agents.fence import distinct
-from claudomator_py.agents.json_fields import Event, count_of
+from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, distinct, fenced_call
+from claudomator_py.agents.json_fields import Event, count_of, text_of
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
@@ -180,6 +180,40 @@ class RunEvents(Copied, ABC):
     def tool_of(self, call_id: str | None) -> str | None:
         """Return the tool of a call, if the call was seen."""
         return self.tools.get(call_id or "")
+
+
+@dataclass(kw_only=True)
+class MessageEvents(RunEvents):
+    """The events of one run in the form of Claude Code's: messages made of blocks, and a result for each turn."""
+
+    last: Event | None = None
+    """The result of the last turn."""
+    message: str | None = None
+    """The text block that came last."""
+    stop_reason: str | None = None
+    """Why the last message ended, if given."""
+    beyond: dict[str, FenceVerdict] = field(default_factory=dict)
+    """What the fence said when it denied calls, by call id."""
+
+    def take_tool_result(self, block: Event, at_ms: int | None = None) -> Part:
+        """Take the result of a call and return what the log shows of it."""
+        call_id, text = text_of(block, "tool_use_id"), content_text(block.get("content"))
+        if call_id is not None and block.get("is_error") is True and (beyond := beyond_reach(text)) is not None:
+            self.beyond[call_id] = beyond
+        return Part("tool_result", text, self.tool_of(call_id), at_ms)
+
+    def denial(self, call_id: str, tool: str, given: Event, rule: str | None) -> Denied:
+        """Return the denied call. rule: allows it if it was not the fence that denied it."""
+        return fenced_call(tool, given, self.beyond.get(call_id)) or denied_call(tool, given, rule)
+
+    def last_words(self, result: Event, error: str | None, at_ms: int | None = None) -> list[Part]:
+        """Return what the log shows of a result: the error, or else the text if it is no message's."""
+        text = text_of(result, "result")
+        if error is not None:
+            return [Part("error", error, at_ms=at_ms)]
+        if text is None or text == self.message:
+            return []
+        return [Part("error" if result.get("is_error") else "message", text, at_ms=at_ms)]
 
 
 def shown(value: Any) -> str:

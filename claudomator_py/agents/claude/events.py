@@ -23,23 +23,22 @@ from claudomator_py.agents.claude.errors import (
 from claudomator_py.agents.claude.turns import Turns, is_of_no_turn
 from claudomator_py.agents.claude.use import INPUT_FIELDS, ClaudeUsage, rule_for, windows_of
 from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict, words
-from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, distinct, fenced_call, questions
+from claudomator_py.agents.fence import distinct, questions
 from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, list_of, text_of
 from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, is_blank, storable
 from claudomator_py.agents.run_events import (
+    MessageEvents,
     OutputEnd,
-    RunEvents,
     arguments,
     begins,
-    content_text,
     shown,
     tokens_text,
     total,
 )
 from claudomator_py.domain.budget import WindowUse
-from claudomator_py.domain.outcome import Denied, Reason
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import counted
@@ -67,7 +66,7 @@ class _Denial:
 
 
 @dataclass(kw_only=True)
-class ClaudeEvents(RunEvents):
+class ClaudeEvents(MessageEvents):
     """The events of one run. Message chunks (``stream_event``) are skipped, as the whole message follows."""
 
     lost: ClassVar = words(r"no conversation found")
@@ -75,24 +74,16 @@ class ClaudeEvents(RunEvents):
     prior_cost_usd: float | None = None
     """See ``LaunchRequest``."""
     turns: Turns = field(default_factory=Turns)
-    last: Event | None = None
-    """The result of the last turn."""
     streamed: bool = False
     """Whether messages are printed as they come, not only the result."""
-    message: str | None = None
-    """The text block that came last."""
     remark: str | None = None
     """The text of the last message if the program wrote it itself."""
     failure: Failure | None = None
     rejection: Rejection | None = None
     is_rejected: bool = False
     """Whether the last request was rejected for quota, with nothing since."""
-    stop_reason: str | None = None
-    """Why the last message ended, if given."""
     near: NearLimitNotice | None = None
     denials: dict[str, _Denial] = field(default_factory=dict)
-    beyond: dict[str, FenceVerdict] = field(default_factory=dict)
-    """What the fence said when it denied calls, by call id."""
     usage: ClaudeUsage = field(default_factory=ClaudeUsage)
     model: str | None = None
     """The run's model, from the first event."""
@@ -197,7 +188,7 @@ class ClaudeEvents(RunEvents):
                 self.called(text_of(block, "id"), tool)
                 return Part("tool_call", arguments(block.get("input")), tool, at_ms)
             case str() as kind if kind.endswith("tool_result"):
-                return self._take_tool_result(block, at_ms)
+                return self.take_tool_result(block, at_ms)
         return None
 
     def _take_user(self, content: object, at_ms: int | None) -> list[Part]:
@@ -207,17 +198,10 @@ class ClaudeEvents(RunEvents):
         parts = []
         for block in content if isinstance(content, list) else []:
             if isinstance(block, dict) and block.get("type") == "tool_result":
-                parts.append(self._take_tool_result(block, at_ms))
+                parts.append(self.take_tool_result(block, at_ms))
             elif isinstance(block, dict) and (text := text_of(block, "text")):
                 parts.append(Part("notice", text, at_ms=at_ms))
         return parts
-
-    def _take_tool_result(self, block: Event, at_ms: int | None) -> Part:
-        key = text_of(block, "tool_use_id")
-        tool, text = self.tool_of(key), content_text(block.get("content"))
-        if key is not None and block.get("is_error") is True and (beyond := beyond_reach(text)) is not None:
-            self.beyond[key] = beyond
-        return Part("tool_result", text, tool, at_ms)
 
     def _take_denial(self, event: Event) -> None:
         key = text_of(event, "tool_use_id") or f"#{len(self.denials)}"
@@ -242,12 +226,8 @@ class ClaudeEvents(RunEvents):
 
     def _result_parts(self, event: Event, at_ms: int | None) -> list[Part]:
         """Return what the log shows of a result."""
-        text, parts = text_of(event, "result"), []
         errors = [error for error in list_of(event, "errors") if isinstance(error, str)]
-        if errors:
-            parts.append(Part("error", "\n".join(errors), at_ms=at_ms))
-        elif text is not None and text != self.message:
-            parts.append(Part("error" if event.get("is_error") else "message", text, at_ms=at_ms))
+        parts = self.last_words(event, "\n".join(errors) if errors else None, at_ms)
         usage, dollars = event_of(event, "usage"), amount_of(event, "total_cost_usd")
         used = tokens_text(total(usage, *INPUT_FIELDS), count_of(usage, "output_tokens"), dollars)
         turns = count_of(event, "num_turns")
@@ -351,7 +331,7 @@ class ClaudeEvents(RunEvents):
             question=next((asked for call in self.denials.values() if (asked := _asked(call)) is not None), None),
             denials=len(self.denials),
             denied=distinct(
-                _call(call, self.beyond.get(key))
+                self.denial(key, call.tool, call.given, rule_for(call.tool, call.given))
                 for key, call in self.denials.items()
                 if not call.ruled and call.tool not in _TALK
             ),
@@ -364,12 +344,6 @@ def _has_words(text: str) -> bool:
 
 def _asked(denial: _Denial) -> str | None:
     return questions(denial.given) if denial.tool == _ASK else None
-
-
-def _call(denial: _Denial, beyond: FenceVerdict | None) -> Denied:
-    return fenced_call(denial.tool, denial.given, beyond) or denied_call(
-        denial.tool, denial.given, rule_for(denial.tool, denial.given)
-    )
 
 
 def _system(event: Event, at_ms: int | None) -> list[Part]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from claudomator_py.agents.ending import Result, RunVerdict, classify, failed, limited, outcome, verdict_of
+from claudomator_py.agents.json_fields import count_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail, readable, shortened
 from claudomator_py.domain.agent import ProgramOutput, ProgramResult, ResultFormat
@@ -153,11 +154,7 @@ def _at(document: Any, path: str) -> Any:
 
 
 def _count(usage: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    counts = (usage.get(name) for name in names)
-    return next(
-        (count for count in counts if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53),
-        None,
-    )
+    return next((count for name in names if (count := count_of(usage, name)) is not None), None)
 
 
 def _amount(usage: Mapping[str, Any]) -> float | None:

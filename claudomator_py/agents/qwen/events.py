@@ -20,10 +20,10 @@ from claudomator_py.agents.ending import (
     limited,
     words,
 )
-from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, fenced_call, questions
+from claudomator_py.agents.fence import questions
 from claudomator_py.agents.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, begins, content_text, shown, usage_parts
+from claudomator_py.agents.run_events import MessageEvents, OutputEnd, arguments, begins, shown, usage_parts
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.values import dataclass, regex
@@ -48,14 +48,13 @@ _OF_A_TURN = frozenset({"assistant", "user", "stream_event"})
 
 
 @dataclass(kw_only=True)
-class QwenEvents(RunEvents):
+class QwenEvents(MessageEvents):
     """The events of one run."""
 
     lost: ClassVar = words(r"no saved session found")
 
-    last: Event | None = None
     ended: bool = False
-    """Whether that result ended the last turn, with nothing since."""
+    """Whether the last result ended the last turn, with nothing since."""
     failure: re.Match[str] | None = None
     """A failed request as reported in the last message; None once the model has answered."""
     prior: Tokens | None = NOTHING
@@ -66,18 +65,12 @@ class QwenEvents(RunEvents):
     """The error that caused the last retry."""
     complaint: str | None = None
     """The first line of stderr. For a usage error it has the cause; the usage follows."""
-    message: str | None = None
-    """The text block that came last."""
     input: int = 0
     output: int = 0
     asked: dict[str, str] = field(default_factory=dict)
     """The questions that the model tried to ask, by call id."""
-    stop_reason: str | None = None
-    """Why the last message ended, if given."""
     asks_model: bool = False
     """Whether a tool's result waits for the model's next message."""
-    beyond: dict[str, FenceVerdict] = field(default_factory=dict)
-    """What the fence said when it denied calls, by call id."""
 
     @property
     def terminal(self) -> bool:
@@ -104,7 +97,9 @@ class QwenEvents(RunEvents):
                 results = [block for block in content if isinstance(block, dict) and block.get("type") == "tool_result"]
                 if results and text_of(event, "parent_tool_use_id") is None:
                     self.stop_reason, self.asks_model = None, True
-                return [self._take_tool_result(block) for block in results]
+                for call_id in [text_of(block, "tool_use_id") for block in results]:
+                    self.question = self.asked.pop(call_id or "", self.question)  # unattended, so nobody answered
+                return [self.take_tool_result(block) for block in results]
             case "result":
                 return self._take_result(event)
         return []
@@ -163,14 +158,6 @@ class QwenEvents(RunEvents):
                 return Part("tool_call", arguments(block.get("input")), tool)
         return None
 
-    def _take_tool_result(self, block: Event) -> Part:
-        call_id = text_of(block, "tool_use_id")
-        self.question = self.asked.pop(call_id or "", self.question)  # unattended, so nobody answered
-        output = content_text(block.get("content"))
-        if call_id is not None and block.get("is_error") is True and (beyond := beyond_reach(output)) is not None:
-            self.beyond[call_id] = beyond
-        return Part("tool_result", output, self.tool_of(call_id))
-
     def _take_result(self, event: Event) -> list[Part]:
         self.last, self.ended = event, True
         counted = not self.answered and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
@@ -179,14 +166,8 @@ class QwenEvents(RunEvents):
             if isinstance(denial, dict):
                 tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
                 self.denied.append(tool)
-                beyond = self.beyond.get(text_of(denial, "tool_use_id") or "")
-                self.denied_calls.append(fenced_call(tool, given, beyond) or denied_call(tool, given, tool))
-        parts = []
-        error, text = text_of(event_of(event, "error"), "message"), text_of(event, "result")
-        if error is not None:
-            parts.append(Part("error", error))
-        elif text is not None and text != self.message:
-            parts.append(Part("error" if event.get("is_error") else "message", text))
+                self.denied_calls.append(self.denial(text_of(denial, "tool_use_id") or "", tool, given, tool))
+        parts = self.last_words(event, text_of(event_of(event, "error"), "message"))
         usage = event_of(event, "usage")
         return parts + usage_parts(count_of(usage, "input_tokens"), count_of(usage, "output_tokens"))
 
