@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer, Validat
 
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Count, Line, Strict, refusal
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted
 from claudomator_py.values import dataclass
 
 LEAST_USD = 0.0001
@@ -293,9 +293,9 @@ def with_unknown(figures: str, unknown: str) -> str:
 def _unknown_text(unpriced: int, uncounted: int) -> str:
     unknown = []
     if unpriced:
-        unknown.append(f"cost of {_runs(unpriced)} not known")
+        unknown.append(f"cost of {counted(unpriced, 'run')} not known")
     if uncounted:
-        unknown.append(f"tokens of {_runs(uncounted)} not known")
+        unknown.append(f"tokens of {counted(uncounted, 'run')} not known")
     return ", ".join(unknown)
 
 
@@ -341,7 +341,3 @@ def _shares(budget: Budget, spending: Spending, units: tuple[Unit, ...]) -> Iter
 def _exceeded(budget: Budget, spending: Spending, unit: Unit) -> bool:
     limit = budget.limit(unit)
     return limit is not None and spending.amount(unit) > limit + NEVER_TOO_MUCH
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"

@@ -4,7 +4,7 @@ It refers to things and never contains them: earlier runs by id, files by path, 
 for every run, as ``handoff.json`` in its run directory, and validated before the run starts.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -268,23 +268,14 @@ def validity(
     Fields are named by their path, such as ``permissions.forbidden_tools``. max_authority, max_handoffs: None for any.
     Raises ValueError for a field that handoffs do not have.
     """
-    return tuple(_defects(document, required_fields, forbidden_fields, max_authority, max_handoffs))
-
-
-def _defects(
-    document: Handoff,
-    required_fields: Collection[str],
-    forbidden_fields: Collection[str],
-    max_authority: Authority | None,
-    max_handoffs: int | None,
-) -> Iterator[tuple[Defect, str]]:
-    yield from ((Defect.LACKS, field) for field in sorted(required_fields) if not _has_content(document, field))
-    yield from ((Defect.TELLS, field) for field in sorted(forbidden_fields) if _has_content(document, field))
+    defects = [(Defect.LACKS, field) for field in sorted(required_fields) if not _has_content(document, field)]
+    defects += [(Defect.TELLS, field) for field in sorted(forbidden_fields) if _has_content(document, field)]
     levels = list(Authority)
     if max_authority is not None and levels.index(document.authority) > levels.index(max_authority):
-        yield Defect.AUTHORITY_EXPANDED, "permissions.mode"
+        defects.append((Defect.AUTHORITY_EXPANDED, "permissions.mode"))
     if max_handoffs is not None and max(document.handoffs, document.max_handoffs) > max_handoffs:
-        yield Defect.TOO_MANY_HANDOFFS, "max_handoffs"
+        defects.append((Defect.TOO_MANY_HANDOFFS, "max_handoffs"))
+    return tuple(defects)
 
 
 def _has_content(document: Handoff, field: str) -> bool:
