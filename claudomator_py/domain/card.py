@@ -1,7 +1,6 @@
 """A specialist's card: a role that tasks are given to, modelled on an A2A agent card."""
 
 import hashlib
-import json
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
@@ -11,9 +10,9 @@ from claudomator_py.domain.agent import Price, Tier
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.fields import (
     Count,
-    Distinct,
     Flag,
     Line,
+    Lines,
     Name,
     Number,
     OneOrMore,
@@ -28,6 +27,7 @@ from claudomator_py.domain.remote import Authentication, Protocol, Remote, Schem
 from claudomator_py.domain.report import cost_usd
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
+from claudomator_py.texts import json_hash
 from claudomator_py.values import regex
 
 __all__ = [
@@ -116,7 +116,6 @@ class Pricing(Strict):
         return round((self.per_task if is_done else 0.0) + (tokens or 0.0), 6)
 
 
-Tags = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
 Examples = Annotated[tuple[Annotated[Prose, Field(max_length=2_000)], ...], Field(max_length=200), OneOrMore]
 
 
@@ -126,7 +125,7 @@ class Skill(Strict):
     id: Line = Field(max_length=100, description="Unique within the card.")
     name: Line = Field(max_length=200, description="What it is called.")
     description: Prose = Field("", max_length=MAX_PROFILE_LENGTH, description="What is done, in a sentence or two.")
-    tags: Tags = Field((), description="Words to find it by.")
+    tags: Lines = Field((), description="Words to find it by.")
     examples: Examples = Field((), description="Tasks as somebody would write them. Three or more help most.")
     creator: Line | None = Field(None, description="To whom its cost is attributed. Default: the card's creator.")
     pricing: Pricing | None = Field(None, description="Default: the card's.")
@@ -199,12 +198,12 @@ class Card(Strict):
         max_length=MAX_SYSTEM_PROMPT_LENGTH,
         description="Instructions that every task of this specialist starts with.",
     )
-    keywords: Tags = Field(
+    keywords: Lines = Field(
         (), description="Specific phrases that point to it, matched as whole words in any case; none of another card."
     )
     skills: Annotated[tuple[Skill, ...], Field(max_length=500)] = Field((), description="What it does.")
-    capabilities: Tags = Field((), description="What a task may require of it, such as `gpu` or `production`.")
-    allowed_agents: Annotated[Tags, AfterValidator(_agents)] = Field(
+    capabilities: Lines = Field((), description="What a task may require of it, such as `gpu` or `production`.")
+    allowed_agents: Annotated[Lines, AfterValidator(_agents)] = Field(
         (), description="Agents, or kinds, that may do its tasks. Default: all."
     )
     default_tier: Tier | None = Field(
@@ -305,8 +304,7 @@ class Card(Strict):
     @property
     def content_hash(self) -> str:
         """SHA-256 of the canonical JSON: equal for cards that say the same, whichever defaults they spell out."""
-        canonical = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return json_hash(self.document)
 
     def remote(self) -> Remote:
         """Return how to call the specialist over HTTP. Raises ValueError for a card without such a url."""

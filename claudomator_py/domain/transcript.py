@@ -6,7 +6,6 @@ and encoded as JSON, so that it cannot begin a line with words of its own. Code 
 a line, must look at what was said, not at the frame around it.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from claudomator_py.domain.handoff import MAX_FIELD_LENGTH, MAX_FIELDS, MAX_INTE
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import MARK, MAX_HELD, Redactor
 from claudomator_py.domain.text import escaped
-from claudomator_py.texts import cut
+from claudomator_py.texts import cut, marker_of
 from claudomator_py.values import regex
 
 _MAX_READ: Final = 100_000
@@ -118,7 +117,7 @@ def fenced(lines: Sequence[str], label: str) -> tuple[str, str]:
     lines: one JSON value each.
     """
     text = "\n".join(lines)
-    marker = f"{label}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
+    marker = marker_of(label, text)
     return marker, f"{marker}\n{text}\n{marker}"
 
 

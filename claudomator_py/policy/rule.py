@@ -1,9 +1,7 @@
 """The rules as an operator writes them: in order, each with a condition and what follows if it is true."""
 
-import hashlib
-import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -11,12 +9,10 @@ from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.fields import (
     Count,
-    Distinct,
     Duration,
     Flag,
-    Line,
+    Lines,
     Name,
-    OneOrMore,
     Prose,
     Strict,
     Text,
@@ -27,6 +23,7 @@ from claudomator_py.domain.routing import Risk, ToolLimits
 from claudomator_py.domain.task import PermissionMode, Tags
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.policy.condition import MAX_LENGTH, BadCondition, Condition
+from claudomator_py.texts import json_hash
 
 MODEL_RISK = "model-risk"
 """Name of the check that reports a model's assessment of a task's risk."""
@@ -46,13 +43,10 @@ def _condition(text: str) -> str:
     return text
 
 
-Names = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
-
-
 class Approval(Strict):
     """Who must approve a task before any of it runs."""
 
-    by: Names = Field(
+    by: Lines = Field(
         (),
         description="Roles (`operate`, `admin`) or names of tokens, one of which must approve. Default: whoever may "
         "operate.",
@@ -115,12 +109,12 @@ class Rule(Strict):
     )
     risk: Risk | None = Field(None, description="Raise the task's risk to at least this, for the rules that follow.")
     specialist: Name | None = Field(None, description="The specialist who does it, whoever else would.")
-    exclude_specialists: Names = Field((), description="Specialists who do not do it.")
+    exclude_specialists: Lines = Field((), description="Specialists who do not do it.")
     requires: Tags = Field((), description="Capabilities that whoever does it must have.")
-    agents: Names = Field((), description="The only agents, or kinds, that may take it.")
-    exclude_agents: Names = Field((), description="Agents, or kinds, that may not take it.")
-    hosts: Names = Field((), description="The only hosts where it may run; `local` is this machine.")
-    exclude_hosts: Names = Field((), description="Hosts where it may not run.")
+    agents: Lines = Field((), description="The only agents, or kinds, that may take it.")
+    exclude_agents: Lines = Field((), description="Agents, or kinds, that may not take it.")
+    hosts: Lines = Field((), description="The only hosts where it may run; `local` is this machine.")
+    exclude_hosts: Lines = Field((), description="Hosts where it may not run.")
     tier: TierBounds | None = Field(None, description="Bounds of the model's strength.")
     tools: ToolBounds | None = Field(
         None, description="The most that its agent may do; what the task and its specialist ask for is cut down to it."
@@ -165,5 +159,4 @@ Rules = Annotated[tuple[Rule, ...], Field(max_length=500), AfterValidator(unique
 
 def policy_hash(rules: Sequence[Rule]) -> str:
     """Return the SHA-256 of the rules in hexadecimal: equal for equal rules, however they are written."""
-    rules_json: list[dict[str, Any]] = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
-    return hashlib.sha256(json.dumps(rules_json, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return json_hash([rule.model_dump(mode="json", exclude_defaults=True) for rule in rules])

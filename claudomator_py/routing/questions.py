@@ -5,7 +5,6 @@ offered: one of the close candidates, one level of risk, or a clear yes to wheth
 The model's risk can only raise the one from rules and words; see ``dispatch.policing``.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import ClassVar
@@ -17,6 +16,7 @@ from claudomator_py.scheduler.classification import (
     Cause,
     ModelQuestion,
     Unusable,
+    answer_key,
     differs,
     json_objects,
     marked,
@@ -38,8 +38,7 @@ class RiskQuestion:
 
     def key(self, model: str) -> str:
         """Return the SHA-256 over everything that the answer depends on."""
-        parts = ["risk", self.version, model, self.name, self.instructions]
-        return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
+        return answer_key("risk", self.version, model, self.name, self.instructions)
 
     @property
     def question(self) -> ModelQuestion:
@@ -141,8 +140,7 @@ class Choice:
 
     def key(self, model: str) -> str:
         """Return the SHA-256 over everything that the answer depends on."""
-        parts = [self.version, model, self.name, self.instructions, list(self.candidates.items())]
-        return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
+        return answer_key(self.version, model, self.name, self.instructions, list(self.candidates.items()))
 
     @property
     def question(self) -> ModelQuestion:

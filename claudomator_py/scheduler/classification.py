@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from claudomator_py.domain.agent import TIERS, Tier
-from claudomator_py.texts import cut_line
+from claudomator_py.texts import cut_line, marker_of
 from claudomator_py.values import dataclass
 
 PROMPT_VERSION = 1
@@ -118,12 +118,9 @@ def tier_question(question: TierQuestion) -> ModelQuestion:
 
 
 def marked(name: str, instructions: str) -> tuple[str, str]:
-    """Return the task's text as JSON, shortened in the middle, and the marker line to put before and after it.
-
-    The marker is derived from the text, so the text cannot contain it.
-    """
+    """Return the task's text as JSON, shortened in the middle, and the marker line to put before and after it."""
     text = json.dumps({"name": name, "instructions": shortened(instructions)}, ensure_ascii=False)
-    return text, f"TASK-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
+    return text, marker_of("TASK", text)
 
 
 def prompt(question: TierQuestion) -> str:
@@ -159,8 +156,13 @@ def answer_schema(question: TierQuestion) -> dict[str, object]:
 def cache_key(question: TierQuestion, classifier_model: str) -> str:
     """Return the SHA-256 over everything that the answer depends on. The agent is not included: a tier holds for
     any."""
-    parts = [PROMPT_VERSION, classifier_model, question.name, question.instructions, [t.value for t in question.tiers]]
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
+    tiers = [tier.value for tier in question.tiers]
+    return answer_key(PROMPT_VERSION, classifier_model, question.name, question.instructions, tiers)
+
+
+def answer_key(*parts: object) -> str:
+    """Return the SHA-256, in hexadecimal, over everything that an answer depends on."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def parse_answer(text: str, question: TierQuestion) -> ClassifierAnswer:

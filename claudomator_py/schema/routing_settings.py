@@ -8,14 +8,13 @@ from pydantic import Field, model_validator
 
 from claudomator_py.domain.fields import (
     Count,
-    Distinct,
     Duration,
     EnvName,
     Flag,
     Line,
+    Lines,
     Name,
     Number,
-    OneOrMore,
     Strict,
     refusal,
 )
@@ -137,7 +136,7 @@ class RoutingSettings(Strict):
         "generalist", description="Specialist of a task that fits no other well enough and carries little risk."
     )
     encoder: EncoderSettings = EncoderSettings()
-    specialists: Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct] = Field(
+    specialists: Lines = Field(
         ("specialists",),
         description="Folders of card files, watched like the inbox: each card follows its file.",
     )

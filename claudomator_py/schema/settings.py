@@ -1,7 +1,5 @@
 """The keys of the configuration, all of which are optional; ``configfile`` reads them."""
 
-import hashlib
-import json
 import re
 from enum import StrEnum
 from typing import Annotated
@@ -20,6 +18,7 @@ from claudomator_py.domain.fields import (
     EnvName,
     Hosts,
     Line,
+    Lines,
     Name,
     OneOrMore,
     Size,
@@ -36,6 +35,7 @@ from claudomator_py.policy.rule import Rules
 from claudomator_py.schema.agent_settings import SUPPORTED_KINDS
 from claudomator_py.schema.concurrency import Concurrency
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
+from claudomator_py.texts import json_hash
 
 
 class LogFormat(StrEnum):
@@ -125,9 +125,6 @@ def _account(value: str) -> str:
     raise refusal(f"`{shown(value)}` names no account", "write kind/account, such as gemini/default")
 
 
-Paths = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
-
-
 def _account_names(value: object) -> object:
     """Names of users or groups, which may be given as numbers."""
     listed = value if isinstance(value, list | tuple) else [value]
@@ -146,7 +143,7 @@ AccountNames = Annotated[
 class Inbox(Strict):
     """The watched folders."""
 
-    paths: Annotated[Paths, Field(min_length=1)] = Field(
+    paths: Annotated[Lines, Field(min_length=1)] = Field(
         ("tasks",), description="Folders to watch. Created if missing."
     )
     after_accept: AfterAccept = Field(
@@ -353,7 +350,7 @@ class SettingsKeys(Strict):
     database: Annotated[Line, AfterValidator(_database)] = Field(
         "sqlite", description="`sqlite` for a file in the state folder, or `postgresql://user@host/name`."
     )
-    workdir_roots: Paths = Field(
+    workdir_roots: Lines = Field(
         (), description="Folders that must contain `working_dir` and `add_dirs` of every task. Default: no restriction."
     )
     http: Http = Http()
@@ -403,5 +400,4 @@ class Settings(SettingsKeys):
 
 def settings_hash(settings: Settings) -> str:
     """Return the SHA-256 of the settings in hexadecimal."""
-    document = json.dumps(settings.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(document.encode()).hexdigest()
+    return json_hash(settings.model_dump(mode="json"))

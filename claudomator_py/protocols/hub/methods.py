@@ -1,7 +1,5 @@
 """The JSON-RPC methods that connected agents may call: parameters, execution and errors."""
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
@@ -23,6 +21,7 @@ from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a,
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import MAX_PROBLEMS, first_problem, validate
 from claudomator_py.store.database import StoreUnavailable
+from claudomator_py.texts import json_hash
 
 MAX_BYTES: Final = 1024 * 1024
 """Size of a frame. Beyond it the connection is closed with 1009."""
@@ -248,8 +247,7 @@ def _own_fields(card: dict[str, Any]) -> dict[str, Any]:
 
 def _key(name: str, document: Mapping[str, Any]) -> RequestKey:
     """Return the key with a prefix that keeps it apart from the API's idempotency keys."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return RequestKey(f"hub:{name}", hashlib.sha256(text.encode()).hexdigest())
+    return RequestKey(f"hub:{name}", json_hash(document))
 
 
 def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
