@@ -6,7 +6,7 @@ The model's risk can only raise the one from rules and words; see ``dispatch.pol
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from claudomator_py.domain.routing import Risk
@@ -65,14 +65,7 @@ class RiskQuestion:
 
     def answer(self, text: str) -> str:
         """Return the level that the answer names. Raises Unusable."""
-        named = [entry["risk"] for entry in json_objects(text[:ANSWER_CHARS]) if "risk" in entry]
-        if not named:
-            raise Unusable(Cause.GARBAGE, f"no JSON object with a risk in {shown(text)}")
-        words = {word.strip().casefold() if isinstance(word, str) else None for word in named}
-        level = words.pop()
-        if words or level not in _LEVELS:
-            raise Unusable(Cause.DISALLOWED, f"{shown(', '.join(map(str, named)))} is not a level of risk")
-        return level
+        return _chosen(text, "risk", _LEVELS, "a level of risk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +161,16 @@ class Choice:
 
     def answer(self, text: str) -> str:
         """Return the candidate that the answer names. Raises Unusable."""
-        named = [entry["specialist"] for entry in json_objects(text[:ANSWER_CHARS]) if "specialist" in entry]
-        if not named:
-            raise Unusable(Cause.GARBAGE, f"no JSON object with a specialist in {shown(text)}")
-        matches = {
-            candidate
-            for candidate in self.candidates
-            for name in named
-            if isinstance(name, str) and not differs(name, candidate)
-        }
-        if len(matches) != 1 or any(not isinstance(name, str) or differs(name, *matches) for name in named):
-            raise Unusable(Cause.DISALLOWED, f"{shown(', '.join(map(str, named)))} is not one of those offered")
-        return matches.pop()
+        return _chosen(text, "specialist", self.candidates, "one of those offered")
+
+
+def _chosen(text: str, key: str, offered: Iterable[str], what: str) -> str:
+    """Return the one of those offered that the text's JSON objects name under the key, all of them alike. what: what
+    each of those offered is. Raises Unusable."""
+    named = [entry[key] for entry in json_objects(text[:ANSWER_CHARS]) if key in entry]
+    if not named:
+        raise Unusable(Cause.GARBAGE, f"no JSON object with a {key} in {shown(text)}")
+    for name in offered:
+        if all(isinstance(answer, str) and not differs(answer, name) for answer in named):
+            return name
+    raise Unusable(Cause.DISALLOWED, f"{shown(', '.join(map(str, named)))} is not {what}")
