@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from claudomator_py.agents.ending import Result, RunVerdict, outcome, verdict_of, with_detail, with_lost_conversation
-from claudomator_py.agents.json_fields import MAX_COUNT, Event
 from claudomator_py.agents.jsonlines import MAX_PEEK_BYTES, EventSplitter, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
 from claudomator_py.agents.run_events import OutputEnd, RunEvents
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Tokens
 from claudomator_py.domain.report import Stage, Used
 from claudomator_py.domain.run import ExitRecord, Stream
+from claudomator_py.json_fields import MAX_COUNT, Event
 
 _MAX_NAME = 100
 """Maximum number of characters of an id or a name."""

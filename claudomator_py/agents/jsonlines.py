@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from claudomator_py.agents.json_fields import Event, count_of
+from claudomator_py.json_fields import Event, count_of
 from claudomator_py.values import regex
 
 MAX_LINE_BYTES = 16 * 1024 * 1024

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Self
 
 from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
 from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, distinct, fenced_call
-from claudomator_py.agents.json_fields import Event, count_of, text_of
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
+from claudomator_py.json_fields import Event, count_of, text_of
 from claudomator_py.values import dataclass
 
 _MAX_CALLS = 1_000

@@ -64,9 +64,7 @@ def wait_of(what: Blocked | None, text: str | None) -> Sentence | None:
 
 def brief_of(what: Blocked | None, text: str | None) -> Sentence | None:
     """Return the same for a list; see ``in_brief``."""
-    if what is not None:
-        return in_brief(what)
-    return said(text) if text else None
+    return wait_of(None, text) if what is None else in_brief(what)
 
 
 def hold_label(what: Blocked) -> str:

@@ -12,7 +12,7 @@ from claudomator_py.domain.fields import (
     Count,
     Flag,
     Line,
-    Lines,
+    LineList,
     Name,
     Number,
     OneOrMore,
@@ -125,7 +125,7 @@ class Skill(Strict):
     id: Line = Field(max_length=100, description="Unique within the card.")
     name: Line = Field(max_length=200, description="What it is called.")
     description: Prose = Field("", max_length=MAX_PROFILE_LENGTH, description="What is done, in a sentence or two.")
-    tags: Lines = Field((), description="Words to find it by.")
+    tags: LineList = Field((), description="Words to find it by.")
     examples: Examples = Field((), description="Tasks as somebody would write them. Three or more help most.")
     creator: Line | None = Field(None, description="To whom its cost is attributed. Default: the card's creator.")
     pricing: Pricing | None = Field(None, description="Default: the card's.")
@@ -198,12 +198,12 @@ class Card(Strict):
         max_length=MAX_SYSTEM_PROMPT_LENGTH,
         description="Instructions that every task of this specialist starts with.",
     )
-    keywords: Lines = Field(
+    keywords: LineList = Field(
         (), description="Specific phrases that point to it, matched as whole words in any case; none of another card."
     )
     skills: Annotated[tuple[Skill, ...], Field(max_length=500)] = Field((), description="What it does.")
-    capabilities: Lines = Field((), description="What a task may require of it, such as `gpu` or `production`.")
-    allowed_agents: Annotated[Lines, AfterValidator(_agents)] = Field(
+    capabilities: LineList = Field((), description="What a task may require of it, such as `gpu` or `production`.")
+    allowed_agents: Annotated[LineList, AfterValidator(_agents)] = Field(
         (), description="Agents, or kinds, that may do its tasks. Default: all."
     )
     default_tier: Tier | None = Field(

@@ -305,7 +305,7 @@ Commands = Annotated[tuple[_ListedWords, ...], BeforeValidator(_commands), OneOr
 EnvName = Annotated[str, AfterValidator(_env_name), _schema(type="string", pattern=ENV_NAME_PATTERN)]
 Environment = dict[EnvName, Text]
 Distinct = AfterValidator(distinct)
-Lines = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
+LineList = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
 Tools = Annotated[tuple[Line, ...], Field(max_length=500), OneOrMore, Distinct, BeforeValidator(_tools)]
 """Names of tools, optionally with their permitted use in brackets."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
@@ -12,6 +12,7 @@ from claudomator_py.domain.claims import claims_changes
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
+from claudomator_py.domain.wording import WordedCode
 from claudomator_py.values import dataclass, regex
 
 
@@ -75,17 +76,8 @@ class Provenance(StrEnum):
     OPERATOR = "operator"
 
 
-class Doubt(StrEnum):
-    """Why the success of a run that changed nothing may not be one. words: follow "its result"."""
-
-    words: str
-
-    def __new__(cls, value: str, words: str) -> Self:
-        """Create a member from its value and its words."""
-        doubt = str.__new__(cls, value)
-        doubt._value_ = value
-        doubt.words = words
-        return doubt
+class Doubt(WordedCode):
+    """Why the success of a run that changed nothing may not be one. The words follow "its result"."""
 
     CLAIMS = "claims", "says otherwise"
     ASKS = "asks", "ends with a question"

@@ -11,7 +11,7 @@ from claudomator_py.domain.fields import (
     Count,
     Duration,
     Flag,
-    Lines,
+    LineList,
     Name,
     Prose,
     Strict,
@@ -46,7 +46,7 @@ def _condition(text: str) -> str:
 class Approval(Strict):
     """Who must approve a task before any of it runs."""
 
-    by: Lines = Field(
+    by: LineList = Field(
         (),
         description="Roles (`operate`, `admin`) or names of tokens, one of which must approve. Default: whoever may "
         "operate.",
@@ -109,12 +109,12 @@ class Rule(Strict):
     )
     risk: Risk | None = Field(None, description="Raise the task's risk to at least this, for the rules that follow.")
     specialist: Name | None = Field(None, description="The specialist who does it, whoever else would.")
-    exclude_specialists: Lines = Field((), description="Specialists who do not do it.")
+    exclude_specialists: LineList = Field((), description="Specialists who do not do it.")
     requires: Tags = Field((), description="Capabilities that whoever does it must have.")
-    agents: Lines = Field((), description="The only agents, or kinds, that may take it.")
-    exclude_agents: Lines = Field((), description="Agents, or kinds, that may not take it.")
-    hosts: Lines = Field((), description="The only hosts where it may run; `local` is this machine.")
-    exclude_hosts: Lines = Field((), description="Hosts where it may not run.")
+    agents: LineList = Field((), description="The only agents, or kinds, that may take it.")
+    exclude_agents: LineList = Field((), description="Agents, or kinds, that may not take it.")
+    hosts: LineList = Field((), description="The only hosts where it may run; `local` is this machine.")
+    exclude_hosts: LineList = Field((), description="Hosts where it may not run.")
     tier: TierBounds | None = Field(None, description="Bounds of the model's strength.")
     tools: ToolBounds | None = Field(
         None, description="The most that its agent may do; what the task and its specialist ask for is cut down to it."

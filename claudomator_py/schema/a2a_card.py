@@ -16,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 from claudomator_py.domain.card import Card, Skill, id_from
 from claudomator_py.domain.errors import Lines, Path, Problem, near, shown
 from claudomator_py.domain.remote import Protocol, Scheme
+from claudomator_py.json_fields import event_of, objects_of
 from claudomator_py.schema.a2a_security import security_of_0_3, security_of_1_0
 from claudomator_py.schema.taskfile import is_extra
 from claudomator_py.schema.validation import odd_values, problem_at, validate
@@ -67,7 +68,7 @@ def is_a2a(document: Mapping[str, Any]) -> bool:
     return (
         is_written_for_a2a(document)
         or not _BESIDE.isdisjoint(document)
-        or any(not _IN_SKILLS.isdisjoint(skill) for skill in _objects(document, "skills"))
+        or any(not _IN_SKILLS.isdisjoint(skill) for skill in objects_of(document, "skills"))
     )
 
 
@@ -81,7 +82,7 @@ def own_keys(document: Mapping[str, Any]) -> dict[str, Any]:
     fields = {key: document[key] for key in Card.model_fields.keys() - _SHARED if key in document}
     if isinstance(fields.get("capabilities"), Mapping):
         del fields["capabilities"]
-    if "schemes" in _object(document, "authentication"):  # as in A2A before 0.2
+    if "schemes" in event_of(document, "authentication"):  # as in A2A before 0.2
         del fields["authentication"]
     return fields
 
@@ -99,7 +100,7 @@ def _unheeded(document: Mapping[str, Any], lines: Lines, *, strict: bool) -> lis
     """
     known = Skill.model_fields.keys() | _IN_SKILLS
     words: list[tuple[Path, Any]] = [((key,), Card.model_fields) for key in unread_keys(document)]
-    for at, skill in enumerate(_objects(document, "skills")):
+    for at, skill in enumerate(objects_of(document, "skills")):
         unknown = sorted(key for key in skill.keys() - known if not is_extra(key))
         words += [(("skills", at, key), Skill.model_fields) for key in unknown]
     otherwise = "remove it, or begin its name with `x-` to have it kept" if strict else None
@@ -212,7 +213,7 @@ def write_a2a(card: Card, version: Version, url: str) -> dict[str, Any]:
 
 def _own_card(document: Mapping[str, Any]) -> dict[str, Any] | None:
     """Our own card, if the document was written by us and its extension matches the rest."""
-    for extension in _objects(_object(document, "capabilities"), "extensions"):
+    for extension in objects_of(event_of(document, "capabilities"), "extensions"):
         params = extension.get("params")
         if extension.get("uri") == EXTENSION and isinstance(params, dict):
             return params
@@ -226,7 +227,7 @@ def _fields(document: Mapping[str, Any], default_id: str | None) -> dict[str, An
         "name": name,
         "description": document.get("description"),
         "url": _address(document),
-        "skills": [_skill(skill) for skill in _objects(document, "skills")],
+        "skills": [_skill(skill) for skill in objects_of(document, "skills")],
     }
     if "version" in document:
         fields["version"] = document["version"]
@@ -266,13 +267,13 @@ def spoken_interface(document: Mapping[str, Any]) -> Interface | None:
 
 
 def _interfaces_of(document: Mapping[str, Any]) -> Iterator[Interface]:
-    for item in _objects(document, "supportedInterfaces"):
+    for item in objects_of(document, "supportedInterfaces"):
         if isinstance(item.get("url"), str):
             yield Interface(item["url"], str(item.get("protocolBinding") or _NO_BINDING), _version_in(item, "1.0"))
     old = _version_in(document, "0.3.0")
     if isinstance(document.get("url"), str):
         yield Interface(document["url"], str(document.get("preferredTransport") or _SPOKEN), old)
-    for item in _objects(document, "additionalInterfaces"):
+    for item in objects_of(document, "additionalInterfaces"):
         if isinstance(item.get("url"), str):
             yield Interface(item["url"], str(item.get("transport") or _NO_BINDING), old)
 
@@ -294,7 +295,7 @@ def _address(document: Mapping[str, Any]) -> str | None:
 
 def _authentication(document: Mapping[str, Any], secret: str) -> dict[str, Any]:
     """Authentication by the first supported scheme, or otherwise a bearer token."""
-    schemes = _object(document, "securitySchemes")
+    schemes = event_of(document, "securitySchemes")
     for scheme in schemes.values():
         if not isinstance(scheme, dict):
             continue
@@ -349,7 +350,7 @@ def _converted(document: dict[str, Any], version: Version) -> dict[str, Any]:
         old = ("url", "preferredTransport", "protocolVersion", "additionalInterfaces")
         further = [
             {"url": interface.get("url"), "protocolBinding": interface.get("transport"), "protocolVersion": "0.3"}
-            for interface in _objects(document, "additionalInterfaces")
+            for interface in objects_of(document, "additionalInterfaces")
             if interface.get("url") != url
         ]
         kept = security_of_1_0({key: value for key, value in document.items() if key not in old})
@@ -357,7 +358,7 @@ def _converted(document: dict[str, Any], version: Version) -> dict[str, Any]:
         return {**kept, "supportedInterfaces": [first, *further]}
     further = [
         {"url": interface.get("url"), "transport": interface.get("protocolBinding")}
-        for interface in _objects(document, "supportedInterfaces")
+        for interface in objects_of(document, "supportedInterfaces")
         if interface.get("url") != url or interface.get("protocolBinding") != "JSONRPC"
     ]
     kept = security_of_0_3({key: value for key, value in document.items() if key != "supportedInterfaces"})
@@ -372,11 +373,11 @@ def _changed(fields: dict[str, Any], before: Card, card: Card, version: Version)
     if card.url != before.url and card.url is not None:
         fields |= _interfaces(card.url, version)
     if card.skills != before.skills:
-        there = {skill.get("id"): skill for skill in _objects(fields, "skills")}
+        there = {skill.get("id"): skill for skill in objects_of(fields, "skills")}
         skills = (skill.model_dump(mode="json") for skill in card.skills)
         fields["skills"] = [{**there.get(skill["id"], {}), **_written(skill, card)} for skill in skills]
     if _own_card(fields) is not None and _plain(card) != _plain(before):
-        for extension in _objects(_object(fields, "capabilities"), "extensions"):
+        for extension in objects_of(event_of(fields, "capabilities"), "extensions"):
             if extension.get("uri") == EXTENSION:
                 extension["params"] = _plain(card)
     return fields
@@ -388,19 +389,3 @@ def _plain(card: Card) -> dict[str, Any]:
     extra = {key: value for key, value in card.extra.items() if key != KEPT}
     document.pop("extra", None)
     return {**document, **({"extra": extra} if extra else {})}
-
-
-def _object(document: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = document.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    value = document.get(key)
-    return list(_of_objects(value)) if isinstance(value, list) else []
-
-
-def _of_objects(values: list[Any]) -> Iterator[dict[str, Any]]:
-    for value in values:
-        if isinstance(value, dict):
-            yield value

@@ -12,7 +12,7 @@ from claudomator_py.domain.fields import (
     EnvName,
     Flag,
     Line,
-    Lines,
+    LineList,
     Name,
     Number,
     Strict,
@@ -136,7 +136,7 @@ class RoutingSettings(Strict):
         "generalist", description="Specialist of a task that fits no other well enough and carries little risk."
     )
     encoder: EncoderSettings = EncoderSettings()
-    specialists: Lines = Field(
+    specialists: LineList = Field(
         ("specialists",),
         description="Folders of card files, watched like the inbox: each card follows its file.",
     )

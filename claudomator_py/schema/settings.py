@@ -18,7 +18,7 @@ from claudomator_py.domain.fields import (
     EnvName,
     Hosts,
     Line,
-    Lines,
+    LineList,
     Name,
     OneOrMore,
     Size,
@@ -143,7 +143,7 @@ AccountNames = Annotated[
 class Inbox(Strict):
     """The watched folders."""
 
-    paths: Annotated[Lines, Field(min_length=1)] = Field(
+    paths: Annotated[LineList, Field(min_length=1)] = Field(
         ("tasks",), description="Folders to watch. Created if missing."
     )
     after_accept: AfterAccept = Field(
@@ -350,7 +350,7 @@ class SettingsKeys(Strict):
     database: Annotated[Line, AfterValidator(_database)] = Field(
         "sqlite", description="`sqlite` for a file in the state folder, or `postgresql://user@host/name`."
     )
-    workdir_roots: Lines = Field(
+    workdir_roots: LineList = Field(
         (), description="Folders that must contain `working_dir` and `add_dirs` of every task. Default: no restriction."
     )
     http: Http = Http()

@@ -1,21 +1,20 @@
 """The folders of specialists: card files become cards in the registry that follow them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.card_warnings import CardWarning
-from claudomator_py.domain.errors import Problem, ServiceError, problems_text
+from claudomator_py.domain.errors import Problem, ServiceError
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.schema.cardfile import parse_card_file
 from claudomator_py.schema.documents import ParsedFile
-from claudomator_py.sources.inbox.ledger import FileFormat, FileStamp, InboxReading
+from claudomator_py.sources.inbox.ledger import FileFormat, FileRefused, FileStamp, InboxReading
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
@@ -29,14 +28,6 @@ log = get_logger("claudomator.specialists")
 CARD_FILES = FileFormat(parse_card_file, "the specialists in it are as they were", "specialists")
 _UNKNOWN = FileStamp(0, 0, 0)
 _Reading = InboxReading[ParsedFile[Card]]
-
-
-class _CardRefused(Exception):
-    """Rolls back the transaction in which it is raised."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__(problems_text(problems))
-        self.problems = problems
 
 
 class CardIntake:
@@ -86,7 +77,7 @@ class CardIntake:
                     )
                 except ServiceError as refused:
                     problems = refused.problems or [_problem(card.id, refused)]
-                    raise _CardRefused([reading.parsed.located(card, problem) for problem in problems]) from None
+                    raise FileRefused([reading.parsed.located(card, problem) for problem in problems]) from None
             here = {card.id for card in reading.parsed.items}
             for registration in specialist_rows.of_file(connection, reading.path):
                 if registration.card.id not in here:
@@ -94,7 +85,7 @@ class CardIntake:
 
         try:
             self._database.write(caused_by(INBOX.id, transaction))
-        except _CardRefused as refused:
+        except FileRefused as refused:
             return refused.problems
         log.info("cards_read", file=reading.path, specialists=", ".join(card.id for card in reading.parsed.items))
         return []
@@ -129,12 +120,6 @@ class CardIntake:
 
     def archived(self, paths: Sequence[str]) -> None:
         """See ``inbox.ledger.Intake``. A card follows its file in place, and nothing is moved away."""
-
-    def keep_to(self, folders: Collection[str]) -> None:
-        """Keep only these folders from now on: what was read from any other is gone."""
-        elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
-        if elsewhere:
-            self.gone(elsewhere)
 
 
 def _cards_of(readings: Iterable[_Reading]) -> list[Card]:

@@ -7,13 +7,13 @@ from types import MappingProxyType
 from claudomator_py.agents.a2a import INFO
 from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import RemoteKind
-from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.programs import own_program
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, usage_parts
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Part
+from claudomator_py.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.values import dataclass
 
 OUTCOMES: Mapping[str, Reason | None] = MappingProxyType(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from claudomator_py.agents.a2a_client.connection import HttpAnswer, Origin, RemoteServer, address, refusal
 from claudomator_py.agents.a2a_client.wire import V0_3, V1
 from claudomator_py.agents.client_output import End
-from claudomator_py.agents.json_fields import event_of, objects_of, text_of
+from claudomator_py.json_fields import event_of, objects_of, text_of
 from claudomator_py.values import dataclass
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"

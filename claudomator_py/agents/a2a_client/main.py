@@ -18,7 +18,7 @@ from claudomator_py.agents.a2a_client.connection import Cut, HttpAnswer, RemoteS
 from claudomator_py.agents.a2a_client.discovery import AgentInterface, discover
 from claudomator_py.agents.a2a_client.task import conversation_text, ids_of
 from claudomator_py.agents.client_output import End, Output, Terminated, ignore_termination, raise_on_termination
-from claudomator_py.agents.json_fields import event_of
+from claudomator_py.json_fields import event_of
 
 _OUTCOMES: Final = {"completed": "completed", "failed": "failed", "rejected": "rejected", "input-required": "question"}
 

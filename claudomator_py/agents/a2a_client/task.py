@@ -5,7 +5,7 @@ from urllib.parse import quote, unquote
 
 from claudomator_py.agents.a2a_client.wire import ASKS, ENDS, Artifact, Update
 from claudomator_py.agents.client_output import End, Output
-from claudomator_py.agents.json_fields import Event
+from claudomator_py.json_fields import Event
 
 MAX_CONVERSATION: Final = 100
 """Characters of a conversation's text. A longer one cannot be continued, as cutting it would make it ambiguous."""

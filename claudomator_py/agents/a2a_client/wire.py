@@ -6,7 +6,7 @@ Source: a2a-protocol.org, specification 1.0 (methods in section 9, enum values a
 import json
 from typing import Any, Final
 
-from claudomator_py.agents.json_fields import Event, event_of, objects_of, text_of
+from claudomator_py.json_fields import Event, event_of, objects_of, text_of
 from claudomator_py.values import dataclass
 
 V1: Final = "1.0"

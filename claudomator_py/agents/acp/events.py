@@ -7,11 +7,11 @@ from claudomator_py.agents.acp.profiles import named
 from claudomator_py.agents.acp.verdict import LOST_SESSION, TurnEnd
 from claudomator_py.agents.ending import Result, RunVerdict
 from claudomator_py.agents.fence import questions
-from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, usage_parts
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Tokens
 from claudomator_py.domain.run import Part
+from claudomator_py.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.values import dataclass
 
 _MAX_SUBJECT = 300

@@ -11,10 +11,10 @@ from typing import Any
 
 from claudomator_py.agents.acp.profiles import AcpProfile
 from claudomator_py.agents.ending import RunVerdict, classify, denials, error_rules, error_table, failed, limited, words
-from claudomator_py.agents.json_fields import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.json_fields import Event, count_of, event_of, text_of
 from claudomator_py.values import dataclass, regex
 
 LOST_SESSION = words(r"does not know the session")

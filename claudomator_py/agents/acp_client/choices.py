@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.peer import RequestRefused
 from claudomator_py.agents.client_output import End, Output
-from claudomator_py.agents.json_fields import Event, event_of, objects_of, text_of
+from claudomator_py.json_fields import Event, event_of, objects_of, text_of
 
 _WANTED: Final = {"default": "ask", "acceptEdits": "edits", "plan": "plan", "bypassPermissions": "all"}
 _ASKING: Final = ("ask", "default", "manual", "read-only", "normal")

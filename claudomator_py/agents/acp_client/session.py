@@ -13,7 +13,7 @@ from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.peer import Message, PeerGone, RequestRefused, RpcChannel
 from claudomator_py.agents.acp_client.turn import Turn
 from claudomator_py.agents.client_output import End, Output, shown
-from claudomator_py.agents.json_fields import Event, event_of, objects_of, text_of
+from claudomator_py.json_fields import Event, event_of, objects_of, text_of
 
 VERSION: Final = 1
 START_S: Final = 180.0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from claudomator_py.acts.shell import is_simple
-from claudomator_py.agents.json_fields import event_of, list_of, objects_of, text_of
+from claudomator_py.json_fields import event_of, list_of, objects_of, text_of
 
 OWN_SERVER: Final = "claudomator"
 """The name of the run's own MCP server."""

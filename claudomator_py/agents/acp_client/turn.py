@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.tools import ToolCall, ToolCalls, block_text, is_own, rule_for
 from claudomator_py.agents.client_output import Output, shown
-from claudomator_py.agents.json_fields import Event, amount_of, event_of, objects_of, text_of
+from claudomator_py.json_fields import Event, amount_of, event_of, objects_of, text_of
 
 _INPUT: Final = ("inputTokens", "input_tokens", "cachedReadTokens", "cachedWriteTokens")
 _OUTPUT: Final = ("outputTokens", "output_tokens")

@@ -16,10 +16,10 @@ from claudomator_py.agents.ending import (
     limited,
     words,
 )
-from claudomator_py.agents.json_fields import Event, count_of, list_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.json_fields import Event, count_of, list_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _BY_ENDING = error_table("claude", "endings")

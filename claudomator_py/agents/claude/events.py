@@ -24,7 +24,6 @@ from claudomator_py.agents.claude.turns import Turns, is_of_no_turn
 from claudomator_py.agents.claude.use import INPUT_FIELDS, ClaudeUsage, rule_for, windows_of
 from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict, words
 from claudomator_py.agents.fence import distinct, questions
-from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, list_of, text_of
 from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, is_blank, storable
@@ -42,6 +41,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import counted
+from claudomator_py.json_fields import Event, amount_of, count_of, event_of, list_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _RULED = regex(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)

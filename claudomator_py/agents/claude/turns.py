@@ -4,9 +4,9 @@ A ``result`` ends a turn. The process goes on while a background task is open, a
 and then exits by itself. As seen in 2.1.330 with ``-p --output-format stream-json``.
 """
 
-from claudomator_py.agents.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.run_events import Copied, content_text
 from claudomator_py.domain.report import Stage
+from claudomator_py.json_fields import Event, count_of, event_of, list_of, text_of
 
 _OPENING = frozenset({"assistant", "user", "stream_event"})
 _MAX_OPEN = 1_000

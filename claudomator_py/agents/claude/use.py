@@ -4,12 +4,12 @@ import re
 from urllib.parse import urlsplit
 
 from claudomator_py.acts.shell import is_simple
-from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import storable
 from claudomator_py.agents.run_events import Copied
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens
+from claudomator_py.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.values import dataclass, regex
 
 # One rule covers all tools that change files, and one all that read them.

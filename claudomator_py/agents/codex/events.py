@@ -7,13 +7,13 @@ from typing import ClassVar
 from claudomator_py.acts.tool_calls import rule_for
 from claudomator_py.agents.ending import SAYS_LIMITED, Result, RunVerdict, classify, error_rules, failed, words
 from claudomator_py.agents.fence import MAX_CALLS, FenceVerdict, beyond_reach, distinct, fenced_call
-from claudomator_py.agents.json_fields import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms, find_model
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.json_fields import Event, count_of, event_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _RULES = error_rules("codex")

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from claudomator_py.agents.ending import Result, RunVerdict, classify, failed, limited, outcome, verdict_of
-from claudomator_py.agents.json_fields import count_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail, readable, shortened
 from claudomator_py.domain.agent import ProgramOutput, ProgramResult, ResultFormat
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.report import Stage, Used
 from claudomator_py.domain.run import ExitRecord, Stream
+from claudomator_py.json_fields import count_of
 
 MAX_ANSWER_BYTES = 32 * 1024
 MAX_RESULT_BYTES = 4 * 1024 * 1024

@@ -9,11 +9,11 @@ from typing import ClassVar
 from claudomator_py.acts.shell import is_simple
 from claudomator_py.agents.ending import Result, RunVerdict, classify, error_rules, failed, words
 from claudomator_py.agents.fence import denied_call
-from claudomator_py.agents.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, shown
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.run import Part
+from claudomator_py.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _RULES = error_rules("copilot")

@@ -18,13 +18,13 @@ from claudomator_py.agents.ending import (
     words,
 )
 from claudomator_py.agents.fence import beyond_reach, denied_call, fenced_call, questions
-from claudomator_py.agents.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, readable, shortened
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, begins, content_text, shown, usage_parts
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.values import dataclass, regex
 
 STUCK_MS = 6 * MINUTE_MS

@@ -5,11 +5,11 @@ from typing import ClassVar
 from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import RemoteKind
 from claudomator_py.agents.hub import INFO
-from claudomator_py.agents.json_fields import Event, amount_of, text_of
 from claudomator_py.agents.programs import own_program
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Part
+from claudomator_py.json_fields import Event, amount_of, text_of
 from claudomator_py.values import dataclass
 
 _OF_THE_HUB = {

@@ -18,7 +18,6 @@ from claudomator_py.agents.ending import (
     words,
 )
 from claudomator_py.agents.fence import beyond_reach, denied_call, fenced_call
-from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, shortened
@@ -26,6 +25,7 @@ from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, co
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
+from claudomator_py.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _BY_NAME = error_table("opencode", "names")

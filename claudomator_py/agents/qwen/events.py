@@ -21,11 +21,11 @@ from claudomator_py.agents.ending import (
     words,
 )
 from claudomator_py.agents.fence import questions
-from claudomator_py.agents.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import MessageEvents, OutputEnd, arguments, begins, shown, usage_parts
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
+from claudomator_py.json_fields import Event, count_of, event_of, list_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _FAILED_REQUEST = regex(

@@ -8,13 +8,13 @@ from typing import ClassVar
 from claudomator_py.agents.ending import Result, RunVerdict, failed, limited
 from claudomator_py.agents.event_kind import EventKind
 from claudomator_py.agents.fence import denied_call
-from claudomator_py.agents.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, usage_parts
 from claudomator_py.agents.simulated import INFO
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Part
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.values import dataclass
 
 _FAILURES = {

@@ -49,7 +49,15 @@ from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.arrivals import Burst
 from claudomator_py.sources.inbox.claims import Claims
 from claudomator_py.sources.inbox.folder import FolderScan, is_examined
-from claudomator_py.sources.inbox.ledger import TASK_FILES, AfterAccept, FileFormat, FolderStatus, Intake, ScanReport
+from claudomator_py.sources.inbox.ledger import (
+    TASK_FILES,
+    AfterAccept,
+    FileFormat,
+    FolderStatus,
+    Intake,
+    ScanReport,
+    keep_to,
+)
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.scanner import Scanner
 from claudomator_py.sources.inbox.watch import Watcher
@@ -351,7 +359,7 @@ class ConfiguredInbox:
             return
         self.stop()
         try:
-            self._intake.keep_to(wanted.paths)
+            keep_to(self._intake, wanted.paths)
         except StoreUnavailable as error:
             log.warning("what was accepted from other folders counts as present until the next start: %s", error)
         self._claims.keep_only(set(map(whole_path, wanted.paths)))

@@ -1,9 +1,8 @@
 """The intake: accepted files become tasks and schedules, or change those that they became earlier."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -14,8 +13,8 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.sources.inbox.ledger import FileReading, FileStamp
-from claudomator_py.sources.inbox.taking import FileBatch, FileRefused, FileTransaction
+from claudomator_py.sources.inbox.ledger import FileReading, FileRefused, FileStamp
+from claudomator_py.sources.inbox.taking import FileBatch, FileTransaction
 from claudomator_py.store import inbox_rows, schedule_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
@@ -121,12 +120,6 @@ class StoreIntake:
 
         self._together_or_each(paths, forget)
 
-    def keep_to(self, folders: Collection[str]) -> None:
-        """See ``inbox.ledger.Intake``."""
-        elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
-        if elsewhere:
-            self.gone(elsewhere)
-
     def archived(self, paths: Sequence[str]) -> None:
         """See ``inbox.ledger.Intake``. A file arriving under that name later is new, so the identity is given up."""
 
@@ -152,7 +145,7 @@ class StoreIntake:
                 self._together_or_each([path], change)
 
 
-def _verdict(taken: Future[None]) -> list[Problem]:
+def _verdict(taken: Future[None]) -> Sequence[Problem]:
     try:
         taken.result()
     except FileRefused as refused:

@@ -6,9 +6,10 @@ Times are ``time.monotonic()`` in seconds.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.errors import Problem, problems_text
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema import taskfile
 from claudomator_py.schema.documents import ParsedFile
@@ -92,8 +93,20 @@ class Intake(Protocol[P]):
     def archived(self, paths: Sequence[str]) -> None:
         """Handle the move of these accepted files to ``.accepted``: forget their stamps, keep what they asked for."""
 
-    def keep_to(self, folders: Collection[str]) -> None:
-        """Keep only these folders from now on: what was accepted from any other is gone."""
+
+def keep_to(intake: Intake[Any], folders: Collection[str]) -> None:
+    """Keep only these folders from now on: what was accepted from any other is gone. Raises StoreUnavailable."""
+    elsewhere = [path for path in intake.known_files() if str(Path(path).parent) not in folders]
+    if elsewhere:
+        intake.gone(elsewhere)
+
+
+class FileRefused(Exception):
+    """Rolls back the transaction in which it is raised."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems_text(problems))
+        self.problems = problems
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import cast
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.errors import Problem, problems_text
+from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import INBOX
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.workdirs import directory_key, local_zone
 from claudomator_py.schema.taskfile import content_hash
-from claudomator_py.sources.inbox.ledger import FileReading
+from claudomator_py.sources.inbox.ledger import FileReading, FileRefused
 from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 from claudomator_py.tasks.accept import NewTask, accept, accept_ready, is_ready_when_new, rename, replace_content
@@ -24,14 +24,6 @@ from claudomator_py.tasks.specialists import task_problems
 
 MAX_DOCUMENTS = 1_000
 """Maximum number of documents in one statement: databases limit the number of values."""
-
-
-class FileRefused(Exception):
-    """Rolls back the transaction in which it is raised."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        super().__init__(problems_text(problems))
-        self.problems = problems
 
 
 class FileTransaction:

@@ -1,7 +1,7 @@
 """An intake in memory, with the rules of the real one, and helpers that drop files as people and programs do."""
 
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -65,9 +65,6 @@ class MemoryIntake:
         self.archived_calls += paths
         for path in paths:
             del self.known[path]
-
-    def keep_to(self, folders: Collection[str]) -> None:
-        self.gone([path for path in self.known if str(Path(path).parent) not in folders])
 
     def _open(self) -> None:
         if not self.available:

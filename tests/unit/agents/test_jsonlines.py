@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.agents.json_fields import Event
 from claudomator_py.agents.jsonlines import EventSplitter, LineSplitter, parse_events
+from claudomator_py.json_fields import Event
 
 
 def test_lines_come_when_they_are_complete() -> None:

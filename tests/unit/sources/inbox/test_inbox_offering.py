@@ -40,8 +40,6 @@ class Slow:
 
     def archived(self, paths: Collection[str]) -> None: ...
 
-    def keep_to(self, folders: Collection[str]) -> None: ...
-
 
 def readings(number: int) -> list[FileReading]:
     parsed = parse_task_file(b"name: a\ninstructions: x\n", "a.yaml")
