@@ -471,14 +471,12 @@ def test_what_has_the_focus_is_not_under_the_line_that_stays(desktop: Desktop) -
     _paths(desktop)
     page = desktop.page(viewport={"width": 1_024, "height": 500})
     _settle(page)
-    page.locator("#needs-you .row").first.evaluate(
-        "row => row.scrollIntoView()"
-    )  # as a link to a part of the page does
-    page.locator("#needs-you a.name").first.focus()
-    strip, row = page.locator(".strip").bounding_box(), page.locator("#needs-you .row").first.bounding_box()
-    assert strip is not None
-    assert row is not None
-    assert row["y"] >= strip["y"] + strip["height"] - 1
+    # As a link to a part of the page does. All at once: a refresh puts another row in the place of this one.
+    clear = """row => {
+        row.scrollIntoView();
+        return row.getBoundingClientRect().top - document.querySelector(".strip").getBoundingClientRect().bottom;
+    }"""
+    assert page.locator("#needs-you .row").first.evaluate(clear) >= 0
 
 
 @pytest.mark.parametrize("width", [NARROW["width"], 1_280])
