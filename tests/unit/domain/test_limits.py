@@ -18,13 +18,22 @@ from claudomator_py.domain.limits import (
     RanOn,
     believable,
     bucket_after,
+    done_text,
+    early_text,
     hold_after,
     in_family,
     ramp,
     try_pause_ms,
     window_text,
 )
-from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.outcome import (
+    REASON_POLICIES,
+    HoldKind,
+    Outcome,
+    OutcomeStatus,
+    Provenance,
+    Reason,
+)
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
 
 NOW = 1_790_000_000_000
@@ -403,3 +412,15 @@ def test_a_limit_of_a_family_holds_what_the_run_asked_for_where_it_ran_that_fami
     bucket = bucket_after(limited, ran_on)
     assert bucket == Bucket(kind="claude", account="default", family=held)
     assert Hold(bucket, Reason.RATE_LIMITED, NOW, Provenance.REPORTED, "", NOW).is_on(ran_on)
+
+
+@pytest.mark.parametrize(
+    ("used", "text"),
+    [(None, None), (0.9, None), (0.97, "may have stopped early: 97% of the 5h window was used up")],
+)
+def test_a_success_with_a_window_nearly_used_up_may_have_stopped_early(used: float | None, text: str | None) -> None:
+    fields = {"near_limit": "five_hour", "near_limit_used": used, "near_limit_until": 1}
+    outcome = Outcome.model_validate({"status": "succeeded", **fields})
+    assert early_text(outcome) == text
+    assert done_text(outcome, checked=False) == (None if text is None else f"done, {text}")
+    assert done_text(outcome, checked=True) is None

@@ -1,12 +1,14 @@
 """Reason codes are a contract; an outcome that contradicts itself cannot be built."""
 
 import json
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from claudomator_py.domain.budget import BudgetOf, Figures, SpentBudget, Unit
-from claudomator_py.domain.outcome import OUTAGES, REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.outcome import OUTAGES, REASON_POLICIES, Doubt, Fee, HoldKind, Outcome, OutcomeStatus, Reason
 
 CODES = """
 rate_limited overloaded network auth no_credit invalid_model context_too_long refused turn_limit budget
@@ -89,3 +91,40 @@ def test_an_agents_words_can_always_be_stored_and_sent() -> None:
         assert text.encode().decode() == text
         assert text.startswith("caf\u00e9 \U0001f600 ")
     assert Outcome.model_validate(json.loads(outcome.model_dump_json())) == outcome
+
+
+NOTHING = RunChanges(place="/r")
+A_COMMIT = RunChanges(place="/r", commit_count=1)
+
+
+@pytest.mark.parametrize(
+    ("cost_usd", "fee_usd", "own_usd"),
+    [(None, None, None), (None, 0.5, None), (2.0, None, 2.0), (2.0, 0.5, 1.5), (0.2, 0.5, 0.0)],
+)
+def test_the_share_of_an_agent_is_the_cost_without_the_fee(
+    cost_usd: float | None, fee_usd: float | None, own_usd: float | None
+) -> None:
+    fee = None if fee_usd is None else Fee(usd=fee_usd, creator="ada")
+    assert Outcome(status=OutcomeStatus.SUCCEEDED, cost_usd=cost_usd, fee=fee).agent_cost_usd == own_usd
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "doubt", "changes_text"),
+    [
+        ("I fixed the bug.", {"changes": NOTHING}, Doubt.CLAIMS, f"no changes (its result {Doubt.CLAIMS.words})"),
+        ("Shall I go on?", {"changes": NOTHING}, Doubt.ASKS, f"no changes (its result {Doubt.ASKS.words})"),
+        ("Shall I go on?", {"changes": RunChanges(place="/r", is_repository=False)}, None, "no changes"),
+        ("There are 3 files.", {"changes": NOTHING}, None, "no changes"),
+        (None, {"changes": NOTHING}, None, "no changes"),
+        ("I fixed the bug.", {"changes": A_COMMIT}, None, "1 commit"),
+        ("I fixed the bug.", {"changes": NOTHING, "continues_changes": True}, None, "no further changes"),
+        ("I fixed the bug.", {}, None, None),
+    ],
+)
+def test_a_success_that_changed_nothing_is_doubted_for_its_text(
+    text: str | None, fields: dict[str, Any], doubt: Doubt | None, changes_text: str | None
+) -> None:
+    outcome = Outcome(status=OutcomeStatus.SUCCEEDED, text=text, **fields)
+    assert (outcome.doubt, outcome.is_doubtful, outcome.changes_text) == (doubt, doubt is not None, changes_text)
+    failed = Outcome(status=OutcomeStatus.FAILED, reason=Reason.REFUSED, text=text, **fields)
+    assert failed.doubt is None
