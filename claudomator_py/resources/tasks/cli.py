@@ -110,7 +110,7 @@ def list_text(views: Sequence[TaskView]) -> str:
         Column("STATE", lambda view: view.state),
         Column("NAME", lambda view: view.name, flexible=True, least=40),
         Column("ID", lambda view: view.id or None, wide=True),
-        Column("REPO", lambda view: _folder(view), flexible=True, spare=4),
+        Column("REPO", lambda view: view.working_dir and Path(view.working_dir).name, flexible=True, spare=4),
         Column("BRANCH", lambda view: view.branch, flexible=True, wide=True),
         Column("AGENT", lambda view: view.agent, spare=2),
         Column("AGE", lambda view: table.age(view.created_at), spare=1),
@@ -129,10 +129,6 @@ def _detail(view: TaskView, now: int, *, with_changes: bool) -> str:
     waits = view.waiting_until if view.state in ("WAITING", "QUEUED") else None
     at = "" if waits is None else clock(waits, now)
     return detail if at in detail else f"{detail} until {at}"
-
-
-def _folder(view: TaskView) -> str | None:
-    return None if view.working_dir is None else Path(view.working_dir).name
 
 
 @connected
@@ -325,12 +321,6 @@ def why(client: Client, task: TaskArgument) -> None:
     out("\n\n".join(parts))
 
 
-def _limited(candidate: CandidateView) -> str:
-    if not candidate.limited:
-        return "no"
-    return until(candidate.limited_until, now_ms()) or "until released"
-
-
 def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
     if candidate.agent == decision.agent:
         return f"picked: {decision.reason}"
@@ -428,9 +418,13 @@ def _why(task: TaskView, now: int, *, whole: bool) -> str:
 
 
 def _candidates(decision: DecisionView) -> Table[CandidateView]:
+    now = now_ms()
     return Table(
         Column("AGENT", lambda candidate: candidate.agent),
         Column("SLOTS", lambda candidate: f"{candidate.active}/{candidate.max_concurrent}", right=True),
-        Column("LIMITED", _limited),
+        Column(
+            "LIMITED",
+            lambda candidate: (until(candidate.limited_until, now) or "until released") if candidate.limited else "no",
+        ),
         Column("VERDICT", lambda candidate: _verdict(candidate, decision), flexible=True),
     )
