@@ -8,7 +8,18 @@ from pydantic import ValidationError
 
 from claudomator_py.domain.budget import BudgetOf, Figures, SpentBudget, Unit
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.outcome import OUTAGES, REASON_POLICIES, Doubt, Fee, HoldKind, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import (
+    OUTAGES,
+    REASON_POLICIES,
+    Doubt,
+    Fee,
+    HoldKind,
+    Outcome,
+    OutcomeStatus,
+    Reason,
+    RefusedHandoff,
+)
+from claudomator_py.domain.rationale import RationaleCode, rationale
 
 CODES = """
 rate_limited overloaded network auth no_credit invalid_model context_too_long refused turn_limit budget
@@ -128,3 +139,20 @@ def test_a_success_that_changed_nothing_is_doubted_for_its_text(
     assert (outcome.doubt, outcome.is_doubtful, outcome.changes_text) == (doubt, doubt is not None, changes_text)
     failed = Outcome(status=OutcomeStatus.FAILED, reason=Reason.REFUSED, text=text, **fields)
     assert failed.doubt is None
+
+
+@pytest.mark.parametrize(
+    ("code", "fallback", "hidden", "to", "shown_code"),
+    [
+        # The run named it, and may not know whether it exists.
+        (RationaleCode.NOT_ADMITTED, False, True, "florist", RationaleCode.NO_SPECIALIST),
+        (RationaleCode.NOT_ADMITTED, True, True, "another", RationaleCode.NO_SPECIALIST),
+        (RationaleCode.NOT_ADMITTED, False, False, "florist", RationaleCode.NOT_ADMITTED),
+    ],
+)
+def test_a_refused_handoff_does_not_tell_a_hidden_specialist_from_none(
+    code: RationaleCode, fallback: bool, hidden: bool, to: str, shown_code: RationaleCode
+) -> None:
+    why = rationale(code, specialist="florist")
+    shown = RefusedHandoff(to="florist", why=why, fallback=fallback).hiding(lambda name: "another" if hidden else name)
+    assert (shown.to, shown.why.code) == (to, shown_code)
