@@ -1,6 +1,6 @@
 """The circuit breaker: when it opens, for how long, and what one trial decides."""
 
-from claudomator_py.domain.health import FAILURES, FIRST_PAUSE_MS, MAX_PAUSE_MS, Breaker
+from claudomator_py.domain.health import FAILURES, FIRST_PAUSE_MS, MAX_PAUSE_MS, Breaker, Trouble
 
 NOW = 1_790_000_000_000
 
@@ -37,3 +37,9 @@ def test_after_the_pause_one_trial_decides() -> None:
 def test_while_it_is_closed_no_try_is_a_trial() -> None:
     assert Breaker().began() == Breaker()
     assert after(FAILURES - 1).began() == after(FAILURES - 1)
+
+
+def test_a_trouble_lasts_from_its_first_failure() -> None:
+    first = Trouble.after(None, "no answer", NOW)
+    assert first == Trouble("no answer", NOW)
+    assert Trouble.after(first, "another", NOW + 1) == Trouble("another", NOW)

@@ -20,6 +20,7 @@ from claudomator_py.domain.budget import (
     all_figures,
     amount_text,
     day_of,
+    forecast,
     is_spent,
     left,
     overspent,
@@ -300,3 +301,7 @@ def test_a_share_is_a_percentage_or_refused(text: str) -> None:
         return
     assert percent is not None
     assert 1 <= percent <= 100
+
+
+def test_without_readings_there_is_no_forecast() -> None:
+    assert forecast([]) is None
