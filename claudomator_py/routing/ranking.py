@@ -182,7 +182,7 @@ def decide(
     open_ = [candidate for candidate in ranked if candidate.specialist not in barred]
     best = open_[0] if open_ else None
     least = calibration.threshold if best is None else _least(cards[best.specialist], calibration)
-    record = partial(_record, ranked, barred, rules, least, needs, topic=topic, degraded=degraded)
+    recorded = partial(_record, ranked, barred, rules, least, needs, topic=topic, degraded=degraded)
     if best is None or best.score < least:
         if best is None and barred:
             why = rationale(RationaleCode.NONE_MAY)
@@ -191,7 +191,7 @@ def decide(
             why = rationale(RationaleCode.NO_MATCH, specialist=closest)
         may = needs.of_anybody or (rules.default not in (None, *barred) and needs.may_be_anybody)
         route = Route.DEFAULT if may else Route.CLARIFY
-        return record(route, None, why)
+        return recorded(route, None, why)
     near = [candidate for candidate in open_ if best.score - candidate.score <= calibration.margin]
     close = [candidate for candidate in near if candidate.score >= _least(cards[candidate.specialist], calibration)]
     chosen, why = best, rationale(_match(open_, least, votes), specialist=best.specialist)
@@ -206,11 +206,11 @@ def decide(
         if len(rivals) > 1 and best in rivals:
             names = tuple(rival.specialist for rival in rivals[:MAX_NAMED])
             why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
-            return record(Route.DEFAULT, None, why, set(names))
+            return recorded(Route.DEFAULT, None, why, set(names))
     if len(close) > 1 and rules.on_ambiguity is OnAmbiguity.CLARIFY:
         names = tuple(candidate.specialist for candidate in close)
         why = rationale(RationaleCode.AMBIGUOUS, specialists=names)
-        return record(Route.CLARIFY, None, why, set(names))
+        return recorded(Route.CLARIFY, None, why, set(names))
     if rules.on_ambiguity is not OnAmbiguity.BEST:
         chosen = min(
             close,
@@ -221,7 +221,7 @@ def decide(
         )
         if chosen is not best:
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
-    return record(Route.SPECIALIST, chosen, why, {candidate.specialist for candidate in close})
+    return recorded(Route.SPECIALIST, chosen, why, {candidate.specialist for candidate in close})
 
 
 def _match(open_: Sequence[SpecialistCandidate], least: float, votes: Votes) -> RationaleCode:
