@@ -67,6 +67,9 @@ Names = dict[str, None] | None  # names in one folder, in the order of their eve
 
 _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
+_RESCAN_SHARE = 0.0005
+"""The share of a CPU that rescans of watched folders may take, unless they were more than ten times rarer."""
+_MAX_RARER = 10
 _STOP_S = 30.0
 
 log = logging.getLogger("claudomator.inbox")
@@ -95,8 +98,8 @@ class InboxWatcher:
         file_format: FileFormat = TASK_FILES,
     ) -> None:
         """on_change: called on the scanning thread after tasks, problems or availability have changed. rescan_s:
-        seconds between rescans of everything. refusals: where to record refusals. claim: returns why the folder at that
-        path is not this daemon's to watch, or None."""
+        seconds between rescans of everything; up to ten times as many if one takes long. refusals: where to record
+        refusals. claim: returns why the folder at that path is not this daemon's to watch, or None."""
         self._paths = tuple(dict.fromkeys(map(whole_path, paths)))
         self._on_change = on_change
         self._rescan_s = rescan_s
@@ -208,6 +211,7 @@ class InboxWatcher:
         while not self._stop.is_set():
             whole = [path for path in self._paths if path in wanted and wanted[path] is None]
             everything = len(whole) == len(self._paths)
+            begun_s = time.thread_time()
             try:
                 # Anything that arrived before the watch was set is found by the survey after it.
                 if whole := list(dict.fromkeys([*whole, *self._watch(again=everything)])):
@@ -225,8 +229,14 @@ class InboxWatcher:
             else:
                 failures = 0
                 if everything:
-                    rescan_at = time.monotonic() + self._rescan_s
+                    rescan_at = time.monotonic() + self._rest_s(time.thread_time() - begun_s)
             wanted = self._await(pause_until, rescan_at)
+
+    def _rest_s(self, rescan_took_s: float) -> float:
+        """Return the seconds until the next rescan: as configured if no watch finds files meanwhile."""
+        if self._watcher is None or not self._watcher.alive:
+            return self._rescan_s
+        return min(max(self._rescan_s, rescan_took_s / _RESCAN_SHARE), _MAX_RARER * self._rescan_s)
 
     def _await(self, pause_until: float, rescan_at: float) -> dict[str, Names]:
         """Sleep until there is something to examine, and return it; empty if earlier files must still be read, or a
