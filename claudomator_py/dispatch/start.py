@@ -243,16 +243,8 @@ class Starter:
             reason = Reason.HANDOFF_REFUSED if context.hops else Reason.SETUP_FAILED
             self._refuse(commit, run, str(refused), now_ms, spec.env, reason)
             return None
-        prepared = agent_run(
-            run,
-            allowed,
-            agent,
-            launch,
-            self._rules(),
-            handoff=handoff.text,
-            note=note,
-            hosts=self._registry.hosts(spec, agent, start.decision.constraints),
-        )
+        hosts, rules = self._registry.hosts(spec, agent, start.decision.constraints), self._rules()
+        prepared = agent_run(run, allowed, agent, launch, rules, handoff=handoff.text, note=note, hosts=hosts)
         try:
             self._host.prepare(prepared.order)
         except OSError as error:
