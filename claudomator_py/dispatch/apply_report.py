@@ -214,7 +214,7 @@ class ReportApplier:
         if record.ended_by == "cancel":
             return _cancelled(outcome)
         if record.exit_code == 0 and record.ended_by is None:
-            return outcome
+            return outcome.model_copy(update={"is_checked": True})
         words = subject.spec.check[min(record.step, len(subject.spec.check) - 1)]
         how = ending_of(f"check `{command_text(words)}`", record.exit_code, record.ended_by, record.error)
         reason, program = Reason.CHECK_FAILED, unavailable_program(words, subject.spec, record)

@@ -1,17 +1,29 @@
-"""Detects results that claim a change, using the words in ``claims.toml``, so that false claims can be flagged."""
+"""Detects results that claim a change or admit a failure, by the words in ``claims.toml``, to flag dubious results."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Final
+from functools import cache, lru_cache
+from re import DOTALL, Pattern, escape
+from typing import Any, Final
 
 from claudomator_py.domain.folding import fold, listed
 from claudomator_py.values import dataclass, regex, toml_data
 
 MAX_CHARS: Final = 4_000
-"""How many characters at the start of a result are examined."""
+"""How many characters at the start of a result are examined for claims."""
+MAX_END_CHARS: Final = 600
+"""How many characters at either end of a result are examined for admissions."""
+_END_SENTENCES: Final = 2
+"""How many sentences at either end may be an admission."""
+_MAX_MEMO: Final = 500
 _SENTENCE_END: Final = regex(r"[.!?]+(?=\s|$)|[\u3002\uff01\uff1f;\n]+")
 _WORD: Final = regex(r"[\w'\u2019/-]*\w")
 _QUOTED: Final = regex(r"`[^`\n]*`")
+_SHOWN: Final = regex(
+    r"```.*?(?:```|\Z)|(?m:^[ \t]*[>|][^\n]*)|`[^`\n]*`|\"[^\"\n]*\"|\u201c[^\u201d\n]*\u201d"
+    r"|\u201e[^\u201c\n]*\u201c|\u00ab[^\u00bb\n]*\u00bb|\u300c[^\u300d\n]*\u300d",
+    DOTALL,
+)
+"""What a result quotes: code, output, the words of others."""
 _UNSPACED: Final = ("zh", "ja", "ko")
 
 
@@ -26,6 +38,64 @@ class _Words:
     none: Sequence[str]
     first: frozenset[str]
     """The first word of each entry of ``done``; empty for languages written without spaces."""
+    signs: frozenset[str]
+    admits: Pattern[str]
+    unless: Sequence[str]
+    turned: Sequence[str]
+
+
+def admits_failure(text: str) -> bool:
+    """Return whether the first or last sentences of a result's text say that the task was not done."""
+    shown = _SHOWN.sub(" x ", text)
+    if len(shown) <= 2 * MAX_END_CHARS:
+        return _admits(shown, "")
+    return _admits(shown[:MAX_END_CHARS], shown[-MAX_END_CHARS:])
+
+
+@lru_cache(_MAX_MEMO)
+def _admits(begin: str, end: str) -> bool:
+    sentences, last = _sentences(begin), _sentences(end)
+    considered = [*sentences, *last]
+    if len(considered) > 2 * _END_SENTENCES:
+        considered = [*considered[:_END_SENTENCES], *considered[-_END_SENTENCES:]]
+    for number, sentence in enumerate(considered):
+        spaced = _spaced(sentence)
+        seen = frozenset(spaced.split())
+        for words in _languages():
+            if words.first:
+                is_admission = not words.signs.isdisjoint(seen) and _is_admission(spaced, words)
+            else:
+                is_admission = any(map(sentence.__contains__, words.signs)) and _is_admission(sentence.strip(), words)
+            if is_admission:
+                return not any(_makes_up(later, words) for later in considered[number + 1 :])
+    return False
+
+
+def _makes_up(sentence: str, words: _Words) -> bool:
+    """Return whether a sentence after an admission says that the work was done all the same."""
+    return _holds(sentence, words.turned, words) or _is_claim(sentence, words)
+
+
+def _sentences(text: str) -> Sequence[str]:
+    return [sentence for sentence in _SENTENCE_END.split(fold(text)) if _WORD.search(sentence)]
+
+
+def _is_admission(sentence: str, words: _Words) -> bool:
+    admission = words.admits.search(sentence)
+    if admission is None or _holds(sentence, words.unless, words):
+        return False
+    return not _makes_up(sentence[admission.end() :], words)
+
+
+def _holds(sentence: str, phrases: Sequence[str], words: _Words) -> bool:
+    if not words.first:
+        return any(phrase in sentence for phrase in phrases)
+    return _has(f" {_spaced(sentence)} ", phrases)
+
+
+def _spaced(sentence: str) -> str:
+    """Return the sentence's words, separated by single spaces."""
+    return " ".join(_WORD.findall(sentence))
 
 
 def claims_changes(text: str) -> bool:
@@ -51,7 +121,7 @@ def _is_claim(sentence: str, words: _Words) -> bool:
         return any(phrase in sentence for phrase in words.done) and not any(
             phrase in sentence for phrase in (*words.refuted, *words.outside)
         )
-    spaced = f" {' '.join(_WORD.findall(sentence))} "
+    spaced = f" {_spaced(sentence)} "
     if _has(spaced, words.outside):
         return False
     for phrase in words.done:
@@ -80,6 +150,26 @@ def examples() -> Mapping[str, tuple[Sequence[str], Sequence[str]]]:
 
 
 @cache
+def examples_of_admissions() -> Mapping[str, Sequence[tuple[Pattern[str], str, str]]]:
+    """Return for each language its expressions for admissions, each with a result that is one and one that is not."""
+    return {
+        name: [(_expression(entry["admissions"], item), item["is"], item["is_not"]) for item in _says(entry)]
+        for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
+    }
+
+
+def _says(entry: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
+    says: Sequence[Mapping[str, str]] = entry["admissions"]["says"]
+    return says
+
+
+def _expression(admissions: Mapping[str, Any], *items: Mapping[str, str]) -> Pattern[str]:
+    tasks = "|".join(map(escape, listed(admissions["tasks"])))
+    alternatives = "|".join(f"(?:{' '.join(item['words'].split())})" for item in items)
+    return regex(alternatives.replace("<tasks>", f"(?:{tasks})"))
+
+
+@cache
 def _languages() -> tuple[_Words, ...]:
     return tuple(
         _Words(
@@ -89,6 +179,10 @@ def _languages() -> tuple[_Words, ...]:
             outside=listed(entry["outside"]),
             none=listed(entry["none"]),
             first=frozenset(() if name in _UNSPACED else (item.split()[0] for item in listed(entry["done"]))),
+            signs=frozenset(listed(entry["admissions"]["signs"])),
+            admits=_expression(entry["admissions"], *_says(entry)),
+            unless=listed(entry["admissions"]["unless"]),
+            turned=listed(entry["admissions"]["turned"]),
         )
         for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
     )

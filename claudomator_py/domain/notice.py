@@ -223,15 +223,8 @@ def _text(event: EventContext, reason: Reason | None) -> str:
             parts.append(sentence(str(event.data["remark"])))
         error = event.outcome.error
         cut = subject_line if event.outcome.reason in OF_A_CHECK else clause
-        parts += _changed(event.outcome)
-        parts += [cut(error)] if error else [event.outcome.text or ""]
+        parts += [event.outcome.changes_sentence or "", cut(error) if error else event.outcome.text or ""]
     return "\n".join(part for part in parts if part)
-
-
-def _changed(outcome: Outcome) -> list[str]:
-    if outcome.changes is None or outcome.changes_text is None:
-        return []
-    return [sentence(outcome.changes_text) if outcome.changes.is_empty else f"Changed: {outcome.changes_text}."]
 
 
 def _notice(

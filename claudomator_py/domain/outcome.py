@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.claims import claims_changes
-from claudomator_py.domain.errors import ended
+from claudomator_py.domain.claims import admits_failure, claims_changes
+from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
 from claudomator_py.domain.wording import WordedCode
@@ -77,9 +77,10 @@ class Provenance(StrEnum):
 
 
 class Doubt(WordedCode):
-    """Why the success of a run that changed nothing may not be one. The words follow "its result"."""
+    """Why the success of a run may not be one. The words follow "its result"."""
 
     CLAIMS = "claims", "says otherwise"
+    ADMITS = "admits", "admits a failure"
     ASKS = "asks", "ends with a question"
 
 
@@ -368,6 +369,8 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
     """What changed where it worked; None if unknown."""
     continues_changes: bool = False
     """True if it changed nothing, but an earlier run whose work it continued did."""
+    is_checked: bool = False
+    """True if the task's check passed after it."""
 
     @property
     def agent_cost_usd(self) -> float | None:
@@ -378,15 +381,19 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def doubt(self) -> Doubt | None:
-        """Why a success that changed nothing may not be one; None: it changed something, or its text gives no reason.
-        The text of a run that continues earlier changes may mean those."""
-        none = self.changes is not None and self.changes.is_empty and self.changes.fault is None
-        if not none or self.status is not OutcomeStatus.SUCCEEDED or self.continues_changes or self.text is None:
+        """Why a success may not be one; None if its text gives no reason. What its text admits counts unless a check
+        passed after changes; the rest only if it changed nothing. The text of a run that continues earlier changes may
+        claim those."""
+        if self.status is not OutcomeStatus.SUCCEEDED or self.text is None:
             return None
-        if claims_changes(self.text):
+        has_changed = self.continues_changes or (self.changes is not None and not self.changes.is_empty)
+        is_unchanged = self.changes is not None and self.changes.fault is None and not has_changed
+        if is_unchanged and claims_changes(self.text):
             return Doubt.CLAIMS
+        if not (self.is_checked and has_changed) and admits_failure(self.text):
+            return Doubt.ADMITS
         is_repository = self.changes is not None and self.changes.is_repository
-        return Doubt.ASKS if is_repository and _QUESTION_END.search(self.text) is not None else None
+        return Doubt.ASKS if is_unchanged and is_repository and _QUESTION_END.search(self.text) is not None else None
 
     @property
     def is_doubtful(self) -> bool:
@@ -395,12 +402,21 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def changes_text(self) -> str | None:
-        """What was changed, in one line; None if unknown."""
-        if self.changes is None:
-            return None
+        """What was changed, in one line, with the doubt; None if unknown and not doubtful."""
+        summary = None if self.changes is None else self.changes.summary
+        if self.continues_changes:
+            summary = "no further changes"
         if (doubt := self.doubt) is not None:
-            return f"{self.changes.summary} (its result {doubt.words})"
-        return "no further changes" if self.continues_changes else self.changes.summary
+            return f"{summary or 'no changes recorded'} (its result {doubt.words})"
+        return summary
+
+    @property
+    def changes_sentence(self) -> str | None:
+        """What was changed, as a sentence; None as for ``changes_text``."""
+        text = self.changes_text
+        if text is None or self.changes is None or self.changes.is_empty:
+            return None if text is None else sentence(text)
+        return f"Changed: {text}."
 
     @property
     def error(self) -> str | None:

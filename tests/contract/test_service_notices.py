@@ -133,6 +133,11 @@ def test_the_end_of_a_task_is_told_in_words(world: World, post: Post) -> None:
         ({"file_count": 1, "head": "b" * 40, "added": 3}, "Fixed it.", "Changed: 1 file (+3 -0)"),
         ({}, "It works already.", "No changes.\nIt works already."),
         ({}, "Fixed it.", "No changes (its result says otherwise).\nFixed it."),
+        (
+            {"file_count": 1},
+            "I couldn't finish it.",
+            "Changed: 1 file (+0 -0) (its result admits a failure).\nI couldn't",
+        ),
     ],
 )
 def test_the_end_of_a_task_tells_what_it_changed(

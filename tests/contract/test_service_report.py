@@ -189,6 +189,42 @@ def test_a_success_that_changed_nothing_and_ends_with_a_question_is_doubtful(
     assert asked == [("asks", "no changes (its result ends with a question)")] * doubted
 
 
+def test_a_success_whose_result_admits_a_failure_is_doubtful_whatever_it_changed(world: World) -> None:
+    text = "I added the parser. I was not able to finish the printer."
+    run(world, "half", text=text, changes=changed(files=("a",)))
+    run(world, "none", text="I did nothing.", changes=changed())
+    run(world, "refuses", text="I'm sorry, but I can't help with that.", changes=changed("/tmp/x", is_repository=False))
+    run(world, "away", text="Ich konnte die Tests nicht starten.")
+    run(world, "fine", text="The parser cannot handle this.", changes=changed("/srv/blog", files=("a",)))
+    result = report(world)
+    assert {ref.name: ref.changes for ref in result.doubtful_tasks} == {
+        "half": "1 file (+2 -1) (its result admits a failure)",
+        "none": "no changes (its result admits a failure)",
+        "refuses": "no changes (its result admits a failure)",
+        "away": "no changes recorded (its result admits a failure)",
+    }
+    assert (result.completed, result.failed, result.doubtful) == (5, 0, 4)
+
+
+def test_of_a_result_that_admits_a_failure_why_says_so(world: World) -> None:
+    run(world, "half", text="I was not able to finish the printer.", changes=changed(files=("a",)))
+    (sentence,) = [entry for entry in world.service.why("half").sentences if "succeeded" in entry]
+    assert sentence.endswith("Changed: 1 file (+2 -1) (its result admits a failure).")
+
+
+@pytest.mark.parametrize(("changes", "doubted"), [({"files": ("a",)}, False), ({}, True)])
+def test_what_is_admitted_of_changes_that_passed_a_check_is_not_doubted(
+    world: World, changes: dict[str, Any], doubted: bool
+) -> None:
+    world.submit("t", check=["pytest"])
+    world.tick()
+    world.end("t", text="I was not able to run the tests.", changes=changed(**changes))
+    world.tick()
+    world.host.end(world.live("t").id, 0, step=1)
+    world.tick()
+    assert (world.task("t").state, world.task("t").is_doubtful) == ("COMPLETED", doubted)
+
+
 def test_a_repository_that_a_run_deleted_is_named(world: World) -> None:
     gone = "its git directory /srv/shop/.git is not there any more"
     run(world, "wipes", changes=changed("/srv/shop", repository="/srv/shop", fault=gone))

@@ -26,7 +26,7 @@ class ChangesView(View):
     summary: str
     """The changes in one line; ``not recorded`` if there is no record, ``recorded when the run ends`` before that."""
     is_doubtful: bool = False
-    """Whether it succeeded without changes, although its result claims some."""
+    """True if it succeeded, although its result admits a failure or, without changes, claims some or asks."""
     changes: RunChanges | None = None
     """Null: nothing was recorded, as while it runs, on a remote agent, and in an empty folder of its own."""
 

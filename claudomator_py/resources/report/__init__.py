@@ -113,7 +113,8 @@ class ReportView(View):
     unchanged: int
     """The completed tasks that changed nothing in a repository."""
     doubtful: int
-    """Those of them whose result claims changes or ends with a question; the first 200 are examined."""
+    """The completed tasks whose result admits a failure or, without changes, claims some or ends with a question. 200
+    are examined, those without changes first."""
     doubtful_tasks: tuple[DoubtfulTask, ...]
     """The first 20 of the doubtful tasks."""
     runs: int

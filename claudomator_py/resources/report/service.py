@@ -51,7 +51,7 @@ SHOWN = 50
 MAX_RESOLVED = 500
 """The latest branches that were merged or discarded, which are marked as such."""
 MAX_DOUBTED = 200
-"""The most tasks that changed nothing whose results are examined."""
+"""The most completed tasks whose results are examined."""
 LATE_MS = 2 * MINUTE_MS
 """After this long, a scheduled time that nobody has handled is missed."""
 _TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
@@ -135,8 +135,9 @@ class Reports(Service):
         unlisted = alike_rows.unlisted(connection, lists, until_ms, by)
         limited = [run for run in runs if run.ended_as == OutcomeStatus.LIMITED]
         unchanged = _unchanged(completed, changes)
-        outcomes = report_rows.last_outcomes(connection, unchanged[:MAX_DOUBTED])
-        doubtful = [task_id for task_id in unchanged if task_id in outcomes and outcomes[task_id].is_doubtful]
+        examined = list(dict.fromkeys([*unchanged, *(run.task_id for run in runs if run.task_id in completed)]))
+        outcomes = report_rows.last_outcomes(connection, examined[:MAX_DOUBTED])
+        doubtful = [task_id for task_id in examined if task_id in outcomes and outcomes[task_id].is_doubtful]
         later = _last_starts(runs)
         priced = [run.cost_usd for run in runs if run.cost_usd is not None]
         return ReportView(

@@ -189,11 +189,12 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
 
 
 def _early(run: Run, outcome: Outcome) -> str:
-    """Return a sentence on why the success is doubtful, with a leading space; empty if it is not."""
+    """Return sentences on why the success is doubtful, each with a leading space; empty if it is not."""
+    doubt = f" {outcome.changes_sentence}" if outcome.is_doubtful else ""
     if outcome.status is not OutcomeStatus.SUCCEEDED or run.check_result is not None:
-        return ""
+        return doubt
     early = early_text(outcome)
-    return "" if early is None else f" It {early}."
+    return doubt if early is None else f"{doubt} It {early}."
 
 
 def _fenced(outcome: Outcome) -> str:

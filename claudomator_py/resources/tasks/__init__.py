@@ -156,7 +156,7 @@ class TaskView(View):
     changes: str | None = None
     """Changes by its last run, in one line; null if unknown."""
     is_doubtful: bool = False
-    """True if its last run succeeded without changing anything, although its result claims changes."""
+    """True if its last run succeeded, although its result admits a failure or, without changes, claims some or asks."""
     reach: Reach | None = None
     """How far its runs may act; null if not limited."""
     reach_source: ReachSource | None = None

@@ -234,7 +234,7 @@ def _agent(task: TaskView) -> str:
 def _changes(task: TaskView) -> str:
     if task.changes is None:
         return ""
-    # What changed nothing has no diff, and the remark on it has parentheses of its own.
+    # The remark on a doubtful result has parentheses of its own.
     diff = "" if task.is_doubtful else f" (see `claudomator diff {task.name}`)"
     return f"{plain(task.changes)}{diff}"
 

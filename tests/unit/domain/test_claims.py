@@ -1,10 +1,12 @@
-"""Results that say that something was changed, and such that do not."""
+"""Results that say that something was changed or that the task was not done, and such that do not."""
 
+import re
 import time
 
 import pytest
 
-from claudomator_py.domain.claims import MAX_CHARS, claims_changes, examples
+from claudomator_py.domain.claims import MAX_CHARS, admits_failure, claims_changes, examples, examples_of_admissions
+from claudomator_py.domain.folding import fold
 from claudomator_py.risk.reading import languages
 
 
@@ -62,4 +64,80 @@ def test_a_long_result_is_read_quickly() -> None:
     text = "I have looked at the page, which is fast now, and it is not fixed. " * 10_000
     begun = time.process_time()
     claims_changes(text)
+    admits_failure(text)
     assert time.process_time() - begun < 0.1
+
+
+@pytest.mark.parametrize("language", examples_of_admissions())
+def test_the_examples_of_each_expression_for_an_admission(language: str) -> None:
+    for expression, yes, no in examples_of_admissions()[language]:
+        assert admits_failure(yes), yes
+        assert expression.search(" ".join(re.findall(r"[\w'/-]*\w", fold(yes)))) or language in ("zh", "ja", "ko"), yes
+        assert not admits_failure(no), no
+
+
+def test_there_are_admissions_in_the_languages_of_the_lexicon() -> None:
+    assert set(examples_of_admissions()) == set(languages())
+    assert all(len(expressions) >= 3 for expressions in examples_of_admissions().values())
+
+
+@pytest.mark.parametrize("language", examples())
+def test_a_claim_of_changes_is_no_admission(language: str) -> None:
+    assert not [text for text in examples()[language][0] if admits_failure(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I wasn't able to complete the migration because the database container never came up.",
+        "I\u2019m afraid I can\u2019t do that without write access to the folder.",
+        "I updated three of the modules. I was unable to finish the fourth.",
+        "I looked at the parser and the lexer. Unfortunately, two of the tests still fail.",
+        "Summary:\n- parsed the logs\n- I couldn't upload the report, since the bucket does not exist.",
+        "I gave up after three attempts. Please grant access and start me again.",
+        "Die Aufgabe konnte nicht abgeschlossen werden.",
+        "Leider schlagen drei Tests weiterhin fehl.",
+        "Malheureusement, la compilation échoue toujours.",
+        "No pude ejecutar las pruebas porque falta pytest.",
+        "Infelizmente, os testes ainda falham.",
+        "Purtroppo non posso completare la richiesta.",
+        "Ik kon de tests niet draaien omdat Docker ontbreekt.",
+        "Nie udało mi się uruchomić testów.",
+        "Мне не удалось собрать проект.",
+        "很抱歉\uff0c我无法完成这个任务。",
+        "テストを実行できませんでした。",
+        "I could not install the dependencies.\n" + "The log follows. " * 500,
+        "The log follows. " * 500 + "I could not install the dependencies.",
+    ],
+)
+def test_other_results_that_admit_a_failure(text: str) -> None:
+    assert admits_failure(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I couldn't spot any problems in the diff; it is fine to merge.",
+        "I was unable to use the fixture as it is, so I wrote a new one, and all tests pass.",
+        "I could not run the tests at first. I installed pytest, and they pass.",
+        "I was unable to open the first link. I added the text from the archive.",
+        "I could not run the tests with Python 3.9, but with 3.11 they all pass.",
+        "There was no need to change anything.",
+        "I haven't touched the database schema.",
+        "I did nothing to the other modules; only `cart.py` changed.",
+        "The parser cannot handle nested comments.",
+        "Your test fails because the clock is not frozen.",
+        "The task that could not be completed last night was `nightly-7`.",
+        "Users who can't open the page see a link to reset the password.",
+        'The translation: "I am sorry, I could not complete it."',
+        "Here is the letter:\n\n> I'm sorry, I cannot help you.\n\nIt has 6 words.",
+        "The program prints:\n```\nI could not open the file.\n```",
+        "The log has two kinds of lines: `I could not open the file`, and others.",
+        "If I can't open the file, the handler returns 503.",
+        "The log follows. " * 500 + "I could not install it. " + "The log follows. " * 500,
+        "Die Tests konnte ich zunächst nicht ausführen, mit dem neuen Image laufen sie.",
+        "",
+    ],
+)
+def test_other_results_that_admit_none(text: str) -> None:
+    assert not admits_failure(text)

@@ -106,6 +106,8 @@ def test_an_agents_words_can_always_be_stored_and_sent() -> None:
 
 NOTHING = RunChanges(place="/r")
 A_COMMIT = RunChanges(place="/r", commit_count=1)
+UNDONE = "I was unable to finish it."
+ADMITTED = f" (its result {Doubt.ADMITS.words})"
 
 
 @pytest.mark.parametrize(
@@ -130,9 +132,17 @@ def test_the_share_of_an_agent_is_the_cost_without_the_fee(
         ("I fixed the bug.", {"changes": A_COMMIT}, None, "1 commit"),
         ("I fixed the bug.", {"changes": NOTHING, "continues_changes": True}, None, "no further changes"),
         ("I fixed the bug.", {}, None, None),
+        (UNDONE, {}, Doubt.ADMITS, f"no changes recorded{ADMITTED}"),
+        (UNDONE, {"changes": NOTHING}, Doubt.ADMITS, f"no changes{ADMITTED}"),
+        (UNDONE, {"changes": A_COMMIT}, Doubt.ADMITS, f"1 commit{ADMITTED}"),
+        (UNDONE, {"changes": NOTHING, "continues_changes": True}, Doubt.ADMITS, f"no further changes{ADMITTED}"),
+        (UNDONE, {"changes": NOTHING, "is_checked": True}, Doubt.ADMITS, f"no changes{ADMITTED}"),
+        (UNDONE, {"changes": A_COMMIT, "is_checked": True}, None, "1 commit"),
+        (f"{UNDONE} May I go on?", {"changes": NOTHING}, Doubt.ADMITS, f"no changes{ADMITTED}"),
+        ("The parser cannot read comments.", {"changes": A_COMMIT}, None, "1 commit"),
     ],
 )
-def test_a_success_that_changed_nothing_is_doubted_for_its_text(
+def test_a_success_is_doubted_for_its_text(
     text: str | None, fields: dict[str, Any], doubt: Doubt | None, changes_text: str | None
 ) -> None:
     outcome = Outcome(status=OutcomeStatus.SUCCEEDED, text=text, **fields)
