@@ -20,7 +20,8 @@ _WORD: Final = regex(r"[\w'\u2019/-]*\w")
 _QUOTED: Final = regex(r"`[^`\n]*`")
 _SHOWN: Final = regex(
     r"```.*?(?:```|\Z)|(?m:^[ \t]*[>|][^\n]*)|`[^`\n]*`|\"[^\"\n]*\"|\u201c[^\u201d\n]*\u201d"
-    r"|\u201e[^\u201c\n]*\u201c|\u00ab[^\u00bb\n]*\u00bb|\u300c[^\u300d\n]*\u300d",
+    r"|\u201e[^\u201c\n]*\u201c|\u00ab[^\u00bb\n]*\u00bb|\u300c[^\u300d\n]*\u300d"
+    r"|(?<!\w)['\u2018](?:[^'\u2019\n]|['\u2019]\w)*['\u2019](?!\w)",
     DOTALL,
 )
 """What a result quotes: code, output, the words of others."""

@@ -137,6 +137,8 @@ def test_other_results_that_admit_a_failure(text: str) -> None:
         "The log follows. " * 500 + "I could not install it. " + "The log follows. " * 500,
         "Die Tests konnte ich zunächst nicht ausführen, mit dem neuen Image laufen sie.",
         "",
+        "Added a message 'I can't help with that' to the bot.",
+        "The page said \u2018We couldn\u2019t save this\u2019 twice; now it says so once.",
     ],
 )
 def test_other_results_that_admit_none(text: str) -> None:
