@@ -217,4 +217,4 @@ class Language:
             if word is not words[at]:
                 joined += [*words[done:at], word]
                 done = end
-        return [*joined, *words[done:]]
+        return [*joined, *words[done:]] if joined else words

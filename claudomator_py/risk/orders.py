@@ -62,8 +62,8 @@ def orders(sentence: Sentence) -> Sequence[Order]:
         return ()
     words = sentence.language.joined(sentence.words)
     # Behind a mark or an "and", a clause begins with a verb, or with what may stand before it.
-    marks = [at for at, (mark, word) in enumerate(pairwise(words)) if word.begins and "breaks" in mark.tags]
-    clauses = [words[begin + 1 : end] for begin, end in pairwise([-1, *marks, len(words)])]
+    marks = [at for at, word in enumerate(words[1:]) if word.begins and "breaks" in words[at].tags]
+    clauses = [words[begin + 1 : end] for begin, end in pairwise([-1, *marks, len(words)])] if marks else [words]
     orders = [order for clause in clauses if (order := _order(sentence, clause))]
     may_command = [word for word in acting if "program" in word.tags] and not any(word.tags & _SHOWN for word in words)
     if may_command and _has_command(sentence.text):
@@ -81,7 +81,7 @@ def _order(sentence: Sentence, clause: Sequence[Word]) -> Order | None:
     In English it begins with its verb, or says what has to be done, and is read from there: "the servers have to be
     stopped" as "have to be stopped, the servers". Elsewhere the verb may be anywhere, and in a noun ("Mailserver").
     """
-    passive = [at for at, word in enumerate(clause) if "passive" in word.tags]
+    passive = [at for at, word in enumerate(clause) if word.begins and "passive" in word.tags]
     if passive:
         clause = [*clause[passive[0] :], *clause[: passive[0]]]
     begin, is_english = 0, sentence.language.is_english
