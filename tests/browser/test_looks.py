@@ -359,7 +359,9 @@ def test_a_reason_can_be_read_on_a_phone(desktop: Desktop, path: str) -> None:
     why = page.locator(".row .why", has_text="exited with 2").first
     # All at once, as a refresh may replace the row in between.
     fits = "one.scrollWidth <= one.clientWidth, one.scrollHeight <= one.clientHeight"
-    assert why.evaluate(f"one => [{fits}, one.getBoundingClientRect().left < 32]") == [True, True, True]
+    expect(why).to_be_visible()
+    of_first = f"([one]) => [{fits}, one.getBoundingClientRect().left < 32]"
+    assert why.evaluate_all(of_first) == [True, True, True]
 
 
 @pytest.mark.parametrize("path", ["/", "/?state=FAILED"])
@@ -442,9 +444,8 @@ def test_what_matters_is_on_the_first_two_screens_of_a_phone(desktop: Desktop) -
     page = desktop.page(viewport=NARROW)
     _settle(page)
     for section in ("needs-you", "running", "problems"):
-        box = page.locator(f"#{section} > h2").bounding_box()
-        assert box is not None
-        assert box["y"] < 2 * NARROW["height"], section
+        (top,) = page.locator(f"#{section} > h2").evaluate_all("all => all.map(one => one.getBoundingClientRect().y)")
+        assert top < 2 * NARROW["height"], section
 
 
 def test_a_page_is_printed_without_what_is_for_the_screen(desktop: Desktop) -> None:
@@ -484,7 +485,6 @@ def test_a_reason_of_many_lines_leaves_room_for_the_other_rows(desktop: Desktop,
         desktop.settled("rambles", "NEEDS_INPUT")
         desktop.daemon.client.reject("rambles", RejectRequest(reason="It is too long a story. " * 60))
     page = desktop.page(viewport={"width": width, "height": 900})
-    why = page.locator("#problems .row.task", has_text="rambles").locator(".why").first
-    box = why.bounding_box()
-    assert box is not None
-    assert box["height"] < 80
+    why = page.locator("#problems .row.task", has_text="rambles").locator(".why")
+    expect(why.first).to_be_visible()
+    assert why.evaluate_all("all => all[0].getBoundingClientRect().height") < 80
