@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Hermes Agent 0.19.0 (PyPI), over the Agent Client Protocol: a session that is loaded asks the endpoint, and the model,
-# with which it was begun, whatever the configuration says by then. The key is read anew.
+# with which it was begun, whatever the configuration says by then.
 #
 # A session is resumed in a new process after the service has moved to another port and model, as when a proxy is
-# replaced. A new session goes to the new address; the loaded one goes to the old address for the old model, with the
-# new key. If nothing listens there any more, its turn ends with end_turn and "Connection error." as the message.
+# replaced. A new session goes to the new address; the loaded one goes to the old address for the old model.
+# If nothing listens there any more, its turn ends with end_turn and "Connection error." as the message.
 #
-# So after a change of base_url, each earlier session goes on as before, or fails for ever if the old service is gone,
-# and the new service's key goes to the old one. Begin new sessions after such a change.
+# So after a change of base_url, each earlier session goes on as before, or fails for ever if the old service is gone.
+# Begin new sessions after such a change.
 # Source: https://hermes-agent.nousresearch.com/docs/user-guide/configuration, acp_adapter/session.py.
 set -euo pipefail
 
@@ -17,7 +17,7 @@ python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check uv==0.13.9
 "$work/venv/bin/uv" pip install --quiet --python "$work/venv/bin/python" 'hermes-agent[acp]==0.19.0'
 
-# Two services at two ports, which answer with who was asked, for which model, and with which key.
+# Two services at two ports, which answer with who was asked, and for which model.
 cat >"$work/server.py" <<'PYTHON'
 import json, pathlib, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,8 +36,7 @@ class Model(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if not self.path.endswith("/chat/completions"):
             return self.send_error(404)
-        key = self.headers["authorization"].removeprefix("Bearer ")
-        text = f"the {servers[self.server.server_port]} service, {request['model']}, {key}"
+        text = f"the {servers[self.server.server_port]} service, {request['model']}"
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         chunk = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m1"}
         choices = [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": "stop"}]
@@ -97,8 +96,8 @@ turn() {
         HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY=127.0.0.1 timeout 280 "$work/venv/bin/python" "$work/turn.py" "$@"
 }
 configure() {
-    printf 'model: {default: %s-model, provider: custom, base_url: "http://127.0.0.1:%s/v1", api_key: %s-key}\n' \
-        "$1" "$(cat "$work/$1.port")" "$1" >"$work/home/.hermes/config.yaml"
+    printf 'model: {default: %s-model, provider: custom, base_url: "http://127.0.0.1:%s/v1", api_key: a-key}\n' \
+        "$1" "$(cat "$work/$1.port")" >"$work/home/.hermes/config.yaml"
 }
 mkdir -p "$work/home/.hermes" "$work/task"
 cd "$work/task"
@@ -111,7 +110,7 @@ cd "$work/task"
 } | tee "$work/seen"
 # Seen with Python 3.11, twice, 2026-11:
 diff - "$work/seen" <<'SEEN'
-begun: the old service, old-model, old-key
-loaded after the change: the old service, old-model, new-key
-a new one: the new service, new-model, new-key
+begun: the old service, old-model
+loaded after the change: the old service, old-model
+a new one: the new service, new-model
 SEEN
