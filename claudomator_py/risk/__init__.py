@@ -15,8 +15,9 @@ from claudomator_py.domain.assessment import Assessment, Sign
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import spoken_in
 from claudomator_py.risk.lexicon import entries, pattern
+from claudomator_py.texts import cut_line
 
-MAX_EXCERPT: Final = 200
+MAX_TEXT: Final = 200
 MAX_SIGNS: Final = 10
 """Signs reported of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
 _MIN_KNOWN, _MIN_KNOWN_ELSEWHERE = 0.26, 0.4
@@ -31,8 +32,8 @@ def assess(instructions: str) -> Assessment:
     """Judge a task by its text. The same text is always judged the same.
 
     Of a conversation, the last message counts; if that says nothing by itself ("yes, do it"), with the one before.
-    The risk is low or high: whether what is changed is the product or a text about it, words alone do not tell well
-    enough; a rule of the policy can. It is medium for a text that cannot be read.
+    The risk is low or high: words do not tell well enough whether the product is changed or a text about it; a rule of
+    the policy can. It is medium for a text that cannot be read.
     """
     known = _known(hashlib.sha256(instructions.encode(errors="surrogatepass")).digest())
     if not known:
@@ -52,29 +53,27 @@ def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is 
 def assess_anew(text: str) -> Assessment:
     """Judge a text that is one message, whatever is remembered."""
     # With a reader of commands that takes a while to import: for a daemon that judges a text.
-    from claudomator_py.risk.harm import harm_in
-    from claudomator_py.risk.orders import orders
-    from claudomator_py.risk.reading import sentences
+    from claudomator_py.risk import harm, orders, reading
 
     signs: dict[tuple[Sign, str], None] = {}
-    known, words, needed = 0, 0, 0.0
-    for sentence in sentences(text):
+    read = list[reading.Sentence]()
+    for sentence in reading.sentences(text):
         keys = [word.keys for word in sentence.words if word.keys]
-        if keys and (harm := harm_in(sentence.text, keys)):
-            if harm.refuse and not sentence.pasted:
-                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _excerpt(sentence.text)), *signs)[:MAX_SIGNS])
-            signs[Sign.DOUBTFUL, _excerpt(sentence.text)] = None
+        if keys and (criminal := harm.harm_in(sentence.text, keys)):
+            if criminal.refuse and not sentence.pasted:
+                return Assessment(Risk.HIGH, ((Sign.HARMFUL, cut_line(sentence.text, MAX_TEXT)), *signs)[:MAX_SIGNS])
+            signs[Sign.DOUBTFUL, cut_line(sentence.text, MAX_TEXT)] = None
         if sentence.pasted or len(signs) >= MAX_SIGNS:
             continue
-        for order in [order for order in orders(sentence) if order.is_risky]:
-            signs[Sign(order.kind), _excerpt(order.text)] = None
-        known, words = known + sentence.known, words + len(sentence.words)
-        needed += len(sentence.words) * (_MIN_KNOWN if sentence.language.is_english else _MIN_KNOWN_ELSEWHERE)
+        for order in [order for order in orders.orders(sentence) if order.is_risky]:
+            signs[Sign(order.kind), cut_line(order.text, MAX_TEXT)] = None
+        read.append(sentence)
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
     if (vague := says_nothing(text)) is not None:
         return Assessment(Risk.LOW, ((Sign.VAGUE, vague),))
-    if words >= _FEW and known < needed:
+    needed = [len(one.words) * (_MIN_KNOWN if one.language.is_english else _MIN_KNOWN_ELSEWHERE) for one in read]
+    if sum(len(one.words) for one in read) >= _FEW and sum(one.known for one in read) < sum(needed):
         return Assessment(Risk.MEDIUM, ((Sign.UNREAD, "hardly a word of it is known"),))
     return Assessment(Risk.LOW)
 
@@ -88,7 +87,3 @@ def says_nothing(text: str) -> str | None:
         return None
     bare = {re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) for word in words}
     return " ".join(words)[:200] if bare <= entries("vague", "words") else None
-
-
-def _excerpt(text: str) -> str:
-    return " ".join(text.split())[:MAX_EXCERPT]

@@ -6,10 +6,9 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from claudomator_py.domain.folding import fold, listed
-from claudomator_py.risk.lexicon import NONE, Names, data, entries
-from claudomator_py.values import regex
+from claudomator_py.risk.lexicon import NONE, PART, Names, data, entries
 
-_WORD: Final = regex(r"[^\W_]+")
+_BLANKS: Final = dict.fromkeys([code for code in range(128) if not chr(code).isalnum()], " ")
 _SPACELESS_FROM: Final = "\u2e80"
 """The first letter of scripts without blanks, in which an entry may begin anywhere."""
 
@@ -25,7 +24,9 @@ class Harm(NamedTuple):
 
 def harm_in(text: str, keys: Collection[Names]) -> Harm | None:
     """Return what a sentence asks for that is criminal, or may be. keys: those that each of its words may be of."""
-    within = f" {' '.join(_WORD.findall(fold(text)))}".__contains__
+    folded = fold(text)
+    words = folded.translate(_BLANKS).split() if folded.isascii() else PART.findall(folded)
+    within = f" {' '.join(words)}".__contains__
     matches = [
         harm
         for key in filter(within, NONE.union(*keys))
@@ -57,4 +58,4 @@ def _beginnings(text: str) -> Sequence[str]:
     """Return the entries of a list, each behind a blank where words have blanks: words begin with them."""
     for name, words in data()["harm_words"].items():
         text = text.replace(f"${name}", words)
-    return [f"{'' if entry > _SPACELESS_FROM else ' '}{' '.join(_WORD.findall(entry))}" for entry in listed(text)]
+    return [f"{'' if entry > _SPACELESS_FROM else ' '}{' '.join(PART.findall(entry))}" for entry in listed(text)]

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from typing import Any, Final, TypeAlias
 
 from claudomator_py.domain.folding import fold, listed
@@ -46,7 +46,7 @@ _TOKEN: Final = regex(
     r"|`[^`]*`|\"[^\"]*\"|\u201c[^\u201d]*\u201d|\u201e[^\u201c\u201d]*[\u201c\u201d]|\u00ab[^\u00bb]*\u00bb|[\"\u201c\u201d\u201e]"
 )
 """A word or a name, a mark that separates clauses, or what stands in quotation marks or backticks."""
-_PART: Final = regex(r"[^\W_]+")
+PART: Final = regex(r"[^\W_]+")
 
 
 def data() -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Language:
         self.common, self._stem = entries(name, "words"), None if self.is_english else _STEM
         self._whole = defaultdict[str, set[str]](set)
         self._stems = defaultdict[str, dict[str, set[str]]](partial(defaultdict, set))
-        """The stems by their first two letters."""
+        """The stems by their first letters, up to three."""
         self._phrases, self._openings, self._gaps = (defaultdict[str, Names](frozenset) for _ in range(3))
         self._word, self._phrase = lru_cache(MAX_MEMO)(self._read_token), lru_cache(MAX_MEMO)(self._word_of)
         self._words = lru_cache(MAX_MEMO)(self._read_chunk)
@@ -123,7 +123,7 @@ class Language:
         for program in entries("commands", "programs"):
             self._whole[re.split("[-.]", program)[0]].add("program")
         for word, key in triggers:
-            self._stems[word[:2]][word].add(f"key:{key}")
+            self._stems[word[:3]][word].add(f"key:{key}")
 
     def _add(self, text: str, tag: str) -> None:
         for entry in listed(text):
@@ -144,7 +144,7 @@ class Language:
                 for form in forms:
                     self._whole[form].add(tag)
             else:
-                self._stems[entry[:2]][entry].add(tag)
+                self._stems[entry[:3]][entry].add(tag)
 
     def read(self, sentence: str) -> tuple["Language", Sequence[Word], int]:
         """Return the language, the words of a sentence, and how many of them it knows."""
@@ -157,7 +157,9 @@ class Language:
 
     def _read_token(self, token: str) -> Word:
         folded = fold(token[:_MAX_TOKEN])
-        parts = _PART.findall(folded)
+        if folded.isalpha():
+            return self._word_of(token, self.tags(folded))
+        parts = PART.findall(folded)
         if token[0] == "@" or not parts:
             # Who is addressed stands before an order: "@ops restart the mail server".
             return self._word_of(token, frozenset({"lead" if parts else "breaks"}))
@@ -167,8 +169,7 @@ class Language:
         tags |= {tag for tag in more if tag.startswith(("program", "key:"))}
         if token[0] in _QUOTES and len(parts) > _MAX_NAME:
             tags = tags & {"program"} | {"number"}
-        if not folded.isalpha():
-            tags |= {name for name in data()["seen"] if pattern("seen", name).search(token[:_MAX_TOKEN])}
+        tags |= {name for name in data()["seen"] if pattern("seen", name).search(token[:_MAX_TOKEN])}
         return self._word_of(token, tags)
 
     def _word_of(self, text: str, tags: Names) -> Word:
@@ -179,10 +180,10 @@ class Language:
 
     def tags(self, word: str) -> Names:
         """Return the lists that have a word, folded, or what it begins with."""
-        return NONE.union(self._whole.get(word, ()), *[self._stems[stem[:2]][stem] for stem in self._stems_at(word, 0)])
+        return NONE.union(self._whole.get(word, ()), *[self._stems[stem[:3]][stem] for stem in self._stems_at(word, 0)])
 
     def _stems_at(self, text: str, at: int) -> list[str]:
-        heads = text[at], text[at : at + 2]
+        heads = text[at], text[at : at + 2], text[at : at + 3]
         return [stem for head in heads for stem in self._stems.get(head, ()) if text.startswith(stem, at)]
 
     def _segments(self, text: str) -> Iterator[str]:
@@ -196,25 +197,24 @@ class Language:
 
     def joined(self, words: Sequence[Word]) -> Sequence[Word]:
         """Return the words of a sentence, each phrase as one; the longest counts."""
-        joined, done = list[Word](), 0
-        pairs = [(at, word.opens, after) for at, (word, after) in enumerate(pairwise(words)) if word.opens]
-        for at in [at for at, seconds, after in pairs if after.stem in seconds or "_" in seconds]:
+        joined, done, stems = list[Word](), 0, [word.stem for word in words]
+        for at, seconds in [(at, word.opens) for at, word in enumerate(words[:-1]) if word.opens]:
             if at < done:
                 continue
-            word, end, phrase, tags = words[at], at + 1, words[at].stem, NONE
-            if words[end].stem in word.opens:
-                for after, last in enumerate(words[end:], end + 1):
-                    phrase = f"{phrase} {last.stem}"
+            word, end, phrase, tags = words[at], at + 1, stems[at], NONE
+            if stems[end] in seconds:
+                for after, stem in enumerate(stems[end:], end + 1):
+                    phrase = f"{phrase} {stem}"
                     if (longer := self._phrases.get(phrase)) is None:
                         break
                     end, tags = (after, longer) if longer else (end, tags)
                 if tags:
                     tags = tags.union(*[part.tags & _KEPT for part in words[at:end]])
                     word = self._phrase(" ".join([part.text for part in words[at:end]]), tags)
-            elif lasts := self._gaps[phrase].intersection([last.stem for last in words[end : end + _MAX_GAP]]):
-                tags = tags.union(*[self._phrases[f"{phrase} _ {last}"] for last in lasts])
+            elif "_" in seconds and (lasts := self._gaps[phrase].intersection(stems[end : end + _MAX_GAP])):
+                tags = NONE.union(*[self._phrases[f"{phrase} _ {last}"] for last in lasts])
                 word = self._phrase(word.text, word.tags - ACTS - {"lead"} | tags)
-            if word is not words[at]:
+            if tags:
                 joined += [*words[done:at], word]
                 done = end
         return [*joined, *words[done:]] if joined else words

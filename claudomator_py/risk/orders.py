@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Final, NamedTuple
 
 from claudomator_py.acts.prose import commands_in
@@ -29,29 +29,23 @@ _WORD: Final = regex(r"[\w:']+")
 class Order(NamedTuple):
     """A clause that orders something, or a sentence with a command."""
 
-    sentence: str
+    text: str
     features: Names
-    clause: Sequence[Word] = ()
     verbs: Names = NONE
     things: Names = NONE
     """The classes of its verb, and of what it names."""
 
     @property
-    def text(self) -> str:
-        """The clause as it is written: without blanks around its marks, or between words that have none."""
-        text = " ".join([word.text for word in self.clause])
-        return text if text and text in self.sentence else self.sentence
-
-    @property
     def kind(self) -> str:
         """The class of what it orders; ``command`` for a command."""
-        return next((kind for kind in KINDS if kind in (self.verbs & self.things or self.verbs)), "command")
+        kinds = self.verbs & self.things or self.verbs
+        return next((kind for kind in KINDS if kind in kinds), "command")
 
     @property
     def is_risky(self) -> bool:
         """Whether it is sure to be, or the weights of its features add up to more than nothing."""
         known = toml_data("claudomator_py.risk", WEIGHTS)
-        adds: float = sum([known[name] for name in self.features if name in known]) + known["bias"]
+        adds: float = sum(map(known.get, self.features, repeat(0.0)), start=known["bias"])
         return round(adds, 3) >= 0 or not _SURE.isdisjoint(self.features)
 
 
@@ -88,18 +82,19 @@ def _order(sentence: Sentence, clause: Sequence[Word]) -> Order | None:
     while is_english and begin < len(clause) and not clause[begin].tags.isdisjoint(_BEFORE_VERB):
         begin += 1
     acting = clause[begin : begin + 1] if is_english else clause
-    others = [*clause[:begin], *clause[begin + 1 :]] if is_english else clause
     verbs = NONE.union(*[word.done if passive else word.verbs for word in acting])
     if not verbs:
         return None
-    telling = [word for word in others if word.features]
+    telling = [word for at, word in enumerate(clause) if word.features and (at != begin or not is_english)]
     things = NONE.union(*[word.things for word in telling])
     manner = NONE.union(*[word.tags for word in acting]) & MANNER
     is_det = len(clause) > begin + 1 and not clause[begin + 1].tags.isdisjoint(_NAMES)
     form = "passive" if passive else "foreign" if not is_english else "det" if is_det else "bare"
     match = NONE if verbs.isdisjoint(things) else {"match"}
     features = manner.union(match, {form}, *[word.features for word in telling])
-    return Order(sentence.text, features, clause, verbs, things)
+    # As it is written, it may have no blanks around its marks or between its words.
+    text = " ".join([word.text for word in clause])
+    return Order(text if text in sentence.text else sentence.text, features, verbs, things)
 
 
 @lru_cache(maxsize=500)

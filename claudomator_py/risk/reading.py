@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 from claudomator_py.domain.folding import fold, visible
 from claudomator_py.risk.harm import triggers
-from claudomator_py.risk.lexicon import ACTS, ENGLISH, MAX_MEMO, Language, Word, data, entries, pattern
+from claudomator_py.risk.lexicon import ACTS, ENGLISH, MAX_MEMO, NONE, Language, Names, Word, data, entries, pattern
 from claudomator_py.values import regex
 
 _MARKS: Final = '"\u201c\u201d\u201e\u00ab\u00bb'
@@ -40,8 +39,8 @@ def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences in order, each once, and so are lines of a log that differ by their numbers. If all of a text
     is pasted or quoted, nothing is."""
     lines = _lines(_ALL_QUOTED.sub(r"\1", text))
-    cut = (([line.translate(_DIGITS)] if pasted else _END.split(line), pasted) for line, pasted in lines)
-    pieces = dict.fromkeys((piece, pasted) for pieces, pasted in cut for piece in pieces if piece)
+    cut = [([line.translate(_DIGITS)] if pasted else _END.split(line), pasted) for line, pasted in lines]
+    pieces = dict.fromkeys([(piece, pasted) for pieces, pasted in cut for piece in pieces if piece])
     every = all(pasted for _, pasted in pieces)
     for piece, pasted in pieces:
         yield Sentence(piece, pasted and not every, len(pieces) == 1, *_read(piece, pasted and not every))
@@ -93,12 +92,22 @@ def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word], int]:
     english, words, known = read = languages()[ENGLISH].read(sentence)
     if pasted or known >= _MIN_SHARE * len(words):
         return read
-    present = {word.stem for word in words}
-    shares = {of: len(present & of.common) for name, of in languages().items() if name not in data()["scripts"]}
-    most, is_english = max(shares.values()), shares[english] >= max(_MIN_COMMON, len(words) / 3)
-    if is_english or not (most or any(_is_foreign(word.text) for word in words if not word.tags)):
+    present, (others, common) = {word.stem for word in words}, _others()
+    share, elsewhere = len(present & english.common), present & common
+    if share >= max(_MIN_COMMON, len(words) / 3) or len(elsewhere) < share:
         return read
-    return max([of.read(sentence) for of, share in shares.items() if share == most], key=itemgetter(2))
+    if not (elsewhere or any(_is_foreign(word.text) for word in words if not word.tags)):
+        return read
+    shares = [share, *[len(elsewhere & of.common) for of in others]]
+    reads = [of.read(sentence) for of, known in zip((english, *others), shares, strict=True) if known == max(shares)]
+    return max(reads, key=lambda of: of[2])
+
+
+@cache
+def _others() -> tuple[Sequence[Language], Names]:
+    """Return the other languages in Latin letters, and what is common in any of them."""
+    of_letters = [language for name, language in languages().items() if name not in {ENGLISH, *data()["scripts"]}]
+    return of_letters, NONE.union(*[language.common for language in of_letters])
 
 
 @lru_cache(MAX_MEMO)

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.assessment import Sign
 from claudomator_py.domain.folding import listed
-from claudomator_py.risk import MAX_SIGNS, assess_anew, reading
+from claudomator_py.risk import MAX_SIGNS, MAX_TEXT, assess_anew, reading
 from claudomator_py.risk.harm import harm_in
 from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.orders import orders
 from claudomator_py.risk.reading import sentences
+from claudomator_py.texts import cut_line
 
 LEXICON: Final = data()
 LANGUAGES: Final = sorted(name for name, text in LEXICON.items() if "reads" in text)
@@ -70,7 +71,7 @@ def test_a_sentence_without_words_that_act_orders_nothing(text: str) -> None:
 def test_what_is_told_of_a_text_is_the_first_of_all_that_is_seen_in_it(text: str) -> None:
     read = list(sentences(text))
     risky = [order for sentence in read if not sentence.pasted for order in orders(sentence) if order.is_risky]
-    seen = [(entry.kind, " ".join(entry.text.split())[:200]) for entry in risky]
+    seen = [(entry.kind, cut_line(entry.text, MAX_TEXT)) for entry in risky]
     messages = [sign for sign in assess_anew(text).signs if sign[0] not in (Sign.HARMFUL, Sign.DOUBTFUL)]
     harm = any(harm_in(sentence.text, [word.keys for word in sentence.words]) for sentence in read)
     if not harm and seen:
