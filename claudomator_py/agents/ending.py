@@ -39,8 +39,8 @@ _CRASHES = {
     )
 }
 """Signals that a process brings on itself by a fault."""
-_NOT_STARTED = {126: "a program could not be executed", 127: "a program was not found"}
-"""What a shell or ``env`` means by these exit codes. It may be the agent's program, or one that it started."""
+_NOT_STARTED = {126: "could not be executed", 127: "was not found"}
+"""What a shell or ``env`` means by these exit codes: of the agent's program, or of one that it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +126,14 @@ def denials(names: Sequence[str]) -> str | None:
 
 
 def verdict_of(
-    reported: RunVerdict | None, exit_record: ExitRecord | None, by_exit: Callable[[ExitRecord], RunVerdict]
+    reported: RunVerdict | None,
+    exit_record: ExitRecord | None,
+    by_exit: Callable[[ExitRecord], RunVerdict],
+    *,
+    began: bool,
 ) -> RunVerdict:
-    """Return the verdict. reported: that of a complete terminal event, if any; by_exit: judges a run without one.
+    """Return the verdict. reported: that of a complete terminal event, if any; by_exit: judges a run without one;
+    began: its output shows that it did something, so that a program it then lacked is no fault of its set-up.
 
     A cancelled run stays cancelled. Otherwise the agent's report takes precedence: if the agent finished before the
     shim lost patience with its process, the work is done. An agent that only reports an interruption adds nothing to a
@@ -151,7 +156,9 @@ def verdict_of(
         return _by_signal(-code if code < 0 else code - 128)
     verdict = by_exit(exit_record)
     if code in _NOT_STARTED and verdict.reason is Reason.AGENT_ERROR:
-        return failed(Reason.SETUP_FAILED, ": ".join(filter(None, (_NOT_STARTED[code], verdict.detail))))
+        why = f"a program {'that it started later ' if began else ''}{_NOT_STARTED[code]}"
+        reason = Reason.AGENT_ERROR if began else Reason.SETUP_FAILED
+        return failed(reason, ": ".join(filter(None, (why, verdict.detail))))
     return verdict
 
 

@@ -92,7 +92,7 @@ class EventReader:
             reported = None
         reported = reported or _limit(seen.last_error(ending))
         by_exit = seen.exited_well if exit_code == 0 else seen.exit_verdict
-        verdict = stuck or verdict_of(reported, exit_record, lambda _: by_exit(ending))
+        verdict = stuck or verdict_of(reported, exit_record, lambda _: by_exit(ending), began=seen.anything)
         stopped = reported is not None and exit_record is not None and exit_record.ended_by == "wind_down"
         if stopped:
             # A program that is being stopped reports that its background work has ended; that does not make the run

@@ -56,6 +56,8 @@ class CommandReader:
             self._kept_waiting(exit_record, printed, ended_ms),
             exit_record,
             lambda record: self._by_exit(record, printed, result is not None, ended_ms),
+            # One line on stderr may be all that a shell or ``env`` said of the program that it was to run.
+            began=bool(printed) or "\n" in self._tails["stderr"].text(),
         )
         has_format = self._output_rules.result is not None
         answer = result or _AnswerFields(None if has_format else printed or None)

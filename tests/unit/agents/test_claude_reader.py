@@ -164,7 +164,7 @@ def test_an_error_that_it_got_over_does_not_count() -> None:
         (ended(143), "failed", "interrupted"),
         (ended(0), "failed", "agent_error"),
         (ended(1), "failed", "agent_error"),
-        (ended(127), "failed", "setup_failed"),
+        (ended(127), "failed", "agent_error"),
         (ended(None, error="No such file or directory: claude"), "failed", "setup_failed"),
         (ended(-15, "cancel"), "cancelled", "cancelled"),
         (ended(143, "timeout"), "failed", "timeout"),

@@ -174,6 +174,21 @@ def test_a_program_that_a_shell_did_not_start_is_named(exit_code: int, stderr: b
     assert read(b"", stderr, exit_code).detail == detail
 
 
+@pytest.mark.parametrize(
+    ("stdout", "stderr"),
+    [
+        (b"built shop-1.2.tar.gz\n", b"deploy.sh: line 3: twine: command not found\n"),
+        (b"", b"+ make dist\n+ twine upload\ndeploy.sh: line 3: twine: command not found\n"),
+        (b"built shop-1.2.tar.gz\n", b""),
+    ],
+)
+def test_a_script_that_did_work_before_it_missed_a_program_was_set_up(stdout: bytes, stderr: bytes) -> None:
+    outcome = read(stdout, stderr, 127)
+    assert outcome.reason == "agent_error", "its work is there, so a retry may be wanted, and a note of it is right"
+    printed = (stderr or stdout).decode().strip()
+    assert outcome.detail == f"a program that it started later was not found: {printed}"
+
+
 def test_a_configured_exit_code_counts_whatever_a_shell_means_by_it() -> None:
     assert says("", "no quota left", 127, exit_codes={127: "rate_limited"}).status is OutcomeStatus.LIMITED
 
