@@ -1,7 +1,8 @@
 """The configuration's agents: each entry under ``agents`` becomes an agent or problems."""
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from pydantic import BaseModel
 
@@ -78,6 +79,18 @@ class KnownAgent(BaseModel, frozen=True):
     """How a person logs in."""
     program: str | None = None
     """Path of the program; None if it was not found or not searched for."""
+    configured: tuple[str, ...] = ()
+    """Names of the agents of a configuration that use the program."""
+
+    def among(self, agents: Mapping[str, AgentSpec]) -> Self:
+        """Return it as these configured agents leave it: the only ones that are used."""
+        names = tuple(name for name, agent in agents.items() if self._is_used_by(agent))
+        return self.model_copy(update={"configured": names, "entry": self.entry or f"{self.name}: {{}}"})
+
+    def _is_used_by(self, agent: AgentSpec) -> bool:
+        if not self.entry:
+            return agent.kind == self.name
+        return bool(agent.command) and (Path(agent.command[0]).name, *agent.command[1:]) == self.command
 
 
 def known_agents() -> list[KnownAgent]:

@@ -189,14 +189,17 @@ def _secret_warnings(spec: TaskSpec) -> list[Problem]:
 
 
 def _permission_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
-    """Warn of a task with a directory but no permissions: it would fail unattended."""
-    if spec.working_dir is None or spec.permissions != Permissions() or spec.approval:
+    """Warn of a task with no permissions in a directory of its own or of the task that it continues: it would fail
+    unattended."""
+    nowhere = spec.working_dir is None and spec.continues is None
+    if nowhere or spec.permissions != Permissions() or spec.approval:
         return []
     able = [agent for agent in registry.configured if agent.auto_select]
     wished = [agent for agent in registry.configured if agent.goes_by(spec.agent.type)]
     if not any(agent.kind in MODEL_KINDS for agent in wished or able):
         return []
-    message = "are not set, so most agents may only read in the directory, and nobody is there to approve more"
+    own = "" if spec.continues is None else f", and those of {spec.continues} are not taken over"
+    message = f"are not set{own}, so most agents may only read in the directory, and nobody is there to approve more"
     remedy = "write permissions: {mode: acceptEdits}, or name the tools in permissions.allowed_tools"
     return [Problem(field="permissions", message=message, remedy=remedy)]
 

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 from sqlalchemy import Connection
 
+from claudomator_py.domain.handoff import Handoff, PermissionScope
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.schema.documents import ParsedFile
 from claudomator_py.sources.inbox.arrivals import Offering
@@ -46,6 +47,23 @@ def test_a_directory_in_which_nothing_is_allowed_is_warned_of(world: World, tmp_
     world.tick()
     world.fail("t")
     assert world.restart("t", agent="codex").state == "QUEUED", "it is a warning, and refuses nothing"
+
+
+def test_a_task_that_does_not_take_over_the_permissions_of_the_one_it_continues_is_warned_of(
+    world: World, tmp_path: Path
+) -> None:
+    world.submit("form", working_dir=str(tmp_path), permissions={"mode": "acceptEdits"})
+    world.submit("tests", continues="form")
+    (warning,) = world.task("tests").warnings
+    assert warning.startswith("permissions: are not set, and those of form are not taken over, so most agents may only")
+    world.tick()
+    world.end("form")
+    assert world.task("tests").warnings == (warning,), "it has a directory by now"
+    world.tick()
+    handoff = Handoff.model_validate_json(world.host.directories[world.live("tests").id, 0].order.handoff or "")
+    assert handoff.permissions == PermissionScope()
+    world.submit("more", continues="form", permissions={"mode": "acceptEdits"})
+    assert world.task("more").warnings == ()
 
 
 def test_what_is_not_there_yet_is_warned_of_until_it_is(world: World, tmp_path: Path) -> None:

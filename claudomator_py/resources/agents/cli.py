@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,7 @@ from claudomator_py.cli.output import (
     write_table,
 )
 from claudomator_py.cli.times import clock, now_ms, short_duration
+from claudomator_py.client.discovery import configuration
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
@@ -126,7 +128,7 @@ def _family(text: str) -> str:
 _FOUND = Table[KnownAgent](
     Column("NAME", lambda agent: agent.name),
     Column("PROGRAM", lambda agent: agent.program),
-    Column("TO ADD IT", lambda agent: agent.entry or "(used as it is)", flexible=True),
+    Column("TO ADD IT", lambda agent: _to_add(agent), flexible=True),
     Column("LOGIN", lambda agent: agent.login, flexible=True),
 )
 
@@ -146,7 +148,7 @@ def agents(
     already being tried.
     """
     if found:
-        _show_found()
+        _show_found(config)
         return
     with connect(config, state_dir) as client:
         nothing = "No agents are configured, and none was found on the daemon's PATH. See `claudomator doctor`."
@@ -154,12 +156,21 @@ def agents(
         write(listed, lambda: _text(listed), nothing)
 
 
-def _show_found() -> None:
+def _show_found(config: Path | None) -> None:
+    settings = configuration(config, os.environ, Path.cwd()).settings
     there = installed_agents()
+    if settings.agents_configured:
+        there = [agent.among(settings.agents) for agent in there]
     nothing = "No program of a known agent is on PATH. Install one, or add a program of your own: kind `command`."
     write_table(_FOUND, there, nothing)
-    if not wants_json() and any(agent.entry for agent in there):
+    if not wants_json() and any(agent.entry and not agent.configured for agent in there):
         note("To use them, write these entries below `agents:` in claudomator.yaml, with all others to be used.")
+
+
+def _to_add(agent: KnownAgent) -> str:
+    if agent.configured:
+        return f"(configured: {', '.join(agent.configured)})"
+    return agent.entry or "(used as it is)"
 
 
 @connected

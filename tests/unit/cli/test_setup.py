@@ -72,6 +72,27 @@ def test_what_is_found_is_listed_and_can_be_added_as_it_says(offline: Command) -
     assert "below `agents:`" in shown.stderr
 
 
+def test_what_is_found_is_listed_as_the_configuration_leaves_it(offline: Command) -> None:
+    path = programs(offline.home, "claude", "gemini", "goose", "vibe-acp")
+    config = offline.home / "other.yaml"
+    config.write_text("agents:\n  work: {kind: claude}\n  home: {kind: claude}\n  vibe: {kind: acp}\n")
+    done = offline("agents", "--found", "--output=json", "--config=other.yaml", **path)
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    assert {name: row["configured"] for name, row in rows.items()} == {
+        "claude": ["work", "home"],
+        "gemini": [],
+        "goose": [],
+        "vibe": ["vibe"],
+    }
+    assert rows["gemini"]["entry"] == "gemini: {}", "agents that are configured are the only ones"
+    config.write_text(f"{config.read_text()}  {rows['gemini']['entry']}\n  {rows['goose']['entry']}\n")
+    shown = offline("agents", "--found", "--config=other.yaml", **path)
+    assert "(configured: work, home)" in shown.stdout
+    assert ("used as it is" in shown.stdout, shown.stderr) == (False, "")
+    config.write_text("agents: 3\n")
+    assert "agents" in offline("agents", "--found", "--config=other.yaml", **path).stderr
+
+
 def test_init_suggests_what_is_found(offline: Command) -> None:
     offline("init", **programs(offline.home, "goose"))
     assert "#   goose: {kind: acp}    # goose, found on PATH\n" in (offline.home / "claudomator.yaml").read_text()
