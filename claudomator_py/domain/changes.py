@@ -175,6 +175,8 @@ class RunChanges(ChangeRecord):
     untracked: tuple[str, ...] = Field((), max_length=MAX_RECORDED)
     """Paths of untracked files."""
     untracked_count: int = 0
+    left_as_before: int = 0
+    """Number of these files, tracked or not, that were so before the run and that it did not change."""
     patch_bytes: int | None = None
     """Size of the patch in the run directory; None if there is none."""
     is_patch_whole: bool = True
@@ -186,6 +188,11 @@ class RunChanges(ChangeRecord):
         """True if nothing was changed."""
         moved = self.head != self.head_before or self.branch != self.branch_before
         return not (moved or self.commit_count or self.ref_count or self.file_count)
+
+    @property
+    def left_count(self) -> int:
+        """Number of files that the run itself left uncommitted or untracked."""
+        return self.uncommitted_count + self.untracked_count - self.left_as_before
 
     @property
     def summary(self) -> str:
@@ -215,8 +222,8 @@ class RunChanges(ChangeRecord):
             parts.append("another commit is checked out")
         if not parts and self.ref_count:
             parts.append(f"{counted(self.ref_count, 'reference')} changed")
-        if self.uncommitted_count or self.untracked_count:
-            parts.append(f"{self.uncommitted_count + self.untracked_count} not committed")
+        if self.left_count:
+            parts.append(f"{self.left_count} not committed")
         return parts
 
     def _parts_of_refs(self) -> list[str]:
@@ -297,7 +304,7 @@ class RunChanges(ChangeRecord):
                 "refs": (*moved, *others)[:MAX_REFS],
                 "ref_count": self.ref_count + (known is None and bool(moved)),
                 **dict.fromkeys(("uncommitted", "untracked"), ()),
-                **dict.fromkeys(("uncommitted_count", "untracked_count"), 0),
+                **dict.fromkeys(("uncommitted_count", "untracked_count", "left_as_before"), 0),
             }
         )
 

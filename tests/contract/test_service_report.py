@@ -83,6 +83,15 @@ def test_a_commit_that_two_runs_saw_counts_once(world: World) -> None:
     assert (shop.path, shop.commits, shop.runs) == ("/srv/shop", 4, 2)
 
 
+def test_files_left_uncommitted_are_those_of_the_runs_counted_once(world: World) -> None:
+    def left(*names: str, before: int) -> dict[str, Any]:
+        return {"untracked": names, "untracked_count": len(names), "left_as_before": before}
+
+    run(world, "one", changes=changed(files=("a", "b")) | left("a", "b", "mine", before=1))
+    run(world, "two", changes=changed(files=("c",)) | left("b", "c", "mine", before=2))
+    assert report(world).repositories[0].uncommitted == 2, "a was committed since, and mine is nobody's"
+
+
 def test_commits_beyond_those_that_are_named_count(world: World) -> None:
     run(world, "one", changes=changed(commits=COMMITS[:1]) | {"commit_count": 70})
     assert report(world).repositories[0].commits == 70

@@ -110,6 +110,7 @@ class Look:
             patched = beside.submit(self._patch, *ends)
             compared = self._files(*ends)
         files = sorted([*compared, *differences(before.files, after.files)], key=lambda file: file.path)
+        kept = {*before.uncommitted, *before.untracked}.intersection((*after.uncommitted, *after.untracked))
         commits, commit_count = counted.result()
         patch_bytes, is_whole = patched.result()
         return RunChanges(
@@ -131,6 +132,7 @@ class Look:
             uncommitted_count=len(after.uncommitted),
             untracked=tuple(map(text_of, after.untracked[:MAX_RECORDED])),
             untracked_count=len(after.untracked),
+            left_as_before=len(set(map(text_of, kept)) - {file.path for file in files}),
             patch_bytes=patch_bytes,
             is_patch_whole=is_whole,
         )

@@ -117,6 +117,8 @@ def _details(changes: RunChanges) -> list[str]:
             shown = ", ".join(map(plain, names[:MAX_SHOWN]))
             rest = f" and {count - MAX_SHOWN} more" if count > MAX_SHOWN else ""
             lines.append(f"  {word}: {shown}{rest}")
+    if changes.left_as_before:
+        lines.append(f"  of these, unchanged by the run: {changes.left_as_before}")
     return lines
 
 

@@ -69,6 +69,7 @@ class ChangedRun:
     more_files: int
     without: str | None
     left: tuple[tuple[str, tuple[str, ...], int], ...]
+    left_as_before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | Non
             for word, names, count in left
             if count
         ),
+        left_as_before=changes.left_as_before,
     )
 
 

@@ -75,7 +75,7 @@ class RepositoryReport(View):
     more_branches: int = 0
     """How many more branches there are."""
     uncommitted: int
-    """Files that tasks left uncommitted, or untracked, after their last runs."""
+    """Files that these runs left uncommitted or untracked, as of the last run in each work tree."""
     fault: str | None = None
     """Why the record of one of these runs is incomplete, such as a repository that was deleted."""
     cost_usd: float | None = None

@@ -319,7 +319,7 @@ def _repository(
     unnamed = sum(made.commit_count - len(made.commits) for _, made in runs)
     files = {(made.place, file.path) for _, made in runs for file in made.files}
     more_files = sum(made.file_count - len(made.files) for _, made in runs)
-    last = {run.task_id: made for run, made in runs}
+    last = {made.place: made for _, made in runs}
     priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
         BranchChange(name=(name := short_ref(ref.name)), change=ref.word, since=resolved_branches.get(name))
@@ -328,14 +328,17 @@ def _repository(
     return RepositoryReport(
         path=path,
         runs=len(runs),
-        tasks=len(last),
+        tasks=len({run.task_id for run, _ in runs}),
         commits=len(commits) + unnamed,
         files=len(files) + more_files,
         added=sum(made.added for _, made in runs),
         removed=sum(made.removed for _, made in runs),
         branches=tuple(branches[:MAX_NAMES]),
         more_branches=len(branches) - len(branches[:MAX_NAMES]),
-        uncommitted=sum(made.uncommitted_count + made.untracked_count for made in last.values()),
+        uncommitted=sum(
+            max(made.left_count, sum((place, name) in files for name in (*made.uncommitted, *made.untracked)))
+            for place, made in last.items()
+        ),
         fault=next((made.fault for _, made in runs if made.fault is not None), None),
         cost_usd=round(sum(priced), 6) if priced else None,
         last_at=format_instant(max(run.ended_ms for run, _ in runs)),

@@ -65,7 +65,8 @@ def test_what_was_changed_before_the_run_is_none_of_its_changes(recorded: Record
 
     run_changes = recorded(act)
     assert described(run_changes) == [("both", "modified", 1, 0), ("gone", "deleted", 0, 1)]
-    assert sorted(run_changes.uncommitted) == ["both", "readme"]
+    assert (sorted(run_changes.uncommitted), run_changes.untracked) == (["both", "readme"], ("draft",))
+    assert run_changes.summary == "2 files (+1 -1), 1 not committed", "readme and draft were so before"
 
 
 def test_committing_what_was_there_changes_no_file(recorded: Recorded, repository: Repository) -> None:

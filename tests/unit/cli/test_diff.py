@@ -50,6 +50,14 @@ def test_it_prints_the_patch_and_nothing_else(command: Command, prepared: Prepar
     assert (done.returncode, done.stdout, done.stderr) == (0, PATCH, "")
 
 
+def test_files_that_were_uncommitted_before_are_told_apart(command: Command, prepared: PreparedService) -> None:
+    left = {"uncommitted": ["a", "mine"], "uncommitted_count": 2, "left_as_before": 1}
+    ended(prepared, RunChanges.model_validate(CHANGES | left))
+    shown = command("diff", "t", "--stat").stdout
+    assert "2 not committed" in shown
+    assert "  not committed: a, mine\n  not known to git: b.png\n  of these, unchanged by the run: 1\n" in shown
+
+
 def test_without_a_patch_it_says_what_is_known(command: Command, changed: str) -> None:
     done = command("diff", "t")
     assert (done.returncode, done.stdout) == (0, "")

@@ -55,17 +55,18 @@ def test_all_that_a_run_changed(operator: Visitor, prepared: PreparedService) ->
         uncommitted_count=1,
         untracked=["notes"],
         untracked_count=30,
+        left_as_before=4,
     )
     page = operator.get(f"/tasks/{task}")
     text = text_of(page)
     for words in (
-        "3 commits, 2 files (+4 -2), 1 branch made, 1 branch deleted, 31 not committed",
+        "3 commits, 2 files (+4 -2), 1 branch made, 1 branch deleted, 27 not committed",
         "bbbbbbbb mend the tap (Ann)",
         "and 2 more commits",
         "refs/heads/old: deleted, was at aaaaaaaa",
         "refs/heads/new: made at bbbbbbbb",
         "Uncommitted: sink.py",
-        "Not known to git: notes and 29 more",
+        "Not known to git: notes and 29 more of these, unchanged by the run: 4",
         "tap.py modified +2 -1",
         "+drip = 0",
     ):
