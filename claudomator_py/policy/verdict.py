@@ -169,7 +169,7 @@ def _by_risk(verdict: Verdict, assessment: Assessment, by_model: str, *, reviews
         verdict = _checked(verdict, PolicyCheck(rule="harmful", allowed=False, effect="deny", detail=message))
         return replace(verdict, denied_by="harmful", denial=message)
     if verdict.risk is Risk.HIGH:
-        return _demanding(verdict, Demanded(("high-risk",)), "its risk is high" + (f": {words}" if words else ""))
+        return _demanding(verdict, Demanded(("high-risk",)), words or None)
     return verdict
 
 
@@ -177,7 +177,7 @@ def _checked(verdict: Verdict, check: PolicyCheck) -> Verdict:
     return replace(verdict, checks=(*verdict.checks, check))
 
 
-def _demanding(verdict: Verdict, demanded: Demanded, why: str, *, matched: bool | None = True) -> Verdict:
+def _demanding(verdict: Verdict, demanded: Demanded, why: str | None, *, matched: bool | None = True) -> Verdict:
     check = PolicyCheck(rule=demanded.rules[0], allowed=False, matched=matched, effect="approve", detail=why)
     all_ = demanded if verdict.demanded is None else verdict.demanded.joined(demanded)
     return replace(_checked(verdict, check), demanded=all_)

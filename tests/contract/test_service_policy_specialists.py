@@ -94,7 +94,7 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
     world.tick()
     assert world.state("risky") == "NEEDS_INPUT approval"
     text = str(world.service.why("risky").sentences)
-    assert "high-risk: its risk is high: Drop the customers schema on the production cluster)" in text
+    assert "high-risk: Drop the customers schema on the production cluster)" in text
     # It fits nobody, and nothing of that risk is done by whoever does the rest.
     assert "it matches no specialist well; the closest is plumber, so whoever approves it says which" in text
     assert world.state("harmful") == "FAILED rejected"

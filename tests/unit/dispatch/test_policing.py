@@ -323,7 +323,7 @@ def test_a_person_is_told_which_rules_ask_and_why(database: Database) -> None:
     world.tick()
     asked = world.task("live").asks
     assert asked is not None
-    assert asked.text == f"needs approval by policy (infra; high-risk: its risk is high: {LIVE[:-1]})"
+    assert asked.text == f"needs approval by policy (infra; high-risk: {LIVE[:-1]})"
     assert world.row("live").until_ms == world.now_ms + 2 * HOUR_MS
     assert verdicts(world, "live") == ["held"]
 

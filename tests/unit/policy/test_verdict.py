@@ -173,7 +173,7 @@ def test_a_built_in_rule_says_by_which_words_it_judged(seen: str, ending: str) -
     harmful = with_built_in(Verdict(), assessment, reviews=True)
     assert (harmful.denial, harmful.checks[0].allowed) == (f"its text asks for what would do harm{ending}", False)
     risky = with_built_in(Verdict(risk=Risk.HIGH), HARMLESS, reviews=True, by_model=seen)
-    assert risky.checks[0].detail == f"its risk is high{ending}"
+    assert risky.checks[0].detail == (seen or None), "the rule's name says the rest"
 
 
 @pytest.mark.parametrize(
