@@ -10,6 +10,7 @@ from claudomator_py.domain.errors import Lines, Problem, printable
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.redaction import MARK
 from claudomator_py.domain.task import TaskSpec, cycle_problem
+from claudomator_py.domain.units import counted
 from claudomator_py.schema.documents import ParsedFile, beside, documents_of, misread, parsed_file, refusal_of
 from claudomator_py.schema.known_secrets import secrets_in
 from claudomator_py.schema.validation import (
@@ -45,6 +46,8 @@ def parse_task(
     where = lines or {}
     if problems := odd_values(mapping, where, model=TaskSpec):
         return problems[:MAX_PROBLEMS]
+    if (nested := _nested(mapping, where)) is not None:
+        return [nested]
     fields: dict[str, object] = {} if default_name is None else {"name": default_name}
     extra: dict[str, object] = {}
     for key, value in mapping.items():
@@ -65,6 +68,28 @@ def parse_task(
     if isinstance(parsed, TaskSpec):
         return problems or parsed
     return sorted(problems + parsed, key=lambda problem: problem.line or 0)
+
+
+def _nested(mapping: Mapping[str, object], where: Lines) -> Problem | None:
+    """Return the problem of a document whose only content is a task, or several, below a key of another program."""
+    below = {key: value for key, value in mapping.items() if key not in _ACTED_ON and not is_extra(key)}
+    for key, value in below.items() if "instructions" not in mapping else ():
+        tasks = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        if _is_task(value):
+            message, remedy = "contains a task, but a document is the task itself", "write its keys at the top level"
+        elif tasks and all(map(_is_task, tasks)):
+            message = f"contains {counted(len(tasks), 'task')}, but a document is one task"
+            remedy = "write the keys of each at the top level, in a YAML file with `---` between the tasks"
+        else:
+            continue
+        return problem_at(where, (key,), message, remedy)
+    return None
+
+
+def _is_task(value: object) -> bool:
+    """Return whether the value is meant as a task: it has instructions, by whatever name."""
+    names = (str(key) for key in value) if isinstance(value, dict) else ()
+    return any("instructions" in (name, *(other_key("same", name) or ())) for name in names)
 
 
 def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:

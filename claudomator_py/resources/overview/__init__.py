@@ -10,6 +10,7 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.shape import Page, View, all_items
+from claudomator_py.domain.text import one_line
 from claudomator_py.resources.agents import AgentView, BudgetView, SpendingView
 from claudomator_py.resources.schedules import ScheduleView
 from claudomator_py.resources.tasks import TaskView
@@ -23,6 +24,12 @@ class FileProblemView(View):
 
     path: str
     problems: tuple[Problem, ...]
+
+    @property
+    def line(self) -> str:
+        """The first problem in one line, with the number of the others; empty for none."""
+        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        return "".join(f"{one_line(problem.render(self.path))}{more}" for problem in self.problems[:1])
 
 
 class FileProblemPage(Page[FileProblemView]):

@@ -175,11 +175,7 @@ def _more(number: int, command: str | None = None) -> list[str]:
 
 def _inbox(files: Sequence[FileProblemView]) -> str:
     """Return the first problem of each file; ``inbox`` shows all of them."""
-    lines = []
-    for file in files:
-        more = f" (+{len(file.problems) - 1} more)" if len(file.problems) > 1 else ""
-        lines += [f"{one_line(problem.render(file.path))}{more}" for problem in file.problems[:1]]
-    return "\n".join(" " * _INDENT + line for line in lines)
+    return "\n".join(" " * _INDENT + file.line for file in files if file.problems)
 
 
 def _trouble(checks: Sequence[CheckView]) -> str:

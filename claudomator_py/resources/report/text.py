@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from claudomator_py.domain.lifecycle import WaitReason
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.report import ReportView, RepositoryReport, TaskGroup
 
@@ -105,9 +104,7 @@ def _needs_you(report: ReportView) -> Iterator[str]:
 
 
 def _refused(report: ReportView) -> Iterator[str]:
-    for file in report.refused:
-        more = f" (and {len(file.problems) - 1} more)" if len(file.problems) > 1 else ""
-        yield from (f"- {one_line(problem.render(file.path))}{more}" for problem in file.problems[:1])
+    yield from (f"- {file.line}" for file in report.refused if file.problems)
     if report.refused_total > len(report.refused):
         yield f"- and {report.refused_total - len(report.refused)} more"
 

@@ -49,7 +49,7 @@ def test_a_refused_file_shows_its_first_problem_and_how_many_more(command: Comma
     problems = tuple(Problem(line=line, message="is wrong") for line in range(1, 13))
     prepared.refuse_file("tasks/x.yaml", *problems)
     lines = command("status").stdout.splitlines()
-    assert [line for line in lines if "x.yaml" in line] == ["  tasks/x.yaml:1: is wrong (+11 more)"]
+    assert [line for line in lines if "x.yaml" in line] == ["  tasks/x.yaml:1: is wrong (and 11 more)"]
 
 
 def test_files_that_status_leaves_out_are_listed_by_inbox_with_all_problems(

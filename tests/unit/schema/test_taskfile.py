@@ -142,6 +142,26 @@ PROBLEMS: list[tuple[bytes | str, list[str]]] = [
             'f.yaml:8: check[1]: `&&` needs a shell, and none is used here; write [sh, -c, "a && b"]',
         ],
     ),
+    (
+        "x-of: us\ntasks:\n  - {name: a, instructions: x}\n  - {name: b, prompt: y}\n",
+        [
+            "f.yaml:2: tasks: contains 2 tasks, but a document is one task; write the keys of each at the top level",
+        ],
+    ),
+    (
+        "jobs: {a: {instructions: x}}\n",
+        [
+            "f.yaml:1: jobs: contains 1 task, but a document is one task; write the keys of each at the top level",
+        ],
+    ),
+    (
+        "task: {name: a, instructions: x}\n",
+        ["f.yaml:1: task: contains a task, but a document is the task itself; write its keys at the top level"],
+    ),
+    (
+        "tasks: [{name: a}]\n",
+        ["f.yaml:1: tasks: is not a known key; did you mean `tags`?", "f.yaml:1: instructions: is missing; add it"],
+    ),
     ("instructions: x\r\nfoo: 1\r\n", ["f.yaml:2: foo: is not a known key; write one of add_dirs, agent, "]),
     (
         "name: a\ninstructions: x\n---\ninstructions: y\n",
