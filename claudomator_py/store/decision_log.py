@@ -87,7 +87,7 @@ def newest_of_kind(
 ) -> Sequence[Decision]:
     """Return decisions of a kind that are visible to the principal, from that time on, newest first."""
     query = select(DECISION).where(DECISION.c.kind == kind.value, rows_seen(DECISION, by), *_between(since_ms, None))
-    return Decision.rows(connection, query.order_by(DECISION.c.at_ms.desc()).limit(limit))
+    return Decision.rows(connection, query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(limit))
 
 
 def newest_shadow(connection: Connection, since_ms: int | None, until_ms: int | None) -> Decision | None:
@@ -163,7 +163,7 @@ def _route() -> ColumnElement[str]:
             before.c.specialist.is_not_distinct_from(DECISION.c.specialist),
             before.c.at_ms <= DECISION.c.at_ms,
         )
-        .order_by(before.c.at_ms.desc())
+        .order_by(before.c.at_ms.desc(), before.c.id.desc())
         .limit(1)
         .scalar_subquery()
     )

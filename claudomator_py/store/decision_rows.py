@@ -117,7 +117,7 @@ def _standing(kind: DecisionKind) -> Select[str]:
         ~exists().where(later.c.supersedes == DECISION.c.id),
     )
     # If retention removed a decision, the one that it superseded looks current again, but is older.
-    return query.order_by(DECISION.c.at_ms.desc()).limit(1)
+    return query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)
 
 
 _STANDING = {kind: Statement(_standing(kind)) for kind in DecisionKind}

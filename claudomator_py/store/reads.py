@@ -290,7 +290,7 @@ def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequ
         return [task]
     # LIKE is case-sensitive on PostgreSQL, but not on SQLite.
     prefixed = select(TASK).where(tasks_seen(by), TASK.c.id.startswith(ref.lower(), autoescape=True))
-    return Task.rows(connection, prefixed.order_by(TASK.c.created_ms.desc()).limit(10))
+    return Task.rows(connection, prefixed.order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(10))
 
 
 @lru_cache(maxsize=64)
@@ -325,8 +325,8 @@ def _ways_into(context: str, by: Principal) -> tuple[ColumnElement[bool], ...]:
 
 def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
     """Return names of the newest tasks that the principal can see, for suggestions."""
-    query = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc()).limit(_MAX_NAMES)
-    return list(dict.fromkeys(connection.execute(query).scalars()))
+    newest = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc())
+    return list(dict.fromkeys(connection.execute(newest.limit(_MAX_NAMES)).scalars()))
 
 
 def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, Sequence[Run]]:

@@ -99,7 +99,9 @@ def _drawn(by: Principal) -> tuple[Statement, Statement]:
     query = select(*columns).where(runs_seen(by))
     ended = query.where(_BEGUN, RUN.c.started_ms >= begun, RUN.c.started_ms < until, RUN.c.ended_ms >= since)
     # Without a condition on the start, for which SQLite would read the index of all starts.
-    return Statement(ended.order_by(RUN.c.started_ms.desc()).limit(MAX_RUNS)), Statement(query.where(RUN.c.live))
+    return Statement(ended.order_by(RUN.c.started_ms.desc(), RUN.c.id).limit(MAX_RUNS)), Statement(
+        query.where(RUN.c.live)
+    )
 
 
 def holds(connection: Connection, since_ms: int, until_ms: int) -> Sequence[DrawnHold]:

@@ -40,7 +40,7 @@ _BY_AGE = (RUN.c.started_ms, RUN.c.id)
 _LIVE = Selection(Run, select(RUN).where(RUN.c.live).order_by(*_BY_AGE))
 _LIVE_STEPS = Statement(select(RUN.c.id, RUN.c.state, RUN.c.check_seq).where(RUN.c.live).order_by(*_BY_AGE))
 NEAR_LIMIT = RUN.c.warned_until_ms > bindparam("now")
-_WARNED_RUNS = Selection(Run, select(RUN).where(NEAR_LIMIT).order_by(RUN.c.ended_ms))
+_WARNED_RUNS = Selection(Run, select(RUN).where(NEAR_LIMIT).order_by(RUN.c.ended_ms, RUN.c.id))
 _WARNED = Statement(select(RUN.c.kind, RUN.c.account).where(NEAR_LIMIT).distinct())
 _ENDED = (
     RUN.c.task_id == bindparam("task"),
@@ -167,8 +167,9 @@ def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
 def default_model(connection: Connection, agent: str) -> str | None:
     """Return the model that the agent last chose by itself, or None if it never reported one."""
     chosen = RUN.c.model.is_(None) & RUN.c.ran_model.is_not(None)
-    query = select(RUN.c.ran_model).where(RUN.c.agent == agent, chosen).order_by(RUN.c.started_ms.desc()).limit(1)
-    return connection.execute(query).scalar_one_or_none()
+    query = select(RUN.c.ran_model).where(RUN.c.agent == agent, chosen)
+    newest = query.order_by(RUN.c.started_ms.desc(), RUN.c.id).limit(1)
+    return connection.execute(newest).scalar_one_or_none()
 
 
 def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:

@@ -6,10 +6,11 @@ import pytest
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.decision import Versions
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints, Risk, TaskRoute
 from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistCandidate
-from claudomator_py.store import decision_rows, events, pruning
+from claudomator_py.store import decision_log, decision_rows, events, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Task
 from claudomator_py.store.task_rows import VersionConflict
@@ -188,3 +189,32 @@ def test_a_record_is_read_as_it_was_written(database: Database) -> None:
     assert Record.model_validate(specialist.data) == RECORD
     assert DecisionRecord.model_validate(placement.data).agent == "claude"
     assert placement.supersedes is None
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_of_decisions_of_one_millisecond_the_same_one_counts_however_they_are_stored(
+    database: Database, order: str
+) -> None:
+    world = World(database)
+    world.submit("one")
+    world.tick()
+    task, run = world.row("one"), world.live("one")
+    made = {
+        key: Decision(
+            id=key,
+            kind=DecisionKind.SPECIALIST.value,
+            task_id=task.id,
+            generation=1,
+            at_ms=START_MS,
+            data=RECORD.model_dump(mode="json") | {"route": route},
+        )
+        for key, route in (("a", "default"), ("b", "specialist"))
+    }
+    for key in order:
+        database.write(partial(decision_rows.add, decision=made[key]))
+
+    assert database.read(lambda c: decision_rows.standing(c, task.id, DecisionKind.SPECIALIST)) == "b"
+    newest = database.read(lambda c: decision_log.newest_of_kind(c, DecisionKind.SPECIALIST, 0, 1, OPERATOR))
+    assert [decision.id for decision in newest] == ["b"]
+    (placement,) = database.read(lambda c: decision_log.placements(c, task.id, OPERATOR))
+    assert (placement.decision.run_id, placement.route) == (run.id, "specialist")
