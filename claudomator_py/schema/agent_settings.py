@@ -1,7 +1,6 @@
 """The configuration's agents: each entry under ``agents`` becomes an agent or problems."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel
@@ -90,7 +89,7 @@ class KnownAgent(BaseModel, frozen=True):
     def _is_used_by(self, agent: AgentSpec) -> bool:
         if not self.entry:
             return agent.kind == self.name
-        return bool(agent.command) and (Path(agent.command[0]).name, *agent.command[1:]) == self.command
+        return bool(agent.command) and (agent.command[0].rpartition("/")[2], *agent.command[1:]) == self.command
 
 
 def known_agents() -> list[KnownAgent]:
