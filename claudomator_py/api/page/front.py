@@ -38,7 +38,7 @@ SHOWN = 20
 """Tasks shown of each list; a page of its own has all of them."""
 _FIRST = 5
 """Lines of a list that are visible at once, so that what follows it is near."""
-_FEWEST = 2
+_MIN_FIRST = 2
 """The minimum of these lines, whatever stands before them."""
 _INSTANT = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 STATES: tuple[StateName, ...] = ("NEEDS_INPUT", "RUNNING", "FAILED", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
@@ -200,7 +200,7 @@ def front_of(status: StatusView) -> Front:
     asking = _groups(status.needs_you, status.unlisted)
     every = (Link(f"all {kinds['task']:,} tasks", "/?state=NEEDS_INPUT"),)
     failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
-    first = max(_FEWEST, _FIRST - len(notices) - len(files))
+    first = max(_MIN_FIRST, _FIRST - len(notices) - len(files))
     sections = (
         TaskSection(
             "needs-you", "Needs you", "Nothing needs you.", asking, needs, first, notices, files,

@@ -25,7 +25,7 @@ LOG = "git.log"
 
 _OURS = "returned.git"
 _WORK = "refs/heads/work"
-_LONGEST_S = 600.0
+_MAX_S = 600.0
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _MAX_WORDS = 400
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false")
@@ -217,7 +217,7 @@ class Clone:
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         environ = self._environ if variables is None else {**self._environ, **variables}
         os.ftruncate(self._log, 0)
-        return self._run(["git", *settings, *arguments], environ, self._log, Deadline(_LONGEST_S, further))
+        return self._run(["git", *settings, *arguments], environ, self._log, Deadline(_MAX_S, further))
 
     def _words(self) -> str:
         """Return git's last words."""
