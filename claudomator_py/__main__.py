@@ -152,8 +152,8 @@ def mcp_server() -> Callable[..., None]:
         With them it submits tasks, asks how they stand, and reads results and changes, as far as the role of its token
         allows. In a run, they are the run's own.
         """
+        from claudomator_py.agents.mcp_server import ToolFailed
         from claudomator_py.agents.mcp_server import main as server
-        from claudomator_py.agents.mcp_server.tools import ToolFailed
         from claudomator_py.cli import mcp_tools
 
         if server.RUN_VARIABLE in os.environ:

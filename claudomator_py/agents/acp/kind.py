@@ -6,7 +6,7 @@ from typing import Any
 from claudomator_py.agents.acp import INFO
 from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import AcpProfile, profile_of
-from claudomator_py.agents.acp_client.order import TurnOrder
+from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import fence_order, is_fenced
 from claudomator_py.agents.programs import find_program, own_program

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
-from claudomator_py.agents.acp_client.order import TurnOrder
+from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.acp_client.peer import RequestRefused
 from claudomator_py.agents.client_output import End, Output
 from claudomator_py.json_fields import Event, event_of, objects_of, text_of

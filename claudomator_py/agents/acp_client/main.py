@@ -2,7 +2,7 @@
 
 import sys
 
-from claudomator_py.agents.acp_client.order import TurnOrder, order_of
+from claudomator_py.agents.acp_client import TurnOrder, order_of
 from claudomator_py.agents.acp_client.peer import Peer, PeerGone, RequestRefused
 from claudomator_py.agents.acp_client.session import AcpSession
 from claudomator_py.agents.client_output import End, Output, Terminated, ignore_termination, raise_on_termination

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.acp_client.choices import choose_effort, choose_mode, choose_model
-from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.peer import Message, PeerGone, RequestRefused, RpcChannel
 from claudomator_py.agents.acp_client.turn import Turn
 from claudomator_py.agents.client_output import End, Output, shown

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.agents.acp_client.order import TurnOrder
+from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.acp_client.tools import ToolCall, ToolCalls, block_text, is_own, rule_for
 from claudomator_py.agents.client_output import Output, shown
 from claudomator_py.json_fields import Event, amount_of, event_of, objects_of, text_of

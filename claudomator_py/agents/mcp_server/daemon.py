@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from claudomator_py.agents.mcp_server.tools import DaemonUnreachable, ToolFailed
+from claudomator_py.agents.mcp_server import DaemonUnreachable, ToolFailed
 
 SOCKET: Final = "api.sock"
 ENDPOINT: Final = "endpoint"

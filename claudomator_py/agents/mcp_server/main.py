@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from claudomator_py import __version__
-from claudomator_py.agents.mcp_server.tools import INSTRUCTIONS, TOOLS, Tool, ToolFailed
+from claudomator_py.agents.mcp_server import INSTRUCTIONS, TOOLS, Tool, ToolFailed
 
 RUN_VARIABLE: Final = "CLAUDOMATOR_RUN"
 TOKEN_VARIABLE: Final = "CLAUDOMATOR_RUN_TOKEN"  # noqa: S105 - the name of a variable

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.acp_client.main import ending
-from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.peer import Message, Peer
 from claudomator_py.agents.acp_client.session import CANCEL_S, AcpSession
 from claudomator_py.agents.client_output import End, Output

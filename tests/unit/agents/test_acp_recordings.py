@@ -13,7 +13,7 @@ import pytest
 
 from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import GENERIC, profiles
-from claudomator_py.agents.acp_client.order import TurnOrder
+from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.acp_client.turn import Turn
 from claudomator_py.agents.client_output import Output
 from claudomator_py.agents.event_reader import EventReader

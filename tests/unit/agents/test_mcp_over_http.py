@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from claudomator_py.agents.mcp_server import Tool, ToolFailed
 from claudomator_py.agents.mcp_server.main import run_server
 from claudomator_py.agents.mcp_server.over_http import HttpServer
-from claudomator_py.agents.mcp_server.tools import Tool, ToolFailed
 from tests.unit.agents.acp_runs import Runs
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

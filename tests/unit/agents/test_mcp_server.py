@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from claudomator_py.agents.mcp_server import TOOLS, DaemonUnreachable, Tool, ToolFailed
 from claudomator_py.agents.mcp_server.daemon import DaemonClient
 from claudomator_py.agents.mcp_server.main import MAX_LINE_LENGTH, NEWEST, run_server, serve
-from claudomator_py.agents.mcp_server.tools import TOOLS, DaemonUnreachable, Tool, ToolFailed
 from claudomator_py.agents.programs import mcp_command
 from claudomator_py.domain.fields import NAME_PATTERN
 from claudomator_py.domain.outcome import HandoffRequest
