@@ -14,9 +14,9 @@ from pathlib import Path
 
 from bench.subjects import Fifo
 from claudomator_py.domain.run import RunLimits, RunSpec
-from claudomator_py.hosts.durable import flush_directory
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.launcher import Launcher, Shim
+from claudomator_py.private_files import flush_path
 from claudomator_py.sources.inbox.watch import Watcher
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -56,7 +56,7 @@ class Floor:
             run = self._folder / Path(name).stem
             order = RunSpec(run.name, (tuple(self._fifo.teller),), None, (), tuple(ENVIRONMENT), prompt, LIMITS)
             RunDirectory(run).create(order)
-            flush_directory(self._folder)
+            flush_path(self._folder)
             self._commit(LONG)
             if self._shim is not None:
                 self._launcher.take_back(self._shim)

@@ -22,7 +22,7 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.domain.worktree import TreeBusy
 from claudomator_py.log import FieldLogger, get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.store.errors import explain
+from claudomator_py.store import explain
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.texts import cut_line

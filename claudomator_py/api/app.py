@@ -19,7 +19,6 @@ from claudomator_py.api.guard.without_secrets import UNFILTERED, WithoutSecrets
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.operation import Section, access_of
-from claudomator_py.api.page import errors
 from claudomator_py.api.served import serve
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.streams import Streams
@@ -207,7 +206,7 @@ def create_app(
     routes.append(Section(["/a2a", "/.well-known/"], _a2a))
     routes.append(Section(["/"], page.routes))
     problem.install(app)
-    errors.install(app)
+    page.install(app)
     app.add_middleware(WithoutSecrets, redactor=redactor)
     endpoint = None if hub is None else HubEndpoint(hub, access, streams, paces)
     if endpoint is not None:
@@ -218,7 +217,7 @@ def create_app(
         sessions=sessions,
         keyring=keyring,
         throttle=throttle,
-        dress=errors.dress,
+        dress=page.dress,
         websockets=endpoint,
         paces=paces,
     )

@@ -10,14 +10,13 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec, reads_task
-from claudomator_py.domain.assessment import Assessment
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.channel import FROM_OUTSIDE, Incoming, MessageRole
 from claudomator_py.domain.decision import PolicyCheck, Versions
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.domain.routing import HARM, Constraints, Risk
+from claudomator_py.domain.routing import HARM, Assessment, Constraints, Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.verdict import VerdictView

@@ -1,4 +1,5 @@
-"""Routing's decisions on a task: who does it, how much harm it could do, and what follows for agents and tiers."""
+"""Routing's decisions on a task: how much harm it could do, whether it says enough for anybody, who does it, and
+what follows for agents and tiers."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -9,6 +10,7 @@ from pydantic import BaseModel, model_validator
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
+from claudomator_py.values import dataclass
 
 
 class Risk(StrEnum):
@@ -21,6 +23,64 @@ class Risk(StrEnum):
 
 HARM: Final = {risk: harm for harm, risk in enumerate(Risk)}
 """Amount of harm by risk; more is worse."""
+
+
+class Sign(StrEnum):
+    """What was seen in a text: an order of a class of the lexicon, or what is described here."""
+
+    IRREVERSIBLE = "irreversible"
+    LIVE = "live"
+    PUBLISHED = "published"
+    MONEY = "money"
+    MASS_MAIL = "mass_mail"
+    ACCESS = "access"
+    COMMAND = "command"
+    """It has a command run that acts on others."""
+    DOUBTFUL = "doubtful"
+    """It may be meant to harm or deceive somebody; a person is to judge."""
+    HARMFUL = "harmful"
+    """It is meant to harm or deceive somebody."""
+    UNREAD = "unread"
+    """Hardly a word of it is known."""
+    VAGUE = "vague"
+    """It does not say what is wanted of what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a text says of the harm that it could do, and whether it says enough for anybody to do it."""
+
+    risk: Risk
+    signs: tuple[tuple[Sign, str], ...] = ()
+    """What was seen, with the words in which it was."""
+
+    @property
+    def harmful(self) -> bool:
+        """Whether it asks for harm."""
+        return self.seen(Sign.HARMFUL) is not None
+
+    @property
+    def unread(self) -> bool:
+        """Whether hardly a word of it is known."""
+        return self.seen(Sign.UNREAD) is not None
+
+    @property
+    def vague(self) -> bool:
+        """Whether it says too little for anybody."""
+        return self.seen(Sign.VAGUE) is not None
+
+    @property
+    def words(self) -> str:
+        """What was seen of harm, in the words of the text; empty: nothing."""
+        parts = dict.fromkeys(words.rstrip(" .;") for sign, words in self.signs if sign is not Sign.VAGUE)
+        # A sentence may contain the order that was seen in it.
+        return "; ".join(part for part in parts if not any(part != other and part in other for other in parts))
+
+    def seen(self, sign: Sign) -> str | None:
+        """Return the words in which that was seen; None: it was not."""
+        return next((words for present, words in self.signs if present is sign), None)
+
+
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
 
 

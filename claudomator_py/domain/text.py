@@ -1,9 +1,10 @@
-"""Makes agents' text safe to display: terminal control codes could hide, forge or execute something."""
+"""Texts of others, made safe to display, as terminal control codes could hide, forge or execute something; and folded,
+so that words are recognised however they are written."""
 
 import codecs
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from claudomator_py.values import dataclass, regex
 
@@ -35,6 +36,16 @@ _TO_ESCAPE = regex(f"[{_UNSEEN}{_JOINERS}\u2028\u2029\ud800-\udfff]")
 _UNFINISHED = regex(rf"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|{_STRING}\x1b?|\x1b[ -/]*|{_RETURNS})\Z")
 # Ends of a clause: the end of a sentence, a semicolon, or the start of data, a URL or a note in brackets.
 _CLAUSE_END = regex(r"(?<=[^.\s])\. |; | \{|\{\"| \(?https?://| · ")
+# What a reader does not see, or takes for other letters.
+_INVISIBLE: Final = regex(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+)
+_ACCENTS: Final = regex("[\u0300-\u036f]")
+_LIKE: Final = str.maketrans("авекмнорстухіјѕԁԛԝһӏԍьαβεικνορτυχϲ", "abekmhopctyxijsdqwhlgbabeikvoptuxc")
+"""Letters of Cyrillic and Greek that look like Latin ones."""
+_PLAIN: Final = str.maketrans({"ł": "l", "\u0131": "i", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "\u2019": "'"})
+_OTHER: Final = regex("[\u0370-\u052f]")
+_MIXED: Final = regex(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
 
 
 def plain(text: str) -> str:
@@ -73,6 +84,25 @@ def subject_line(text: str, most: int = 120) -> str:
     return _cut(one_line(text.partition("\n")[0]), most)
 
 
+def visible(text: str) -> str:
+    """Return the text without invisible characters, and in letters of one width."""
+    return text if text.isascii() else _normalised("NFKC", _INVISIBLE.sub("", text))
+
+
+def fold(text: str) -> str:
+    """Return the text without case, accents and width; a word that mixes alphabets is Latin."""
+    if text.isascii():
+        return text.lower()
+    apart = _normalised("NFKD", _INVISIBLE.sub("", text)).casefold()
+    latin = _normalised("NFKC", _ACCENTS.sub("", apart)).translate(_PLAIN)
+    return _MIXED.sub(lambda word: word[0].translate(_LIKE), latin) if _OTHER.search(latin) else latin
+
+
+def listed(text: str) -> list[str]:
+    """Return the entries of a list that commas separate, folded."""
+    return [entry for part in fold(text).split(",") if (entry := " ".join(part.split()))]
+
+
 def finished(text: str) -> int:
     """Return how much of the text no later part can change: everything except an incomplete control sequence."""
     unfinished = _UNFINISHED.search(text)
@@ -96,6 +126,12 @@ def place_in(text: str, place: int) -> int:
         shown += between + instead
         position = unwanted.end()
     return position + place - shown
+
+
+def _normalised(form: Literal["NFKC", "NFKD"], text: str) -> str:
+    import unicodedata  # late: ASCII does not need it
+
+    return unicodedata.normalize(form, text)
 
 
 def _cut(line: str, most: int) -> str:

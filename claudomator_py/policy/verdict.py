@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from claudomator_py.domain.agent import TIERS, Tier
-from claudomator_py.domain.assessment import Assessment
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
-from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap, nearest
+from claudomator_py.domain.routing import HARM, Assessment, Constraints, Risk, RuleCap, nearest
 from claudomator_py.domain.verdict import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
 from claudomator_py.policy.expression import Allowance, Context, Unevaluated, context_of

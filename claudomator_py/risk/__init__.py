@@ -11,8 +11,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from claudomator_py.domain.assessment import Assessment, Sign
-from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.routing import Assessment, Risk, Sign
 from claudomator_py.domain.transcript import spoken_in
 from claudomator_py.risk.lexicon import entries, pattern
 from claudomator_py.texts import cut_line

@@ -6,7 +6,7 @@ from itertools import pairwise, repeat
 from typing import Final, NamedTuple
 
 from claudomator_py.acts.prose import commands_in
-from claudomator_py.domain.folding import fold
+from claudomator_py.domain.text import fold
 from claudomator_py.risk.lexicon import ACTS, KINDS, NONE, Names, Word, entries
 from claudomator_py.risk.reading import Sentence
 from claudomator_py.values import regex, toml_data

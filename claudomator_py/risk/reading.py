@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-from claudomator_py.domain.folding import fold, visible
+from claudomator_py.domain.text import fold, visible
 from claudomator_py.risk.harm import triggers
 from claudomator_py.risk.lexicon import ACTS, ENGLISH, MAX_MEMO, NONE, Language, Names, Word, data, entries, pattern
 from claudomator_py.values import regex

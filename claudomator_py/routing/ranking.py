@@ -6,11 +6,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from claudomator_py.domain.assessment import Assessment, Sign
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
-from claudomator_py.domain.routing import HARM, Risk
+from claudomator_py.domain.routing import HARM, Assessment, Risk, Sign
 from claudomator_py.routing.calibration import Calibration, Weights
 from claudomator_py.routing.lessons import Standings, Votes, keyword_in, recency, standing_of
 from claudomator_py.routing.profile import Likeness, Request

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from claudomator_py.store.errors import CLOSED, StoreUnavailable
+from claudomator_py.store import CLOSED, StoreUnavailable
 
 WAIT_S = 30.0
 """How long a caller waits for a free connection."""

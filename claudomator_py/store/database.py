@@ -16,9 +16,8 @@ from sqlalchemy.exc import ArgumentError
 
 from claudomator_py.domain.errors import Unavailable, sentence
 from claudomator_py.private_files import create_private, flush_path, unfinished
-from claudomator_py.store import remembered
+from claudomator_py.store import IN_USE, READ_ONLY, StoreUnavailable, explain, remembered
 from claudomator_py.store.connections import COMMITS, Snapshots
-from claudomator_py.store.errors import IN_USE, READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.events import caused_by
 from claudomator_py.store.stored_json import read_json
 from claudomator_py.store.writer import Writer

@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.store import StoreUnavailable, explain
 from claudomator_py.store.database import Database
-from claudomator_py.store.errors import StoreUnavailable, explain
 from claudomator_py.values import dataclass
 
 BACKUPS = "backups"

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine, event
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.units import Histogram
+from claudomator_py.store import CLOSED, GIVEN_UP, StoreUnavailable, explain
 from claudomator_py.store.connections import Transactions, driver_of, is_whole, raise_translated
-from claudomator_py.store.errors import CLOSED, GIVEN_UP, StoreUnavailable, explain
 from claudomator_py.store.stored_json import Clean, clean_with
 from claudomator_py.values import dataclass
 

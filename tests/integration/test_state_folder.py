@@ -10,8 +10,7 @@ import pytest
 
 from claudomator_py.app.listening import StateExposed, make_private, remove_leftovers
 from claudomator_py.daemon.locks import hold_state
-from claudomator_py.hosts.durable import write_new
-from claudomator_py.private_files import unfinished
+from claudomator_py.private_files import unfinished, write_new
 from claudomator_py.schema.trust import STATE_ENTRIES
 
 NOBODY = 65534

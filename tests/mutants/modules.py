@@ -20,7 +20,7 @@ MODULES = {
     "domain/limits.py": ["tests/unit/domain/test_limits.py"],
     "domain/outcome.py": ["tests/unit/domain/test_outcome.py"],
     "domain/budget.py": ["tests/unit/domain/test_budget.py"],
-    "domain/routing.py": ["tests/unit/domain/test_routing.py"],
+    "domain/routing.py": ["tests/unit/domain/test_routing.py", "tests/unit/domain/test_assessment.py"],
     "domain/principal.py": ["tests/unit/domain/test_principal.py"],
     "domain/lifecycle.py": ["tests/unit/domain/test_lifecycle.py", "tests/unit/domain/test_schedule.py"],
     "domain/handoff.py": ["tests/unit/domain/test_handoff.py", "tests/unit/domain/test_handing_on.py"],

@@ -18,10 +18,10 @@ from uuid import uuid4
 from claudomator_py.domain.changes import NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.worktree import Tree, short_ref
-from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git import Git, GitRefused, is_true, uncommitted
 from claudomator_py.hosts.git.records import back_pointer
 from claudomator_py.hosts.git.shadow import POINTER, ShadowRepository, copy_index
+from claudomator_py.private_files import flush_path, write_new
 from claudomator_py.values import dataclass
 
 CHECKOUT_S = 600.0
@@ -161,7 +161,7 @@ class BranchMover:
         new = path.with_suffix(".new")
         write_new(new, json.dumps(asdict(move), ensure_ascii=False).encode(errors="surrogateescape"))
         new.rename(path)
-        flush_directory(self._folder)
+        flush_path(self._folder)
         crashpoint("merge-noted")
         return path
 

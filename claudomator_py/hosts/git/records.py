@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, TreeState
-from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git.shadow import POINTER, pointing_to
+from claudomator_py.private_files import flush_path, write_new
 
 _RECORD = ".json"
 _LOCK = ".lock"
@@ -46,13 +46,13 @@ class TreeRecords:
         data = {key: value for key, value in asdict(tree).items() if key not in ("name", "path")}
         write_new(new, json.dumps({**data, "made": made}, indent=2).encode())
         new.rename(self._root / f"{tree.name}{_RECORD}")
-        flush_directory(self._root)
+        flush_path(self._root)
 
     def forget(self, name: str) -> None:
         """Remove all files of a tree. Raises OSError."""
         for suffix in (_STATE, _RECORD, _LOCK):
             (self._root / f"{name}{suffix}").unlink(missing_ok=True)
-        flush_directory(self._root)
+        flush_path(self._root)
 
     def state(self, name: str) -> TreeState | None:
         """Return the result of the last look; None if there was none since the tree was last given to a run."""

@@ -30,8 +30,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git import Git, GitRefused, is_true
+from claudomator_py.private_files import flush_path, write_new
 from claudomator_py.values import dataclass, regex
 
 # Data in a git directory. Not the logs of references: git would append to them through any link.
@@ -180,7 +180,7 @@ class ShadowRepository:
         new = self._path / "pointer"
         write_new(new, pointing_to(str(made)))
         new.rename(pointer)
-        flush_directory(pointer.parent)
+        flush_path(pointer.parent)
         return str(made)
 
     def delete(self, ref: str, tip: str) -> None:

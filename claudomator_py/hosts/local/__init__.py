@@ -26,7 +26,6 @@ from claudomator_py.domain.run import (
     WindDown,
 )
 from claudomator_py.hosts import leftovers
-from claudomator_py.hosts.durable import flush_directory
 from claudomator_py.hosts.git.changes import SCRATCH, ChangeRecorder, recorded
 from claudomator_py.hosts.git.look import PATCH
 from claudomator_py.hosts.local.directory import CHECK, HANDOFF, TRASH_SUFFIX, RunDirectory
@@ -39,6 +38,7 @@ from claudomator_py.hosts.reporting import RedactorOf, ReportingHost
 from claudomator_py.hosts.shim.main import PROMPT
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.ports import AgentKind, Clock
+from claudomator_py.private_files import flush_path
 
 _path = lru_cache(maxsize=64)(Path)
 """Cached, because several calls need the path of a run that starts or ends."""
@@ -146,7 +146,7 @@ class LocalRunHost(ReportingHost):
     def flush_prepared(self) -> None:
         """See ``RunHost``."""
         for folder in tuple(self._unflushed):
-            flush_directory(folder)
+            flush_path(folder)
             self._unflushed.discard(folder)
             crashpoint("run-dir-made")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, WindDown
 from claudomator_py.hosts import leftovers
-from claudomator_py.hosts.durable import create_file, flush_directory
 from claudomator_py.hosts.git.changes import SCRATCH
 from claudomator_py.hosts.local.fate import AnyPath, decide_fate, held_lock, mark, shim_identity, write_revoked
 from claudomator_py.hosts.shim import procfs, record, spec, watch
 from claudomator_py.hosts.shim.main import PROMPT
+from claudomator_py.private_files import create_file, flush_path
 
 CHECK = "check"
 MAILBOX = "mailbox"
@@ -93,7 +93,7 @@ class RunDirectory:
         """
         mark(self.path / record.CANCEL)
         crashpoint("cancel-made")
-        flush_directory(self.path)
+        flush_path(self.path)
         crashpoint("cancel-written")
         identity = shim_identity(self.path)
         if identity is not None:
@@ -125,7 +125,7 @@ class RunDirectory:
             if durable:
                 os.fsync(file.fileno())
         if durable and not end:
-            flush_directory(self.path)
+            flush_path(self.path)
 
     def messages(self) -> Iterator[bytes]:
         """Yield the lines of the mailbox, without those longer than the maximum. Never follows a link or waits for a
@@ -167,7 +167,7 @@ class RunDirectory:
                 remove_tree(trash)
         except FileNotFoundError:
             return
-        flush_directory(self.path.parent)
+        flush_path(self.path.parent)
         crashpoint("run-dir-removed")
 
 

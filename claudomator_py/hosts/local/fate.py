@@ -11,8 +11,8 @@ from typing import get_args
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import EndedBy, ExitRecord, RunFate, RunStatus
-from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.shim import procfs, record
+from claudomator_py.private_files import flush_path, write_new
 from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def write_revoked(path: AnyPath) -> None:
     """Revoke the run permanently; the caller holds its lock. Raises OSError."""
     mark(f"{path}/{record.REVOKED}")
     crashpoint("revoked-made")
-    flush_directory(path)
+    flush_path(path)
     crashpoint("revoked-written")
 
 

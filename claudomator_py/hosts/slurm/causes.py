@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.hosts.durable import write_new
 from claudomator_py.hosts.slurm.engine import JobList
+from claudomator_py.private_files import write_new
 
 FILE: Final = "cause"
 """File in the directory of an interrupted run: the state in which Slurm then listed its job; empty if that says

@@ -16,7 +16,6 @@ from claudomator_py.domain.host import HostSpec
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.worktree import HEADS, Tree, TreeBusy, TreeFault
-from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git import GitRefused
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.moving import BranchMover, Move, checkout_of
@@ -24,6 +23,7 @@ from claudomator_py.hosts.git.shadow import ShadowRepository
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.shim import record, spec
 from claudomator_py.hosts.shim.clone import BUNDLE, RETURNED
+from claudomator_py.private_files import flush_path, write_new
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Clones:
             "title": f"What run {short_id(run_id)} did not commit",
         }
         write_new(Path(run_dir) / record.CLONE, json.dumps(order).encode())
-        flush_directory(Path(run_dir))
+        flush_path(Path(run_dir))
 
     def bring_home(self, run_dir: str) -> None:
         """Move a run's commits into its work tree. Never raises; see ``fault``."""

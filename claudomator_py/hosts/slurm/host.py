@@ -26,7 +26,6 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunSpec, RunStatus, Swept
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.hosts.durable import create_file, flush_files
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.directory import CHECK
@@ -43,6 +42,7 @@ from claudomator_py.hosts.slurm.engine import Slurm, job_name, run_of
 from claudomator_py.hosts.slurm.fate import ABSENT_S, FORCE_S, Fates
 from claudomator_py.hosts.slurm.polling import EndPoll
 from claudomator_py.ports import AgentKind, Clock
+from claudomator_py.private_files import create_file, flush_files
 
 _TOOK_S: Final = 300.0
 """For this long after a host has taken a node from a run, other hosts are preferred."""

@@ -27,7 +27,7 @@ from claudomator_py.sources.inbox.ledger import (
     RefusedFile,
 )
 from claudomator_py.sources.inbox.refusals import Refusals, remove_error_file, shortened, write_error_file
-from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.store import StoreUnavailable
 from claudomator_py.values import dataclass
 
 # The batch size is adapted so that an offer takes about this long, in seconds: a commit for only a few files is slow,

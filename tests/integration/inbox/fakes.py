@@ -14,7 +14,7 @@ from claudomator_py.sources.inbox.folder import FolderScan
 from claudomator_py.sources.inbox.ledger import TASK_FILES, AfterAccept, FileReading, FileStamp, FolderStatus
 from claudomator_py.sources.inbox.refusals import Refusals, readable
 from claudomator_py.sources.inbox.scanner import Scanner, merged
-from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.store import StoreUnavailable
 
 
 class MemoryIntake:

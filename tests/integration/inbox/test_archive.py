@@ -9,7 +9,7 @@ from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox import archive
 from claudomator_py.sources.inbox.files import Folder, InboxEntry
-from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.store import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import wait_until

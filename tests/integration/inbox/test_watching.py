@@ -14,7 +14,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.schema import taskfile
 from claudomator_py.sources.inbox import arrivals, watch
 from claudomator_py.sources.inbox.ledger import FileReading, ScanReport
-from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.store import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import PATIENCE_S, wait_until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind
-from claudomator_py.notify.command import Command
+from claudomator_py.notify import Command
 
 NOTICE = Notice(id="event-7", kind=NoticeKind.NEEDS_INPUT, at="2026-11-22T02:00:00.000Z", title="a: needs input")
 

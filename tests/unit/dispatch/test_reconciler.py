@@ -14,9 +14,8 @@ from claudomator_py.domain.run import RunLimits, RunSpec, Swept
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import Snapshot
-from claudomator_py.store import decision_rows, run_rows
+from claudomator_py.store import StoreUnavailable, decision_rows, run_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.errors import StoreUnavailable
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK
 from tests.fakes.steps import spec
 from tests.fakes.world import START_MS, World

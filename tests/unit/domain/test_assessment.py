@@ -2,8 +2,7 @@
 
 import pytest
 
-from claudomator_py.domain.assessment import Assessment, Sign
-from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.routing import Assessment, Risk, Sign
 
 
 @pytest.mark.parametrize(

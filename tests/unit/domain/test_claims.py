@@ -6,7 +6,7 @@ import time
 import pytest
 
 from claudomator_py.domain.claims import MAX_CHARS, admits_failure, claims_changes, examples, examples_of_admissions
-from claudomator_py.domain.folding import fold
+from claudomator_py.domain.text import fold
 from claudomator_py.risk.reading import languages
 
 

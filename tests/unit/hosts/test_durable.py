@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.run import RunFate, RunLimits, RunSpec
-from claudomator_py.hosts.durable import flush_files
 from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.directory import CHECK, RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim import record
+from claudomator_py.private_files import flush_files
 
 ORDER = RunSpec("r", (("true",),), None, (), (), "", RunLimits(1_000, None, 100, 1_000), handoff="{}")
 FILES = ("spec.json", "prompt.md", "handoff.json")

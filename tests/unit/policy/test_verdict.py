@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.assessment import Assessment, Sign
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.routing import Constraints, Risk
+from claudomator_py.domain.routing import Assessment, Constraints, Risk, Sign
 from claudomator_py.domain.task import PermissionMode, Permissions
 from claudomator_py.policy.facts import MAX_PATHS, Facts, sample
 from claudomator_py.policy.rule import Rule

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.assessment import Sign
-from claudomator_py.domain.folding import listed
-from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.routing import Risk, Sign
+from claudomator_py.domain.text import listed
 from claudomator_py.risk import MAX_SIGNS, assess, assess_anew
 from claudomator_py.risk.lexicon import KINDS, SPACELESS, data
 from claudomator_py.risk.orders import orders

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from claudomator_py.domain.assessment import Sign
-from claudomator_py.domain.folding import listed
+from claudomator_py.domain.routing import Sign
+from claudomator_py.domain.text import listed
 from claudomator_py.risk import MAX_SIGNS, MAX_TEXT, assess_anew, reading
 from claudomator_py.risk.harm import harm_in
 from claudomator_py.risk.lexicon import KINDS, data

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Connection, create_engine
 
-from claudomator_py.store import connections
+from claudomator_py.store import StoreUnavailable, connections
 from claudomator_py.store.connections import Connections, Snapshots
-from claudomator_py.store.errors import StoreUnavailable
 
 MAX_CONNECTIONS = 2
 

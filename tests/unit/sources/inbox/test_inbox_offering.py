@@ -8,7 +8,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.taskfile import parse_task_file
 from claudomator_py.sources.inbox.arrivals import MAX_BATCH, Offering
 from claudomator_py.sources.inbox.ledger import FileReading, FileStamp, InboxReading
-from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.store import StoreUnavailable
 
 
 class Slow:
