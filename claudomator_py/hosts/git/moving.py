@@ -211,6 +211,8 @@ class _BranchTree:
             names = ", ".join(changed[:_MAX_NAMED]) + (", ..." if len(changed) > _MAX_NAMED else "")
             raise NotMerged(f"{move.top} has changes that are not committed: {names}", "commit or stash them first")
         self._copy_index()
+        # git compares times with the index, which differ in a restored or copied repository, and contents only here.
+        self._git("update-index", "-q", "--refresh")
         try:
             self._git("read-tree", "-m", "-u", "--dry-run", move.before, move.after)
         except GitRefused as refused:

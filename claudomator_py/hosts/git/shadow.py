@@ -172,7 +172,7 @@ class ShadowRepository:
             trees.mkdir()
             # Other users may share the repository, whatever this process's umask.
             trees.chmod(stat.S_IMODE(self._common.stat().st_mode))
-        self("worktree", "add", *what, timeout_s=timeout_s, keep=keep)
+        self("worktree", "add", "--quiet", *what, timeout_s=timeout_s, keep=keep)
         # git has written a path through the shadow to it.
         pointer = Path(path) / POINTER
         made = self._common / _TREES / Path(pointer.read_text().strip()).name

@@ -1,5 +1,6 @@
 """Merging and leaving the branches of work trees, in real repositories: what comes of it, and what keeps it."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -68,6 +69,18 @@ def test_commits_get_to_the_branch_and_its_files_follow(
     assert not (repository.path / "a" / "new").exists()
     assert branches.merge(ordered(tree), nobody).after == merged.after
     assert branches.merge(ordered(tree), nobody).commits == 0
+
+
+def test_files_that_only_have_other_times_than_in_the_index_are_not_in_the_way(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    repository.commit("readme", "x\n", at=tree.path)
+    for path in (repository.path / "readme", Path(tree.path) / "readme"):
+        os.utime(path, (1, 1))  # as in a repository that was copied, or restored from a backup
+    assert branches.merge(ordered(tree, dry_run=True), nobody).files == 1
+    assert branches.merge(ordered(tree), nobody).files == 1
+    assert (repository.path / "readme").read_text() == "x\n"
+    assert shown(repository) == ""
 
 
 @pytest.mark.parametrize(("method", "parents", "count"), [("merge", 2, 4), ("squash", 1, 3), ("rebase", 1, 4)])

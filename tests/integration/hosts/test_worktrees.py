@@ -158,6 +158,8 @@ def test_a_refusal_holds_gits_words_and_what_to_do(
     with pytest.raises(TreeFault, match="no work tree of") as caught:
         trees.ensure(order(folder))
     assert words in str(caught.value)
+    # The reason comes first, not what git was doing: overviews show one line.
+    assert str(caught.value).startswith(f"no work tree of {folder}: fatal: ")
     assert trees.all() == []
     assert repository.trees == 1
 
