@@ -147,8 +147,8 @@ class ReportApplier:
         if self._worktrees is not None and not self._worktrees.looked_after_run(subject.run.dir_key, title, left_at):
             return Applied.WAITING
         if title is not None and self._worktrees is not None and judged.changes is not None:
-            made = self._worktrees.committed(subject.run.dir_key)
-            changes = judged.changes if made is None else judged.changes.committed(made)
+            redact = self._secrets.redactor(subject.spec.env, subject.run.id).redact
+            changes = self._worktrees.committed(subject.run.dir_key, judged.changes, redact)
             judged = judged.model_copy(update={"changes": changes})
         crashpoint("finish-begin")
         ending = partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms)

@@ -182,6 +182,8 @@ class RunChanges(ChangeRecord):
     is_patch_whole: bool = True
     fault: str | None = None
     """Why the record is incomplete; None if it is complete."""
+    commit_fault: str | None = None
+    """Why what was left uncommitted could not be committed, with the remedy; None if it was, or was to stay so."""
 
     @property
     def is_empty(self) -> bool:
@@ -289,9 +291,11 @@ class RunChanges(ChangeRecord):
         return self.model_copy(update={"refs": refs})
 
     def committed(self, commit: Commit) -> "RunChanges":
-        """Return a copy as of after committing all uncommitted changes on the branch with that commit."""
+        """Return a copy as of after committing all uncommitted changes on the branch with that commit, without
+        repositories that git does not know."""
         known = None if self.branch is None else self._ref(self.branch)
         others = [ref for ref in self.refs if ref is not known]
+        nested = tuple(path for path in self.untracked if path.endswith("/"))
         branch = [] if self.branch is None else [f"{HEADS}{self.branch}"]
         moved = [RefChange(name=name, before=self.head, after=commit.id) for name in branch]
         if known is not None:
@@ -303,8 +307,11 @@ class RunChanges(ChangeRecord):
                 "commit_count": self.commit_count + 1,
                 "refs": (*moved, *others)[:MAX_REFS],
                 "ref_count": self.ref_count + (known is None and bool(moved)),
-                **dict.fromkeys(("uncommitted", "untracked"), ()),
-                **dict.fromkeys(("uncommitted_count", "untracked_count", "left_as_before"), 0),
+                "uncommitted": (),
+                "uncommitted_count": 0,
+                "untracked": nested,
+                "untracked_count": len(nested),
+                "left_as_before": 0,
             }
         )
 

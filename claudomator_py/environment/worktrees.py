@@ -180,7 +180,7 @@ class WorktreeManager:
         self._making: dict[str, Future[Tree]] = {}
         self._looking: dict[str, Future[TreeState]] = {}
         self._leaving: set[str] = set()
-        self._committed: dict[str, Commit] = {}
+        self._committed: dict[str, Commit | NotMerged] = {}
         self._lock = threading.Lock()
 
     def tree(self, order: WorktreeRequest) -> Tree | None:
@@ -230,9 +230,14 @@ class WorktreeManager:
             del self._looking[path]
         return True
 
-    def committed(self, path: str) -> Commit | None:
-        """Return the commit made after the latest run in that folder; None if there was none."""
-        return self._committed.pop(path, None)
+    def committed(self, path: str, changes: RunChanges, redact: Callable[[str], str]) -> RunChanges:
+        """Return the changes of the latest run in that folder, with the commit that was made after it, or why none
+        could be made. redact: removes secrets from that."""
+        made = self._committed.pop(path, None)
+        if isinstance(made, NotMerged):
+            fault = f"{made}; {made.remedy}".encode(errors="replace").decode()
+            return changes.model_copy(update={"commit_fault": redact(fault)})
+        return changes if made is None else changes.committed(made)
 
     def _look(self, tree: Tree, title: str | None, left_at: str | None) -> TreeState:
         if title is not None and self._branches is not None:
@@ -243,7 +248,8 @@ class WorktreeManager:
                 if (made := again(self._branches.commit, tree.name, title, left_at)) is not None:
                     self._committed[tree.path] = made
             except NotMerged as refused:
-                # The changes stay in the tree, as the examination will show.
+                # The changes stay in the tree.
+                self._committed[tree.path] = refused
                 log.warning("not_committed", path=tree.path, problem=str(refused), remedy=refused.remedy)
         return self.trees.look(tree)
 

@@ -328,6 +328,10 @@ def test_what_a_success_leaves_is_committed_on_its_branch_and_a_failure_keeps_wh
         daemon,
         spec(shop, "fails", "echo 2 > two", commit=True, check=["false"], retry={"max_attempts": 1}),
         spec(shop, "leaves", "echo 2 > two"),
+        spec(shop, "parts", "git checkout -q -b mine; echo 2 > two", commit=True),
+        spec(
+            shop, "detaches", f"git checkout -q --detach; echo 1 > one; git add . && {COMMIT}; echo > two", commit=True
+        ),
     )
     views = {view.task_name: view for view in daemon.client.branches()}
     assert {name: (view.commits, view.changed) for name, view in views.items()} == {
@@ -335,7 +339,12 @@ def test_what_a_success_leaves_is_committed_on_its_branch_and_a_failure_keeps_wh
         "idle": (0, 0),
         "fails": (0, 1),
         "leaves": (0, 1),
+        "parts": (0, 1),
+        "detaches": (1, 1),
     }
+    assert "could not" not in " ".join(daemon.client.why("keeps").sentences)
+    for name, says in (("parts", f"{views['parts'].path} is on mine"), ("detaches", "1 commit is on no branch in")):
+        assert f"What it left could not be committed: {says}" in " ".join(daemon.client.why(name).sentences)
     payload = {name: daemon.client.task(name).changes for name in ("keeps", "idle", "fails")}
     assert payload == {
         "keeps": "2 commits, 3 files (+3 -0)",

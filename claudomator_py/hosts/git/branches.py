@@ -3,8 +3,9 @@ for, and whether its changes were taken over without its commits, by squashing, 
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
-from claudomator_py.domain.worktree import BRANCHES, HEADS, Tree, TreeFault, WorktreeRequest
+from claudomator_py.domain.worktree import BRANCHES, HEADS, Tree, TreeFault, WorktreeRequest, short_ref
 from claudomator_py.hosts.git import GitRefused
 from claudomator_py.hosts.git.records import TreeRecords
 from claudomator_py.hosts.git.shadow import ShadowRepository
@@ -25,14 +26,27 @@ def begun(shadow: ShadowRepository, tree: Tree, order: WorktreeRequest, records:
             continue
         state = records.state(name)
         changed += 0 if state is None else state.changed
-        tip = shadow.tip(record[0].ref)
+        branch, tip = _end(shadow, record[0])
         # The checkout contains merged work, and everything since.
         if tip is not None and not shadow.contains(tree.base, tip):
-            ends[record[0].branch] = tip
+            ends[branch] = tip
     for branch, tip in ends.items():
         if all(shadow.contains(tip, other) for other in ends.values()):
             return replace(tree, base=tip, begun_at=branch, left_behind=changed)
     return replace(tree, passed_over=tuple(ends), left_behind=changed)
+
+
+def _end(shadow: ShadowRepository, tree: Tree) -> tuple[str, str | None]:
+    """Return the branch and the commit at which the runs in a tree ended: its own branch, or what is checked out there
+    if that is ahead of it, because an agent has made another branch. None for the commit if there is none."""
+    tip = shadow.tip(tree.ref)
+    if not Path(tree.git_dir, "HEAD").is_file():
+        return tree.branch, tip
+    head = shadow("rev-parse", "--verify", "HEAD", git_dir=tree.git_dir)
+    if head == tip or (tip is not None and not shadow.contains(head, tip)):
+        return tree.branch, tip
+    name = shadow("rev-parse", "--symbolic-full-name", "HEAD", git_dir=tree.git_dir)
+    return short_ref(name) if name.startswith(HEADS) else tree.branch, head
 
 
 def _at(shadow: ShadowRepository, tree: Tree, base: str) -> Tree:

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeMethod, MergeOrder, NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.units import counted
 from claudomator_py.domain.worktree import HEADS, Tree, TreeBusy, TreeFault, short_ref
 from claudomator_py.hosts.git import GitRefused, is_true, uncommitted
-from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of
+from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of, refuse_under_way
 from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
 from claudomator_py.hosts.git.worktrees import LocalTrees
 
@@ -91,7 +93,8 @@ def _explained(name: str) -> Iterator[None]:
     except TreeBusy as busy:
         raise NotMerged(str(busy), "try again in a moment") from busy
     except GitRefused as refused:
-        raise NotMerged(" ".join(refused.words.split()) or "git refused", "correct it, and try again") from refused
+        words = " ".join(refused.words.split()).removeprefix("fatal: ").removeprefix("error: ")
+        raise NotMerged(words or "git refused", "correct it, and try again") from refused
     except TreeFault as fault:
         raise NotMerged(str(fault), "check the repository with git") from fault
     except OSError as error:
@@ -125,15 +128,15 @@ class _MergeTree:
         """Merge its branch."""
         tree, own = self.tree, self.tree.ref
         ref = self._target(order.into)
-        before, begun = self._commit(ref), self._commit(own)
+        before, begun = self._commit(ref), self._tip()
+        self._require_on_branch(begun, before)
         changed = self._changed()
         tip = begun
         if changed and order.commit:
             tip = self._snapshot(order.title)
         elif changed:
-            number = "1 file is" if len(changed) == 1 else f"{len(changed)} files are"
             raise NotMerged(
-                f"{number} not committed in {tree.path}: {', '.join(changed[:5])}",
+                f"{_are(len(changed), 'file')} not committed in {tree.path}: {', '.join(changed[:5])}",
                 "have them committed first (`--commit`), or commit or remove them there",
             )
         commits = int(self._git("rev-list", "--count", f"{before}..{tip}"))
@@ -152,7 +155,7 @@ class _MergeTree:
             removed=removed,
             place=top,
             undo=None if order.dry_run or after == before else _undo(tree, ref, before, after, top),
-            notes=self._notes(before, after, top),
+            notes=(*self._notes(before, after, top), *self._left_out(changed)),
         )
         if after == before:
             return merged
@@ -252,10 +255,9 @@ class _MergeTree:
         tree = self.tree
         ref = f"{DISCARDED}{tree.name}"
         changed = self._changed()
-        if nested := [path for path in changed if path.endswith("/")]:
+        if nested := _nested(changed):
             raise NotMerged(f"a repository in {tree.path}/{nested[0]} would be lost", "move it away first")
-        if not self._shadow.has(tree.ref):
-            raise NotMerged(f"there is no branch {tree.branch} any more", "remove the tree with `claudomator cleanup`")
+        self._tip()
         if (other := self._other_checkout()) is not None:
             raise NotMerged(
                 f"the branch {tree.branch} is checked out in {other}", "switch that to another branch first"
@@ -301,25 +303,64 @@ class _MergeTree:
             return []
         return uncommitted(partial(self._git, timeout_s=CHECKOUT_S), "all")
 
+    def _tip(self) -> str:
+        """Return the commit of its branch."""
+        tree = self.tree
+        tip = self._shadow.tip(tree.ref)
+        if tip is None:
+            remedy = "remove the tree with `claudomator cleanup`"
+            if self._is_there:
+                command = shlex.join(("git", "-C", tree.path, "switch", "-c", tree.branch))
+                remedy = f"make it of what is checked out: {command}"
+            raise NotMerged(f"there is no branch {tree.branch} any more", remedy)
+        return tip
+
+    def _require_on_branch(self, tip: str, *targets: str) -> None:
+        """Raise NotMerged if git is in the middle of something in the tree, or if commits that are checked out there
+        are neither on its branch nor in a target: an agent may have made a branch of its own."""
+        tree = self.tree
+        if not self._is_there:
+            return
+        refuse_under_way(Path(tree.git_dir), tree.path)
+        beside = int(self._git("rev-list", "--count", "HEAD", *(f"^{commit}" for commit in (tip, *targets))))
+        if beside:
+            self._refuse(f"{_are(beside, 'commit')} {self._where()} in {tree.path}, and not on {tree.branch}", tip)
+
+    def _where(self) -> str:
+        """Return what is checked out in the tree, as the end of a clause."""
+        here = self._git("rev-parse", "--symbolic-full-name", "HEAD")
+        return f"on {short_ref(here)}" if here.startswith(HEADS) else "on no branch"
+
+    def _refuse(self, words: str, tip: str) -> NoReturn:
+        """Raise NotMerged for a tree that is not on its branch."""
+        tree = self.tree
+        command = shlex.join(("git", "-C", tree.path, "switch", "-C", tree.branch))
+        remedy = f"put that branch there: {command}"
+        if not self._shadow.contains(self._commit("HEAD"), tip):
+            remedy = f"merge by hand there, as {tree.branch} has commits that are not checked out"
+        raise NotMerged(words, remedy)
+
     def _snapshot(self, title: str) -> str:
-        """Commit the uncommitted changes in the object database. Return the commit."""
-        tip = self._commit(self.tree.ref)
-        if self._commit("HEAD") != tip:
-            raise NotMerged(f"{self.tree.path} is not on {self.tree.branch}", "switch it to that, or commit there")
-        return self._new(self._files(), [tip], title)
+        """Commit the uncommitted changes in the object database. Return the commit, or that of the branch if there is
+        nothing that can be committed."""
+        tip = self._tip()
+        self._require_on_branch(tip)
+        if (where := self._where()) != f"on {self.tree.branch}":
+            self._refuse(f"{self.tree.path} is {where}, and not on {self.tree.branch}", tip)
+        files = self._files()
+        return tip if files == self._tree_of(tip) else self._new(files, [tip], title)
 
     def commit(self, title: str, left_at: str | None) -> Commit | None:
         """Commit the uncommitted changes to its branch. Return None if there are none, unless a daemon that crashed
         after the run has committed them."""
-        tip = self._shadow.tip(self.tree.ref)
-        if tip is None:
+        changed = self._changed()
+        if self._shadow.tip(self.tree.ref) is None and not changed:
             return None
-        made = tip
-        if self._changed():
+        made = tip = self._tip()
+        if changed:
             made = self._snapshot(title)
-            # Committed by a daemon that crashed before it updated the index.
-            if self._tree_of(made) == self._tree_of(tip):
-                made = tip
+            if made == tip:
+                # Committed by a daemon that crashed before it updated the index.
                 self._reset_index()
             self._advance(self.tree.ref, tip, made)
         if made == tip and (left_at is None or not self._is_on(left_at, tip, title)):
@@ -332,11 +373,13 @@ class _MergeTree:
         return shown == f"{parent}\n{title}"
 
     def _files(self) -> str:
-        """Return a tree of all files in the work tree that are not ignored."""
+        """Return a tree of all files in the work tree that are not ignored, without repositories in it: git would
+        commit a link to a commit that nobody else has."""
         index = self._shadow.path / "index.all"
         copy_index(Path(self.tree.git_dir) / "index", index)
         own = {"GIT_INDEX_FILE": str(index)}
-        self._git("add", "--all", "--", ".", variables=own, timeout_s=CHECKOUT_S)
+        without = [f":(top,exclude,literal){path}" for path in _nested(self._changed())]
+        self._git("add", "--all", "--", ".", *without, variables=own, timeout_s=CHECKOUT_S)
         return self._git("write-tree", variables=own)
 
     def _advance(self, own: str, begun: str, tip: str) -> None:
@@ -382,6 +425,10 @@ class _MergeTree:
             return ()
         return (f"submodules are not touched: git -C {shlex.quote(top)} submodule update",)
 
+    def _left_out(self, changed: list[str]) -> Iterator[str]:
+        for path in _nested(changed):
+            yield f"the repository {path} in {self.tree.path} is left out; remove its .git to have its files committed"
+
     def _commit(self, name: str) -> str:
         return self._git("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
 
@@ -396,6 +443,15 @@ class _MergeTree:
         return self._shadow(
             *arguments, git_dir=git_dir, work_tree=work_tree, timeout_s=timeout_s, variables=own, stdin=stdin
         )
+
+
+def _are(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
+
+
+def _nested(changed: list[str]) -> list[str]:
+    """Return the uncommitted paths that are repositories which git does not know."""
+    return [path for path in changed if path.endswith("/")]
 
 
 def _undo(tree: Tree, ref: str, before: str, after: str, top: str | None) -> str:

@@ -93,6 +93,12 @@ def _refuse_rebase(git_dir: Path, ref: str) -> None:
             raise NotMerged(f"the branch {short_ref(ref)} is being rebased in another work tree", "finish that first")
 
 
+def refuse_under_way(git_dir: Path, top: str) -> None:
+    """Raise NotMerged if git is in the middle of a merge or rebase in that work tree."""
+    if any((git_dir / name).exists() for name in _UNDER_WAY):
+        raise NotMerged(f"a merge or rebase is under way in {top}", "finish it, or abort it")
+
+
 def _text(file: Path) -> str | None:
     try:
         return file.read_text(errors="surrogateescape").strip()
@@ -198,8 +204,7 @@ class _BranchTree:
     def check(self, is_busy: IsBusy) -> None:
         """Raise NotMerged, GitRefused or OSError if the files cannot be updated."""
         move = self._move
-        if any((self._dir / name).exists() for name in _UNDER_WAY):
-            raise NotMerged(f"a merge or rebase is under way in {move.top}", "finish it, or abort it")
+        refuse_under_way(self._dir, move.top)
         if _text(self._dir / "HEAD") != f"ref: {move.ref}":
             raise NotMerged(f"{move.top} has another branch checked out by now", "try again")
         if (who := is_busy(move.top)) is not None:

@@ -185,7 +185,13 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
     denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
     how = "ended needing permission" if denied else ENDED_HOW[outcome.status]
     sentence = with_error(f"{where} {how}{reason} after {took}.", error)
-    return f"{sentence}{reset}{_fenced(outcome)}{_early(run, outcome)}"
+    return f"{sentence}{reset}{_fenced(outcome)}{_early(run, outcome)}{_uncommitted(outcome)}"
+
+
+def _uncommitted(outcome: Outcome) -> str:
+    """Return a sentence on why what it left could not be committed, with a leading space; empty if it was."""
+    fault = None if outcome.changes is None else outcome.changes.commit_fault
+    return "" if fault is None else f" What it left could not be committed: {ended(_short(fault))}"
 
 
 def _early(run: Run, outcome: Outcome) -> str:

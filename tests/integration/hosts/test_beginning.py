@@ -48,6 +48,22 @@ def test_it_begins_where_the_one_ended_that_it_waited_for(trees: LocalTrees, rep
     assert (trees.look(second).standing, trees.look(second).commits) == (TreeStanding.AHEAD, 1)
 
 
+@pytest.mark.parametrize("kind", ["own branch", "detached", "other work"])
+def test_it_begins_where_the_one_ended_that_has_made_a_branch_of_its_own(
+    trees: LocalTrees, repository: Repository, kind: str
+) -> None:
+    first = worked(trees, repository, "first")
+    if kind == "other work":  # that lacks its own
+        repository.git("checkout", "-q", "-b", "mine", "main", at=first.path)
+    else:
+        repository.git("checkout", "-q", *(["-b", "mine"] if kind == "own branch" else ["--detach"]), at=first.path)
+    repository.commit("more", "2", at=first.path)
+    trees.look(first)
+    second = made(trees, repository, "second", "shop-first")
+    assert files(second) == {"readme", "first"} | (set() if kind == "other work" else {"more"})
+    assert second.begun_at == ("mine" if kind == "own branch" else "claudomator/first")
+
+
 def test_of_several_it_begins_at_the_one_that_has_the_others(trees: LocalTrees, repository: Repository) -> None:
     worked(trees, repository, "first")
     worked(trees, repository, "second", "shop-first")

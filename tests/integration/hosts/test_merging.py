@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.changes import MergeMethod, MergeOrder, NotMerged
-from claudomator_py.domain.worktree import Tree
+from claudomator_py.domain.worktree import Tree, TreeStanding
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from tests.integration.hosts.repository import Repository, order
@@ -205,6 +205,71 @@ def test_what_is_not_committed_is_committed_on_the_branch_when_asked(
     assert shown(repository, tree.path) == ""
     assert (repository.path / "readme").read_text() == "more\n"
     assert not (repository.path / "junk").exists()
+
+
+@pytest.mark.parametrize("kind", ["branch", "detached", "deleted", "parted"])
+@pytest.mark.parametrize("commit", [False, True])
+def test_commits_beside_the_branch_are_not_passed_over_as_merged(
+    branches: LocalBranches, repository: Repository, tree: Tree, kind: str, commit: bool
+) -> None:
+    if kind == "parted":
+        repository.commit("first", "1\n", at=tree.path)
+        repository.git("checkout", "-q", "-b", "mine", "main", at=tree.path)
+    else:
+        repository.git("checkout", "-q", *(["-b", "mine"] if kind == "branch" else ["--detach"]), at=tree.path)
+    repository.commit("new", "x\n", at=tree.path)
+    if kind == "deleted":
+        repository.git("branch", "-q", "-D", tree.branch, at=tree.path)
+    if commit:
+        (Path(tree.path) / "rest").write_text("r\n")
+    with pytest.raises(NotMerged) as refused:
+        branches.merge(ordered(tree, commit=commit), nobody)
+    says = {"branch": "1 commit is on mine", "detached": "1 commit is on no branch", "deleted": "there is no branch"}
+    assert says.get(kind, "1 commit is on mine") in str(refused.value)
+    if kind == "parted":
+        assert "by hand" in refused.value.remedy
+        return
+    if kind == "deleted":
+        with pytest.raises(NotMerged, match="there is no branch"):
+            branches.discard(tree.name)
+    undone(repository, refused.value.remedy.partition(": ")[2])
+    assert branches.merge(ordered(tree, commit=commit), nobody).commits == 1 + commit
+    assert (repository.path / "new").exists()
+
+
+def test_what_is_checked_out_and_merged_already_is_nothing_beside_the_branch(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    repository.commit("new", "x\n", at=tree.path)
+    repository.commit("mine", "m\n")
+    repository.git("checkout", "-q", "--detach", "main", at=tree.path)  # to have a look at it
+    assert branches.merge(ordered(tree), nobody).commits == 1
+
+
+def test_a_merge_with_conflicts_in_the_tree_is_not_committed(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    repository.commit("readme", "theirs\n", at=tree.path)
+    repository.commit("readme", "mine\n")
+    assert repository.attempt("merge", "-q", "main", at=tree.path).returncode == 1
+    with pytest.raises(NotMerged, match="a merge or rebase is under way"):
+        branches.merge(ordered(tree, commit=True), nobody)
+    with pytest.raises(NotMerged, match="a merge or rebase is under way"):
+        branches.commit(tree.name, "left")
+    assert "<<<<" not in repository.git("show", f"{tree.branch}:readme")
+    assert branches.discard(tree.name).kept is not None
+
+
+def test_a_repository_in_the_tree_is_not_committed_as_a_link_that_leads_nowhere(
+    branches: LocalBranches, trees: LocalTrees, repository: Repository, tree: Tree
+) -> None:
+    Repository(Path(tree.path) / "a" / "in *ner", Path(repository.environ["HOME"]))
+    assert branches.commit(tree.name, "left") is None
+    (Path(tree.path) / "a" / "new").write_text("n\n")
+    merged = branches.merge(ordered(tree, commit=True), nobody)
+    assert repository.git("ls-tree", "-r", "--name-only", "main") == "a/new\nreadme"
+    assert any("a/in *ner/" in note for note in merged.notes)
+    assert trees.look(tree).standing is TreeStanding.DIRTY
 
 
 def test_a_linked_tree_that_has_the_target_follows_and_one_that_has_not_is_left(

@@ -23,3 +23,8 @@ def test_a_branch_that_the_run_moved_is_told_once() -> None:
     done = LEFT.model_copy(update={"refs": (other, moved), "ref_count": 2}).committed(MADE)
     assert done.ref_count == 2
     assert set(done.refs) == {other, moved.model_copy(update={"after": MADE.id})}
+
+
+def test_a_repository_that_git_does_not_know_is_left() -> None:
+    left = LEFT.model_copy(update={"untracked": ("new", "vendor/lib/"), "untracked_count": 2})
+    assert left.committed(MADE).summary == "1 commit, 1 file (+1 -0), 1 not committed"
