@@ -106,7 +106,7 @@ MODULES = {
     "policy/condition.py": ["tests/unit/policy"],
     "policy/cost.py": ["tests/unit/policy/test_cost.py"],
     "policy/expression.py": ["tests/unit/policy"],
-    "hosts/local/fate.py": ["tests/unit/hosts/test_run_files.py"],
+    "hosts/local/fate.py": ["tests/unit/hosts/test_run_files.py", "tests/unit/hosts/test_durable.py"],
     "hosts/shim/record.py": ["tests/unit/hosts/test_run_files.py", "tests/unit/hosts/test_durable.py"],
     "hosts/shim/stop.py": ["tests/unit/hosts/test_stop.py"],
     "hosts/shim/watch.py": ["tests/unit/hosts/test_watch.py", "tests/unit/hosts/test_stall.py"],

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from claudomator_py.domain.budget import BudgetOf, Figures, SpentBudget, Unit
+from claudomator_py.domain.budget import BudgetOf, Figures, SpentBudget, Unit, WindowUse
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.outcome import (
     OUTAGES,
@@ -166,3 +166,26 @@ def test_a_refused_handoff_does_not_tell_a_hidden_specialist_from_none(
     why = rationale(code, specialist="florist")
     shown = RefusedHandoff(to="florist", why=why, fallback=fallback).hiding(lambda name: "another" if hidden else name)
     assert (shown.to, shown.why.code) == (to, shown_code)
+
+
+@pytest.mark.parametrize(
+    ("windows", "near"),
+    [
+        ({}, ("seven_day", 5)),
+        ({"five_hour": WindowUse(used=0.96, resets_at=3)}, ("five_hour", 3)),
+        ({"five_hour": WindowUse(used=0.96, resets_at=7)}, ("seven_day", 5)),
+        ({"five_hour": WindowUse(used=0.94, resets_at=3)}, ("seven_day", 5)),
+        ({"five_hour": WindowUse(used=0.96, resets_at=3, family="opus")}, ("five_hour", 3)),
+        ({"five_hour": WindowUse(used=0.96, resets_at=3, family="fable")}, ("seven_day", 5)),
+        # What is read of the window itself is later than the warning about it, and says whose it is.
+        ({"seven_day": WindowUse(used=0.5, resets_at=5)}, None),
+        ({"seven_day": WindowUse(used=0.99, resets_at=5, family="fable")}, None),
+    ],
+)
+def test_of_the_windows_nearly_used_up_the_first_to_reset_counts(
+    windows: dict[str, WindowUse], near: tuple[str, int] | None
+) -> None:
+    warned: dict[str, Any] = {"near_limit": "seven_day", "near_limit_used": 0.97, "near_limit_until": 5}
+    outcome = Outcome(status=OutcomeStatus.SUCCEEDED, model="claude-OPUS-4", windows=windows, **warned)
+    found = outcome.nearly_used
+    assert (None if found is None else (found.window, found.resets_at)) == near

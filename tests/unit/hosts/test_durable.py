@@ -12,7 +12,7 @@ import pytest
 from claudomator_py.domain.run import RunFate, RunLimits, RunSpec
 from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.directory import CHECK, RunDirectory
-from claudomator_py.hosts.local.fate import decide_fate
+from claudomator_py.hosts.local.fate import decide_fate, mark
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim import record
 from claudomator_py.private_files import flush_files
@@ -143,6 +143,32 @@ def test_the_record_of_an_end_has_its_name_before_the_first_of_its_two_flushes(
     exit_file.flush()
     assert [name for name, _ in flushed] == [record.EXIT, "r"]
     assert record.EXIT in flushed[0][1]
+
+
+def test_a_run_is_given_up_by_a_flush_of_the_mark_and_one_of_its_name(
+    run: int, folder: Path, flushed: list[tuple[str, set[str]]]
+) -> None:
+    assert decide_fate(folder / "r").fate is RunFate.REVOKED
+    assert [name for name, _ in flushed] == [record.REVOKED, "r"]
+    assert record.REVOKED in flushed[0][1]
+
+
+def test_a_mark_that_cannot_be_made_is_told_unless_something_is_in_its_place(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        mark(folder / "nowhere" / record.REVOKED)
+    (folder / record.REVOKED).symlink_to("nowhere")
+    mark(folder / record.REVOKED)
+
+
+def test_no_file_is_left_open_once_a_run_has_ended(run: int, folder: Path) -> None:
+    opened = number_opened()
+    record.claim_start(run)
+    assert decide_fate(folder / "r").fate is RunFate.UNFINISHED
+    exit_file = record.ExitFile(run)
+    exit_file.write(record.ExitFields())
+    exit_file.flush()
+    assert decide_fate(folder / "r").fate is RunFate.ENDED
+    assert number_opened() == opened
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -107,16 +108,44 @@ def test_nothing_is_decided_about_a_run_that_is_held(
     assert not (tmp_path / record.REVOKED).exists()
 
 
-def test_another_who_decides_in_a_moment_is_waited_for(tmp_path: Path) -> None:
-    with held_lock(tmp_path):
-        waiting = threading.Thread(target=decide_fate, args=[tmp_path])
-        waiting.start()
-    waiting.join()
-    assert (tmp_path / record.REVOKED).exists()
+class Clock:
+    """Stands for the module ``time``: it advances by what is slept and a little with each look at it. Once the given
+    number of seconds are over, the lock is released."""
+
+    def __init__(self, release: Callable[[], object], after_s: float) -> None:
+        self.now = 0.0
+        self._release, self._after_s = release, after_s
+
+    def monotonic(self) -> float:
+        self.now += 0.001
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now >= self._after_s:
+            self._release()
 
 
+@pytest.mark.parametrize(
+    ("results", "fate", "longest_s"),
+    [((), RunFate.REVOKED, 1.1), ((record.STARTED, record.EXIT), RunFate.ALIVE, 0.1)],
+    ids=["who decides", "who has recorded the end"],
+)
+def test_another_who_holds_a_run_for_a_moment_is_waited_for_but_not_long_after_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: tuple[str, ...], fate: RunFate, longest_s: float
+) -> None:
+    write(tmp_path, *results)
+    with ExitStack() as holder:
+        assert holder.enter_context(held_lock(tmp_path))
+        clock = Clock(holder.close, after_s=1.0)
+        monkeypatch.setattr("claudomator_py.hosts.local.fate.time", clock)
+        assert decide_fate(tmp_path).fate is fate
+    assert clock.now < longest_s
+
+
+@pytest.mark.parametrize("made_again", [False, True])
 def test_a_run_whose_directory_goes_while_its_lock_is_taken_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made_again: bool
 ) -> None:
     path = tmp_path / "run"
     path.mkdir()
@@ -124,10 +153,13 @@ def test_a_run_whose_directory_goes_while_its_lock_is_taken_is_missing(
 
     def removed_first(fd: int, how: int) -> None:
         shutil.rmtree(path)
+        if made_again:
+            path.mkdir()
         flock(fd, how)
 
     monkeypatch.setattr(fcntl, "flock", removed_first)
     assert decide_fate(path) == RunStatus(RunFate.MISSING)
+    assert not (path / record.REVOKED).exists(), "another run may have the directory"
 
 
 @pytest.mark.parametrize(
@@ -224,6 +256,8 @@ def test_a_process_is_known_by_its_boot_its_pid_and_its_start(tmp_path: Path, di
     for changes in ({"boot_id": "another"}, {"start_time": own.start + 1}, {"pid": 2**22}, {"pid": 0}, {"pid": "1"}):
         names_itself(tmp_path / record.SHIM, **changes)
         assert shim_identity(tmp_path) is None, changes
+    write(tmp_path, record.SHIM, record.EXIT)
+    assert shim_identity(tmp_path) is None, "it may have another run"
 
 
 def test_an_agent_is_taken_over_only_if_it_is_that_very_process_and_alive(tmp_path: Path, directory: int) -> None:
@@ -271,7 +305,7 @@ def test_an_orphan_is_an_agent_of_a_run_that_was_started_and_has_no_end(
 
 @pytest.mark.parametrize(
     "text",
-    ["[1]", "", "{", "[" * 20_000 + "]" * 20_000, json.dumps({"a": "x" * 65_536})],
+    ["[1]", "", "{", "[" * 20_000 + "]" * 20_000, "{}" + " " * 65_535],
     ids=["no object", "empty", "half", "deep", "long"],
 )
 def test_what_is_no_such_file_is_refused(tmp_path: Path, directory: int, text: str) -> None:

@@ -53,6 +53,22 @@ def test_what_is_refused_goes_to_a_person_and_to_no_specialist(to: str, code: Ra
     assert record.specialist == (to if accepted else None)
 
 
+@pytest.mark.parametrize(
+    ("to", "seen", "code"),
+    [
+        ("nobody", True, RationaleCode.NOT_ADMITTED),
+        ("nobody", False, RationaleCode.NO_SPECIALIST),
+        ("a", True, RationaleCode.HANDOFF_LOOP),
+        ("b", True, RationaleCode.HANDED_ON),
+    ],
+)
+def test_only_a_card_that_is_no_target_although_it_is_seen_is_called_not_admitted(
+    to: str, seen: bool, code: RationaleCode
+) -> None:
+    record = decide(HandoffRequest(to=to), "run", "a", [], CARDS, risk=None, max_handoffs=1, seen=seen)
+    assert record.reason.code is code
+
+
 def test_whose_card_allows_less_risk_is_not_given_it() -> None:
     cards = {"a": card("a", description="Does things.", risk_ceiling="medium")}
     asked = HandoffRequest(to="a")

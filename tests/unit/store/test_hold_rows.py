@@ -1,20 +1,23 @@
 """Hold rows: what is in force, what is over and tried, and that runs which meet one limit together make one hold."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from claudomator_py.domain.limits import NEWS_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store import hold_rows, tick_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.hold_rows import LimitHit
+from claudomator_py.store.tables import HOLD
 from tests.databases import open_migrated
 
 NOW = 1_790_000_000_000
+END_MS = 253_402_300_800_000
 CLAUDE = Bucket(kind="claude", account="default")
 OPUS = Bucket(kind="claude", account="default", family="opus")
 WORK = Bucket(kind="claude", account="work")
@@ -224,8 +227,39 @@ def test_a_hold_of_an_operator_comes_back_without_a_reason(table: Table) -> None
     assert hold == held(None, reason=None)
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"until_ms": END_MS - 1, "created_ms": 0}, {"until_ms": END_MS - 1, "created_ms": 0}),
+        ({"until_ms": END_MS}, {"until_ms": None}),
+        ({"created_ms": -1}, {"created_ms": 0}),
+        ({"reason": "boredom"}, {"reason": None}),
+        ({"provenance": "rumour"}, {"provenance": Provenance.OPERATOR}),
+    ],
+)
+def test_a_hold_of_which_something_cannot_be_read_lasts(
+    table: Table, changes: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    hold = table.add(NOW + 500)
+    table.ask(lambda connection: connection.execute(update(HOLD).values(changes)))
+    assert table.ask(lambda connection: hold_rows.in_force(connection, NOW)) == [replace(hold, **expected)]
+
+
 def test_a_hold_comes_back_as_it_was_with_long_words_cut(table: Table) -> None:
     whole = Hold(OPUS, Reason.AUTH, None, Provenance.ESTIMATED, "s" * 600, NOW, "w" * 200, None, NOW + 5)
     table.ask(lambda connection: hold_rows.add(connection, whole, "run"))
     (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
     assert hold == Hold(OPUS, Reason.AUTH, None, Provenance.ESTIMATED, "s" * 500, NOW, "w" * 100, "run", NOW + 5)
+
+
+def test_a_switch_is_turned_on_once_and_keeps_its_time_and_reason(table: Table) -> None:
+    def turn_on(reason: str, now_ms: int) -> bool:
+        return table.ask(lambda connection: hold_rows.turn_on(connection, hold_rows.DRAIN, reason, now_ms))
+
+    assert turn_on("a new disk", NOW)
+    assert not turn_on("a new roof", NOW + 1)
+    switch = table.ask(lambda connection: hold_rows.find_switch(connection, hold_rows.DRAIN))
+    assert switch is not None
+    assert (switch.since_ms, switch.reason) == (NOW, "a new disk")
+    assert table.ask(lambda connection: hold_rows.turn_off(connection, hold_rows.DRAIN))
+    assert not table.ask(lambda connection: hold_rows.turn_off(connection, hold_rows.DRAIN))

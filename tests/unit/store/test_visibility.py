@@ -76,6 +76,14 @@ def test_a_run_has_itself_and_its_task_and_nothing_beside(world: World, name: st
         assert found(world, table, "id", visibility.rows_seen(table, by)) == set()
 
 
+def test_those_who_see_the_same_are_represented_by_one_who_sees_no_more(world: World) -> None:
+    assert visibility.alike(CARL) == visibility.alike(OPERATOR)
+    assert visibility.alike(EVE) == visibility.alike(ANN)
+    for by in (OPERATOR, ANN, BOB, run_of(world, "a"), run_of(world, "o")):
+        seen = found(world, TASK, "id", visibility.tasks_seen(by))
+        assert found(world, TASK, "id", visibility.tasks_seen(visibility.alike(by))) == seen
+
+
 def test_events_are_those_of_ones_tasks_and_those_of_no_task_that_one_has_caused(world: World) -> None:
     of_all = found(world, EVENT, "id", visibility.events_seen(OPERATOR))
     of_ann = found(world, EVENT, "id", visibility.events_seen(ANN))
@@ -129,6 +137,26 @@ def test_a_card_exists_for_whom_it_is_meant_and_is_hidden_from_all_others(
     assert found(staffed, SPECIALIST, "id", visibility.cards_seen(by)) & set(CARDS) == seen
     # What was removed is not there any more, but whoever saw it may know that it was.
     assert found(staffed, SPECIALIST, "id", visibility.cards_hidden(by)) & set(CARDS) == set(CARDS) - seen - {"gone"}
+
+
+def test_a_card_works_for_another_side_only_while_its_present_content_is_admitted(staffed: World) -> None:
+    def given_work() -> set[str]:
+        return found(staffed, SPECIALIST, "id", visibility.assignable_cards(BOB)) & set(CARDS)
+
+    assert given_work() == set()
+    staffed.access.as_(OPERATOR)[Specialists].admit("lent-to-bob")
+    assert given_work() == {"lent-to-bob"}
+    changed = card("lent-to-bob", visibility=CARDS["lent-to-bob"][1], description="Does something else.")
+    staffed.access.as_(ANN)[Specialists].replace("lent-to-bob", changed)
+    assert given_work() == set()
+
+
+def test_a_card_reached_over_http_works_only_if_it_is_the_operators(world: World) -> None:
+    for by, name in ((ANN, "plain"), (ANN, "hub-a"), (ANN, "http-a"), (OPERATOR, "http-o")):
+        url = {"hub-a": "ws-agent://hub-a", "plain": None}.get(name, "https://agents.example/a2a")
+        world.access.as_(by)[Specialists].register(card(name, visibility="public", url=url))
+        world.access.as_(OPERATOR)[Specialists].admit(name)
+    assert found(world, SPECIALIST, "id", visibility.assignable_cards(ANN)) == {"plain", "hub-a", "http-o"}
 
 
 @pytest.mark.parametrize(
