@@ -188,7 +188,6 @@ class _ActsReader(Walk):
                     self.judge(replace(call, program=name, words=tuple(after(call.words, file))))
 
     def file(self, path: str, given: Sequence[str], *, in_shell: bool = False, sourced: bool = False) -> None:
-        """Read a script that is run. given: its arguments. sourced: what it sets stays set."""
         if not path or path.startswith(UNKNOWN) or self.state.is_allowed(line_of([path, *given]), self.allowed):
             return
         self.judge(Call(SCRIPT, (path, *given), {}, self.state.place))

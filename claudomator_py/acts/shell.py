@@ -41,7 +41,6 @@ class _Parser(WordReader):
     # --- commands and compounds ---
 
     def script(self, ends: Sequence[str]) -> Script:
-        """Read nodes up to, and not including, one of these words or operators, or to the end."""
         nodes: list[Node] = []
         while True:
             self.skip(newlines=True)

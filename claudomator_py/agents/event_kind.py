@@ -14,7 +14,7 @@ from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 
 class EventKind(ABC):
-    """A kind whose CLI prints JSON events; subclasses say how it is started."""
+    """An ``AgentKind`` whose CLI prints JSON events; subclasses say how it is started."""
 
     info: KindInfo
     package: str
@@ -22,7 +22,6 @@ class EventKind(ABC):
 
     @property
     def kind(self) -> str:
-        """The kind's name in the configuration."""
         return self.info.name
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
@@ -31,7 +30,6 @@ class EventKind(ABC):
         return probe(agent.command or self.info.command, path, remedy)
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Return why runs of the agent cannot be kept within a reach; None: they can."""
         return None if self.info.fences else f"there is no fence for agents of kind {self.kind}"
 
     @abstractmethod
@@ -39,11 +37,9 @@ class EventKind(ABC):
         """Return an empty reader for the run's events. request None: for saved output of an unknown run."""
 
     def reader(self, request: LaunchRequest | None = None) -> EventReader:
-        """Return a reader for one run. request None: for saved output of an unknown run."""
         return EventReader(self.events(request))
 
     def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """Return a reader of what a run said and did, from that byte of the stream on."""
         events = self.events(None)
         return EventTranscript(events, offset) if stream == "stdout" else StderrTranscript(events, offset)
 

@@ -22,7 +22,7 @@ _LEFT_BEHIND = "What it had left in the background neither wrote nor computed an
 
 
 class EventReader:
-    """Reads the output of one run. seen: the interpreter of its events, initially empty."""
+    """The ``OutputReader`` of one run. seen: the interpreter of its events, initially empty."""
 
     def __init__(self, seen: RunEvents) -> None:
         self._seen = seen
@@ -33,7 +33,6 @@ class EventReader:
         self._peeked: RunEvents | None = None
 
     def feed(self, stream: Stream, data: bytes) -> None:
-        """Take the next bytes of a stream."""
         self._peeked = None
         if stream == "stdout":
             for part in self._events.feed(data):
@@ -45,18 +44,15 @@ class EventReader:
 
     @property
     def answered(self) -> bool:
-        """True if the model produced any output."""
         return self._seen.answered
 
     @property
     def used(self) -> Used:
-        """What the run has used so far, as far as it has reported."""
         result = self._seen.result()
         return Used(_fit_tokens(result.tokens), result.cost_usd, result.windows)
 
     @property
     def stage(self) -> Stage:
-        """How far the run has come, according to its output."""
         return self._so_far().stage
 
     @property
@@ -70,7 +66,6 @@ class EventReader:
 
     @property
     def stuck_since(self) -> int | None:
-        """Since when the CLI has been waiting out a limit, in epoch milliseconds, whether or not its end is known."""
         return None if self._stuck() is None else self._so_far().stuck_since
 
     def _stuck(self) -> RunVerdict | None:

@@ -286,7 +286,6 @@ class ClientEvents(RunEvents):
         return self.end is not None
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return the verdict of the program's last event; None without one."""
         return None if self.end is None else self.end_verdict(self.end, ending)
 
     @abstractmethod

@@ -41,7 +41,6 @@ class GeminiCli:
         self._closed = False
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """Return the model's text. Raises ModelFault."""
         with (
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
             tempfile.TemporaryFile() as stdin,

@@ -50,7 +50,6 @@ class ReportingHost(ABC):
         self._monitor.keep({run_id for run_id, step in live if step == 0})
 
     def follow(self, request: LaunchRequest) -> LiveOutput | None:
-        """See ``RunHost``."""
         if request.agent.kind not in self._kinds:
             return None
         output = self._monitor.follow(request.run_id, lambda: self._reader(request))
@@ -58,7 +57,6 @@ class ReportingHost(ABC):
         return replace(output, is_current=self._monitor.is_current(request.run_id)) if stuck else output
 
     def backlog(self, run_id: str) -> Backlog | None:
-        """See ``RunHost``."""
         return self._monitor.backlog(run_id)
 
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:

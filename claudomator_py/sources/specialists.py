@@ -31,8 +31,8 @@ _Reading = InboxReading[ParsedFile[Card]]
 
 
 class CardIntake:
-    """Registers the cards in files on behalf of the operator, each file whole or not at all. When a file disappears its
-    cards are removed; an invalid file leaves them as they were.
+    """The ``Intake`` that registers the cards in files on behalf of the operator, each file whole or not at all. When a
+    file disappears its cards are removed; an invalid file leaves them as they were.
 
     Stamps are not stored: at the start every file is read, and an unchanged file changes nothing.
     """
@@ -50,7 +50,6 @@ class CardIntake:
         return dict.fromkeys(self._database.read(specialist_rows.files), _UNKNOWN)
 
     def take(self, readings: Sequence[_Reading]) -> Sequence[Sequence[Problem]]:
-        """See ``inbox.ledger.Intake``."""
         refused = self._database.read(lambda connection: _sent_nowhere(connection, readings))
         beside = {card.id for card in _cards_of([reading for reading in readings if reading.path not in refused])}
         problems = [refused.get(reading.path) or self._take(reading, beside) for reading in readings]
@@ -108,7 +107,6 @@ class CardIntake:
             return ()
 
     def gone(self, paths: Sequence[str]) -> None:
-        """See ``inbox.ledger.Intake``."""
 
         def transaction(connection: Connection) -> None:
             now_ms = self._clock()

@@ -119,7 +119,6 @@ class Transactions(Connections):
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """Return a connection whose transaction has been committed or rolled back."""
         if self._closed or connection.invalidated or not connection.in_transaction():
             self._forget(connection)
         else:
@@ -145,7 +144,6 @@ class Snapshots(Connections):
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """Return a connection and end its snapshot."""
         try:
             if self._closed or connection.invalidated or not connection.in_transaction():
                 self._forget(connection)

@@ -44,7 +44,6 @@ class A2aEvents(ClientEvents):
     """The events of one run."""
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event and return what the log shows of it."""
         match event.get("type"):
             case "begin":
                 return [Part("notice", f"begins: {shown(event.get('server'))}, {shown(event.get('protocol'))}")]
@@ -80,7 +79,6 @@ class A2aEvents(ClientEvents):
         return parts + usage_parts(used.input, used.output, self._cost())
 
     def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
-        """Return the verdict of the client's last event."""
         outcome = text_of(end, "outcome") or ""
         error = text_of(end, "error") or "it gave no reason"
         match outcome:
@@ -137,7 +135,6 @@ class A2a(RemoteKind):
         return Launch(tuple(argv), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> A2aEvents:
-        """Return an empty reader for the run's events."""
         return A2aEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:

@@ -28,7 +28,6 @@ class AcpEvents(ClientEvents):
     prior_cost_usd: float | None = None
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event and return what the log shows of it."""
         text = text_of(event, "text") or ""
         match event.get("type"):
             case "begin":
@@ -83,7 +82,6 @@ class AcpEvents(ClientEvents):
         return parts + usage_parts(tokens.input, tokens.output, self._cost())
 
     def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
-        """Return the verdict of the client's last event."""
         turn = TurnEnd(
             end,
             named(self.profile),

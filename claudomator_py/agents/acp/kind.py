@@ -41,7 +41,6 @@ class Acp(EventKind):
         return Launch(argv, own, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> AcpEvents:
-        """Return an empty reader for the run's events."""
         if request is None:
             return AcpEvents()
         return AcpEvents(

@@ -79,7 +79,6 @@ class Peer:
         self._write()
 
     def receive(self, wait_s: float) -> Message | None:
-        """Return the next message; None: none came in that time. Raises PeerGone."""
         deadline = time.monotonic() + wait_s
         while not self._messages:
             left = deadline - time.monotonic()

@@ -103,7 +103,6 @@ class ClaudeEvents(MessageEvents):
         return self.turns.to_come(at_ms, stopped=stopped)
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event and return what the log shows of it."""
         at_ms = instant_of(event, "timestamp")
         self.turns.take(event, at_ms)
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
@@ -236,7 +235,6 @@ class ClaudeEvents(MessageEvents):
         return parts
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return the verdict of the last turn's result; None without one."""
         result = self.last
         if result is None or not self.terminal:
             return None

@@ -100,7 +100,6 @@ class Claude(EventKind):
         return None if setting is None else f"{setting}, which it is started with, disables the fence's hook"
 
     def events(self, request: LaunchRequest | None) -> ClaudeEvents:
-        """Return an empty reader for the run's events."""
         if request is None:
             return ClaudeEvents()
         return ClaudeEvents(resumed=request.resume, prior_cost_usd=request.prior_cost_usd, zone=zone_of(request))

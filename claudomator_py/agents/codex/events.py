@@ -110,7 +110,6 @@ class CodexEvents(RunEvents):
         return self.completed or self.failure is not None
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event and return what the log shows of it."""
         gave_up = self.has_given_up
         self.trouble, self.has_given_up = None, False
         item = event_of(event, "item")

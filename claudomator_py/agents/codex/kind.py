@@ -75,7 +75,6 @@ class Codex(EventKind):
         return None
 
     def events(self, request: LaunchRequest | None) -> CodexEvents:
-        """Return an empty reader for the run's events."""
         if request is None:
             return CodexEvents()
         prior = _known(request.prior_tokens) if request.resume else NOTHING

@@ -39,11 +39,9 @@ class CommandAgent:
         return Launch(tuple(_fill(word, values) for word in words), stdin=request.prompt)
 
     def reader(self, request: LaunchRequest | None = None) -> CommandReader:
-        """Return a reader for one run."""
         return CommandReader() if request is None else CommandReader(request.agent.output, zone_of(request))
 
     def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """Return a reader of what a run said and did, from that byte of the stream on."""
         return TextTranscript(offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:

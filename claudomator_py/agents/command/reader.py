@@ -44,7 +44,6 @@ class CommandReader:
         self._tails: dict[Stream, Tail] = {"stdout": Tail(kept), "stderr": Tail(MAX_DETAIL)}
 
     def feed(self, stream: Stream, data: bytes) -> None:
-        """Take the next bytes of a stream."""
         self._tails[stream].feed(data)
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:

@@ -51,7 +51,6 @@ class CopilotEvents(RunEvents):
         return self.last is not None
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event and return what the log shows of it."""
         data = event_of(event, "data")
         if str(event.get("type")).partition(".")[0] in _OF_A_TURN:
             self.last, self.is_aborted = None, False

@@ -43,7 +43,6 @@ class Copilot(EventKind):
         return Launch((*argv, *_server(request), *agent.extra_args), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> CopilotEvents:
-        """Return an empty reader for the run's events."""
         if request is None:
             return CopilotEvents()
         return CopilotEvents(resumed=request.resume, zone=zone_of(request), given=request.conversation_id)

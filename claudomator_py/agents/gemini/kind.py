@@ -56,7 +56,6 @@ class Gemini(GeminiFamily):
         return {**RELAUNCH, **TRUST, **_trusted(_DEFAULTS, DEFAULTS, request.agent), **server, **settings}
 
     def fence(self, request: LaunchRequest) -> dict[str, str]:
-        """Return the variables that keep the run within its reach; empty: no fence."""
         if not is_fenced(request):
             return {}
         settings = _trusted(_SETTINGS, SETTINGS if request.mcp_command else FENCE, request.agent)
@@ -67,7 +66,6 @@ class Gemini(GeminiFamily):
         return None if _trusted(_SETTINGS, FENCE, agent) else UNFENCED
 
     def events(self, request: LaunchRequest | None) -> GeminiEvents:
-        """Return an empty reader for the run's events."""
         return GeminiEvents(resumed=request is not None and request.resume)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:

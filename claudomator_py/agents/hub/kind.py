@@ -28,7 +28,6 @@ class HubEvents(ClientEvents):
     program: ClassVar = "its process"
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event and return what the log shows of it."""
         match event.get("type"):
             case "accepted":
                 # From here on the agent may have worked on it, whatever is heard of it later.
@@ -51,7 +50,6 @@ class HubEvents(ClientEvents):
         return []
 
     def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
-        """Return the verdict of the last event."""
         outcome = text_of(end, "outcome") or ""
         if outcome == "completed":
             return RunVerdict(OutcomeStatus.SUCCEEDED)
@@ -94,7 +92,6 @@ class HubAgent(RemoteKind):
         return Launch(own_program("hub"), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> HubEvents:
-        """Return an empty reader for the run's events."""
         return HubEvents(resumed=False)
 
 

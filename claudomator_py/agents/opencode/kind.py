@@ -78,7 +78,6 @@ class Opencode(EventKind):
         return None if _own_config(agent, {}) is not None else UNFENCED
 
     def events(self, request: LaunchRequest | None) -> OpencodeEvents:
-        """Return an empty reader for the run's events."""
         return OpencodeEvents(resumed=request is not None and request.resume)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:

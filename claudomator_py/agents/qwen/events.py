@@ -77,7 +77,6 @@ class QwenEvents(MessageEvents):
         return self.ended
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event and return what the log shows of it."""
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
         if self._begins_turn(event):
             self.ended = False
@@ -215,7 +214,6 @@ class QwenEvents(MessageEvents):
         return failed(Reason.AGENT_ERROR, message) if self.tools_ran else classify(message, _RULES, ending.printed_ms)
 
     def result(self) -> Result:
-        """Return what the run said and used."""
         text = text_of(self.last or {}, "result") if self._succeeded and self._cut_off is None else None
         return replace(self.so_far, text=text, tokens=self._tokens())
 

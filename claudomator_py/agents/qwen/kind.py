@@ -45,12 +45,10 @@ class Qwen(GeminiFamily):
         return [*turns, *(f"--exclude-tools={tool}" for tool in task.permissions.disallowed_tools)]
 
     def variables(self, request: LaunchRequest) -> dict[str, str]:
-        """Return the variables of its environment."""
         defaults = {} if _DEFAULTS.is_taken(request.agent) else {_DEFAULTS.variable: str(DEFAULTS)}
         return {**RELAUNCH, **defaults}
 
     def fence(self, request: LaunchRequest) -> dict[str, str]:
-        """Return the variables that keep the run within its reach; empty: no fence."""
         if not is_fenced(request) or self.unfenced(request.agent) is not None:
             return {}
         return {FENCE_NAME: hook_line(request, allows=True), _SETTINGS.variable: str(FENCE)}
@@ -60,7 +58,6 @@ class Qwen(GeminiFamily):
         return UNFENCED if _SETTINGS.is_taken(agent) else None
 
     def events(self, request: LaunchRequest | None) -> QwenEvents:
-        """Return an empty reader for the run's events."""
         if request is None or not request.resume:
             return QwenEvents()
         return QwenEvents(resumed=True, prior=request.prior_tokens)

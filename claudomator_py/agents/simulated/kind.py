@@ -72,7 +72,6 @@ class SimulatedEvents(ClientEvents):
         return parts + usage_parts(tokens.input, tokens.output, amount_of(event, "cost_usd"))
 
     def end_verdict(self, end: Event, ending: OutputEnd) -> RunVerdict:
-        """Return the verdict of the last event."""
         error = text_of(end, "error") or "it gave no reason"
         match end.get("outcome"):
             case "success":
@@ -128,7 +127,6 @@ class Simulated(EventKind):
         return Launch(tuple(argv), {SCRIPT_NAME: script} if script is not None else {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> SimulatedEvents:
-        """Return an empty reader for the run's events."""
         return SimulatedEvents()
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:

@@ -34,30 +34,26 @@ _UNCOMMITTED = "Work that was not committed"
 
 
 class LocalBranches:
-    """Branches of the work trees on this machine. Safe to use from many threads."""
+    """The ``Branches`` of the work trees on this machine. Safe to use from many threads."""
 
     def __init__(self, trees: LocalTrees) -> None:
         self._trees = trees
         self._mover = BranchMover(trees.git, trees.path("moves"))
 
     def tree_in(self, path: str) -> str | None:
-        """Return the name of the tree in that folder; None if there is none."""
         tree = self._trees.find(Path(path).name)
         return None if tree is None or tree.path != path else tree.name
 
     def recover(self) -> None:
-        """Finish operations that a crash has interrupted."""
         self._mover.recover()
 
     def merge(self, order: MergeOrder, is_busy: IsBusy) -> Merged:
-        """Merge a tree's branch, or return what that would do. Raises NotMerged if nothing was changed."""
         with self._at(order.tree, dry_run=order.dry_run) as at:
             if not order.dry_run:
                 self._mover.recover()
             return at.merge(order, self._mover, is_busy)
 
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
-        """Remove a tree and its branch; a reference keeps all of its content. Raises NotMerged."""
         if dry_run:
             with self._at(name, dry_run=True) as at:
                 return at.keep()
@@ -74,8 +70,6 @@ class LocalBranches:
         return discarded[0]
 
     def commit(self, name: str, title: str, left_at: str | None = None) -> Commit | None:
-        """Commit the uncommitted changes of a tree to its branch. See ``Branches``. Raises NotMerged if nothing was
-        changed."""
         with self._at(name, dry_run=False) as at:
             return at.commit(title, left_at)
 

@@ -40,7 +40,7 @@ _MAX_WORDS = 2_000
 
 
 class LocalTrees:
-    """Trees under one folder, which is created with the first one (0700). Safe to use from many threads."""
+    """The ``Trees`` under one folder, which is created with the first one (0700). Safe to use from many threads."""
 
     def __init__(
         self,
@@ -64,7 +64,6 @@ class LocalTrees:
         return self._root / name
 
     def ensure(self, order: WorktreeRequest) -> Tree:
-        """Return the tree, which is created if it does not exist. Raises TreeBusy; TreeFault with a remedy."""
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._records.held(order.name) as lock:
@@ -91,16 +90,13 @@ class LocalTrees:
         return [record[0] for record in records if record is not None]
 
     def find(self, name: str) -> Tree | None:
-        """Return the tree with that name, or None."""
         record = self._records.read(name) if name else None
         return None if record is None else record[0]
 
     def seen(self, name: str) -> TreeState | None:
-        """Return the state of a tree at the last look; None if a run has used it since. Starts no process."""
         return self._records.state(name)
 
     def look(self, tree: Tree) -> TreeState:
-        """Return the current state of a tree, and store it for ``seen``. Never raises."""
         with self._alone(tree.path):
             state = self._look(tree)
             # An agent may have written the text, such as the reason of a lock.
@@ -112,11 +108,9 @@ class LocalTrees:
         return state
 
     def users(self, tree: Tree) -> list[int]:
-        """Return the pids of visible processes that work in its folder."""
         return leftovers.working_in(Path(tree.path))
 
     def size(self, tree: Tree) -> int:
-        """Return the size of its folder on disk in bytes."""
         return leftovers.size_of(Path(tree.path))
 
     @contextmanager

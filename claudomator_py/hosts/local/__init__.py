@@ -48,7 +48,7 @@ _MAX_RECORDING = 4
 
 
 class LocalRunHost(ReportingHost):
-    """Runs under one root, which is created (0700). Safe to call from many threads, except ``watch``.
+    """The ``RunHost`` of this machine, its runs under one root, which is created (0700). Thread-safe but for ``watch``.
 
     step: 0 for the agent's run, n for the n-th execution of its check.
     """
@@ -104,12 +104,10 @@ class LocalRunHost(ReportingHost):
                 shim.close()
 
     def hosts(self, *, ask: bool = True) -> list[HostView]:
-        """See ``RunHost``."""
         del ask
         return [HostView(name=LOCAL, kind=LOCAL, live=len(self._watched))]
 
     def host_of(self, run_id: str) -> str:
-        """See ``RunHost``."""
         del run_id
         return LOCAL
 
@@ -132,10 +130,6 @@ class LocalRunHost(ReportingHost):
         return _path(self.place(run_id, step))
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
-        """Create the run directory. The directory of an earlier attempt at the same run is replaced.
-
-        Raises RunStarted, RunAlive, OSError.
-        """
         place = self.place(order.run_id, step)
         scratch = f"{self.place(order.scratch_of or order.run_id)}/{SCRATCH}"
         RunDirectory(place).create(order, scratch=scratch)
@@ -144,49 +138,40 @@ class LocalRunHost(ReportingHost):
             self._folders[order.run_id] = order.cwd or scratch
 
     def flush_prepared(self) -> None:
-        """See ``RunHost``."""
         for folder in tuple(self._unflushed):
             flush_path(folder)
             self._unflushed.discard(folder)
             crashpoint("run-dir-made")
 
     def place(self, run_id: str, step: int = 0) -> str:
-        """Return the path of the run directory. See ``RunHost``."""
         if step == 0:
             return self._prefix + run_id
         return f"{self._prefix}{run_id}/{CHECK}" + (f"-{step}" if step > 1 else "")
 
     def run_ids(self) -> list[str]:
-        """See ``RunHost``."""
         if not self._root.is_dir():
             return []
         return sorted(path.name for path in self._root.iterdir() if not path.name.startswith(".") and path.is_dir())
 
     def users(self, run_id: str) -> list[int]:
-        """See ``RunHost``."""
         return leftovers.working_in(self.path(run_id))
 
     def size(self, run_id: str) -> int:
-        """See ``RunHost``."""
         return leftovers.size_of(self.path(run_id))
 
     def give_up_scratch(self, run_id: str) -> None:
-        """See ``RunHost``."""
         scratch = self.path(run_id) / SCRATCH
         if scratch.is_dir():
             scratch.rename(scratch.with_name(f".{SCRATCH}{TRASH_SUFFIX}"))
 
     def has_directory(self, run_id: str) -> bool:
-        """See ``RunHost``."""
         return self.path(run_id).is_dir()
 
     def scratch(self, run_id: str) -> str | None:
-        """See ``RunHost``."""
         scratch = self.path(run_id) / SCRATCH
         return str(scratch) if scratch.is_dir() else None
 
     def remove(self, run_id: str) -> None:
-        """Remove the run directory and its content, if it exists. Raises RunAlive, OSError."""
         RunDirectory(self.path(run_id)).remove()
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
@@ -274,7 +259,6 @@ class LocalRunHost(ReportingHost):
         return not kill_survivors(run_id, grace_ms=self.grace_ms, give_up_ms=_GIVE_UP_MS).left
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
-        """Return at most limit bytes of a stream, starting at the offset; see ``OutputPiece``. Raises OSError."""
         return read_output(self.place(run_id, step), stream, offset, limit)
 
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
@@ -299,33 +283,26 @@ class LocalRunHost(ReportingHost):
         return recorder.after(self.path(run_id))
 
     def prompt(self, run_id: str) -> str:
-        """See ``RunHost``."""
         return (self.path(run_id) / PROMPT).read_bytes().decode(errors="replace")
 
     def handoff(self, run_id: str) -> str:
-        """See ``RunHost``."""
         return (self.path(run_id) / HANDOFF).read_text(encoding="utf-8")
 
     def changes(self, run_id: str) -> RunChanges | None:
-        """See ``RunHost``."""
         return recorded(self.path(run_id))
 
     def patch(self, run_id: str) -> str:
-        """See ``RunHost``."""
         with suppress(OSError):
             return (self.path(run_id) / PATCH).read_bytes().decode(errors="replace")
         return ""
 
     def append_message(self, run_id: str, message: bytes, *, durable: bool) -> None:
-        """See ``RunHost``."""
         RunDirectory(self.path(run_id)).append_message(message, durable=durable)
 
     def messages(self, run_id: str) -> Iterator[bytes]:
-        """See ``RunHost``."""
         return RunDirectory(self.path(run_id)).messages()
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
-        """Remove the directories of unknown runs after ending their processes. Raises OSError if none can be listed."""
         return sweep(self._root, known, grace_ms=self.grace_ms)
 
     def _awaited(self, path: str) -> Shim | None:

@@ -133,12 +133,10 @@ class Deadline:
         self._further = further
 
     def ending(self) -> str | None:
-        """See ``Watch``."""
         reason = None if self._further is None else self._further()
         return reason or ("timeout" if time.monotonic() > self._until else None)
 
     def pause(self) -> float:
-        """See ``Watch``."""
         return _PAUSE
 
 

@@ -91,7 +91,6 @@ class ClusterRunHost(LocalRunHost):
         self._flushers = ThreadPoolExecutor(_FLUSHERS, "flush")
 
     def close(self) -> None:
-        """Stop reading, watching and querying."""
         super().close()
         self._poll.close()
         self._flushers.shutdown()
@@ -99,7 +98,6 @@ class ClusterRunHost(LocalRunHost):
             cluster.close()
 
     def host_of(self, run_id: str) -> str:
-        """See ``RunHost``."""
         known = self._hosts.get(run_id)
         if known is None:
             clusters = self._clusters.values()
@@ -109,7 +107,6 @@ class ClusterRunHost(LocalRunHost):
         return known
 
     def place(self, run_id: str, step: int = 0) -> str:
-        """See ``RunHost``."""
         cluster = self._cluster_of(run_id)
         if cluster is None:
             return super().place(run_id, step)
@@ -127,7 +124,6 @@ class ClusterRunHost(LocalRunHost):
         super().prepare(order, step)
 
     def run_ids(self) -> list[str]:
-        """See ``RunHost``."""
         run_ids = super().run_ids()
         for cluster in self._clusters.values():
             with suppress(FileNotFoundError), os.scandir(cluster.root) as entries:
@@ -135,7 +131,6 @@ class ClusterRunHost(LocalRunHost):
         return sorted(run_ids)
 
     def remove(self, run_id: str) -> None:
-        """See ``RunHost``."""
         if self._clones is not None:
             self._clones.forget(self.place(run_id))
         super().remove(run_id)
@@ -304,7 +299,6 @@ class ClusterRunHost(LocalRunHost):
         return None
 
     def closed(self) -> Mapping[str, str]:
-        """See ``RunHost``."""
         reasons = {name: cluster.obstacle() for name, cluster in self._clusters.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 

@@ -30,8 +30,8 @@ TICK_S = 0.05
 
 
 class StoreIntake:
-    """Creates tasks from files, each file whole or not at all. workdirs: returns what is currently allowed.
-    rescheduled: called after files with schedules were accepted."""
+    """The ``Intake`` that creates tasks from files, each file whole or not at all. workdirs: returns what is currently
+    allowed. rescheduled: called after files with schedules were accepted."""
 
     def __init__(
         self,
@@ -52,12 +52,10 @@ class StoreIntake:
         self.was_planned = False
 
     def known_files(self) -> Mapping[str, FileStamp]:
-        """See ``inbox.ledger.Intake``."""
         files = self._database.read(inbox_rows.files)
         return {file.path: FileStamp(file.mtime_ns, file.size, file.inode) for file in files}
 
     def take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
-        """See ``inbox.ledger.Intake``."""
         results: list[list[Problem] | FileTransaction] = []
         place = 0
         for reading in readings:
@@ -107,7 +105,6 @@ class StoreIntake:
                 log.warning("task_warning", warning=reading.parsed.located(spec, warning).render(reading.path))
 
     def gone(self, paths: Sequence[str]) -> None:
-        """See ``inbox.ledger.Intake``."""
         now_ms = self._clock()
 
         def forget(connection: Connection, paths: Sequence[str]) -> None:
