@@ -210,16 +210,13 @@ class _Parser(WordReader):
             if word is None:
                 break
             words.append(word)
-            if len(words) == 1 and not assignments and not redirects and self._begins_function():
+            if len(words) == 1 and not assignments and not redirects and _BRACKETS.match(self.text, self.at):
                 return self._function("".join(part for part in word if isinstance(part, str)))
         return (
             SimpleCommand(tuple(words), tuple(assignments), tuple(redirects))
             if words or assignments or redirects
             else None
         )
-
-    def _begins_function(self) -> bool:
-        return _BRACKETS.match(self.text, self.at) is not None
 
     # --- redirections ---
 

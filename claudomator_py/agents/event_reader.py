@@ -76,10 +76,10 @@ class EventReader:
         """Return the run's outcome. May be called at any time, and repeatedly."""
         seen, plain = self._all()
         printed_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
-        exit_code = exit_record.exit_code if exit_record is not None else None
+        exit_code, ended_by = (None, None) if exit_record is None else (exit_record.exit_code, exit_record.ended_by)
         ending = OutputEnd(exit_code, printed_ms, plain, self._stderr.text())
         stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
-        if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and not _ran_out(exit_record):
+        if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and ended_by not in ("timeout", "stall"):
             stuck = None
         reported = seen.terminal_verdict(ending)
         stage = Stage.WORKING if self._ends_within_event else seen.stage
@@ -88,7 +88,7 @@ class EventReader:
         reported = reported or _limit(seen.last_error(ending))
         by_exit = seen.exited_well if exit_code == 0 else seen.exit_verdict
         verdict = stuck or verdict_of(reported, exit_record, lambda _: by_exit(ending), began=seen.anything)
-        stopped = reported is not None and exit_record is not None and exit_record.ended_by == "wind_down"
+        stopped = reported is not None and ended_by == "wind_down"
         if stopped:
             # A program that is being stopped reports that its background work has ended; that does not make the run
             # DONE.
@@ -154,11 +154,6 @@ def _dropped(what: Mapping[str, int]) -> str:
 def _limit(verdict: RunVerdict | None) -> RunVerdict | None:
     """The verdict if it is a limit: a limit met last decides the outcome, however the CLI was then ended."""
     return verdict if verdict is not None and verdict.status is OutcomeStatus.LIMITED else None
-
-
-def _ran_out(exit_record: ExitRecord | None) -> bool:
-    """Whether the run was ended by a timeout or for stalling."""
-    return exit_record is not None and exit_record.ended_by in ("timeout", "stall")
 
 
 def _take(seen: RunEvents, plain: Tail, part: list[Event] | bytes) -> None:

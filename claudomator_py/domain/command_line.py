@@ -139,14 +139,10 @@ def words_of(text: str, *, listed: bool = False) -> list[str]:
 def in_shell(text: str, listed: bool = False) -> str:
     """Return the text as a command for a shell; several lines stop at the first one that fails."""
     script = text.strip()
-    if len(_lines(script)) > 1:
+    if len([line for line in script.splitlines() if line.strip()]) > 1:
         script = f"set -e\n{script}"
     quoted = json.dumps(script if len(script) <= _MAX_REMEDY_LENGTH else "...", ensure_ascii=False)
     return f"[sh, -c, {quoted}] as a list item" if listed else f"[sh, -c, {quoted}]"
-
-
-def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()]
 
 
 def _needs_shell(text: str, word: _Word, listed: bool) -> BadCommand:

@@ -57,13 +57,11 @@ class Hashed:
 
 def _features(text: str) -> Counter[int]:
     words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
-    features = Counter([feature for word in words for feature in _known(word)])
+    features = Counter(
+        [feature for word in words for feature in (_remembered(word) if len(word) <= _USUAL else _of_word(word))]
+    )
     features.update([zlib.crc32(f"{first} {other}".encode(), _PAIR_SEED) | _PAIR for first, other in pairwise(words)])
     return features
-
-
-def _known(word: str) -> list[int]:
-    return _remembered(word) if len(word) <= _USUAL else _of_word(word)
 
 
 def _of_word(word: str) -> list[int]:

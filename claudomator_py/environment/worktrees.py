@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+from tenacity import Retrying, retry_if_exception_cause_type, stop_after_delay, wait_fixed
 
 from claudomator_py.domain.changes import Commit, NotMerged, RunChanges
 from claudomator_py.domain.task import TaskSpec
@@ -39,10 +39,6 @@ _CONCURRENCY = 2
 _BUSY_S = 30
 """Seconds for which another user of a tree, such as the repair after a crash, is waited for before its uncommitted
 files are left as they are."""
-
-
-def _was_busy(error: BaseException) -> bool:
-    return isinstance(error.__cause__, TreeBusy)
 
 
 def tree_request(
@@ -161,10 +157,6 @@ def record_tree(connection: Connection, run: Run, tree: Tree) -> None:
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)
 
 
-def _ignore() -> None:
-    pass
-
-
 class WorktreeManager:
     """Creates and examines trees, a few at a time. made: called, on any thread, when an operation has finished or
     failed."""
@@ -173,7 +165,7 @@ class WorktreeManager:
         """branches: commits what is left in a tree; None leaves it as it is."""
         self.trees = trees
         self._branches = branches
-        self.made: Callable[[], None] = _ignore
+        self.made: Callable[[], None] = lambda: None
         self._pool: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree")
         # The end of a run waits for an examination, which must not wait for other tasks' checkouts.
         self._lookers: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree-look")
@@ -242,7 +234,10 @@ class WorktreeManager:
     def _look(self, tree: Tree, title: str | None, left_at: str | None) -> TreeState:
         if title is not None and self._branches is not None:
             again = Retrying(
-                retry=retry_if_exception(_was_busy), stop=stop_after_delay(_BUSY_S), wait=wait_fixed(0.1), reraise=True
+                retry=retry_if_exception_cause_type(TreeBusy),
+                stop=stop_after_delay(_BUSY_S),
+                wait=wait_fixed(0.1),
+                reraise=True,
             )
             try:
                 if (made := again(self._branches.commit, tree.name, title, left_at)) is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claudomator_py.cli import ExitCode
-from claudomator_py.cli.output import fail, formatted, note, out, out_json, wants_json
+from claudomator_py.cli.output import fail, formatted, note, write
 from claudomator_py.lab.evaluation_report import Gate, page, terminal
 from claudomator_py.lab.labelled_files import EncoderOption, Identified, compared, encoder_named, read_lines, read_set
 from claudomator_py.values import dataclass
@@ -154,10 +154,7 @@ def _finish(
         _write(to.decisions, _lines(zip(cases, decided, strict=True), shown))
     if to.html is not None:
         _write(to.html, [page(figures.model_dump(mode="json"), held)])
-    if wants_json():
-        out_json(figures)
-    else:
-        out(terminal(figures.model_dump(mode="json")))
+    write(figures, lambda: terminal(figures.model_dump(mode="json")))
     missed = [goal for goal in held if not goal.met]
     for goal in missed:
         note(goal.miss)

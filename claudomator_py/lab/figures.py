@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.card import Card
@@ -24,10 +24,8 @@ WRONG_SPECIALIST: Final = "wrong_specialist"
 _WORD = regex(r"\w{4,}")
 
 
-class Latency(BaseModel):
+class Latency(BaseModel, frozen=True):
     """How long decisions take in this process, in milliseconds."""
-
-    model_config = ConfigDict(frozen=True)
 
     encode_p50: float
     score_p50: float
@@ -35,10 +33,8 @@ class Latency(BaseModel):
     """The 99th percentile of encoding plus scoring."""
 
 
-class PerClass(BaseModel):
+class PerClass(BaseModel, frozen=True):
     """Precision and recall for one route or specialist."""
-
-    model_config = ConfigDict(frozen=True)
 
     cases: int
     precision: float | None = None
@@ -47,19 +43,15 @@ class PerClass(BaseModel):
     """The share of the tasks that belong there that were sent there."""
 
 
-class Score(BaseModel):
+class Score(BaseModel, frozen=True):
     """A candidate's score."""
-
-    model_config = ConfigDict(frozen=True)
 
     specialist: str
     score: float
 
 
-class WrongCase(BaseModel):
+class WrongCase(BaseModel, frozen=True):
     """A case whose decision differs from its label."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     text: str
@@ -77,10 +69,8 @@ class WrongCase(BaseModel):
     """The scores of the best few candidates and of the right specialists."""
 
 
-class TierFigures(BaseModel):
+class TierFigures(BaseModel, frozen=True):
     """Shares of the tasks with a labelled tier that ..."""
-
-    model_config = ConfigDict(frozen=True)
 
     accuracy: float | None
     """... get an acceptable tier."""
@@ -101,10 +91,8 @@ class Evaluated(SpecialistRecord):
     """The policy's constraints on agents, tiers and tools."""
 
 
-class Evaluation(BaseModel):
+class Evaluation(BaseModel, frozen=True):
     """The figures of an evaluation: shares from 0 to 1, rounded to 1e-4. None if the set has no case to measure by."""
-
-    model_config = ConfigDict(frozen=True)
 
     cases: int
     encoder: str
@@ -173,39 +161,9 @@ def measured(
     scored: Sequence[float],
 ) -> Evaluation:
     """Return the figures of these decisions on the cases. encoded, scored: milliseconds per comparison."""
-    summary = _summed(cases, evaluated, calibration, encoded, scored)
-    return summary.model_copy(update=_compared(cases, evaluated, cards))
-
-
-def _compared(cases: Sequence[Case], evaluated: Sequence[Evaluated], cards: Sequence[Card]) -> dict[str, Any]:
-    """Return the figures that compare the decisions with the labels."""
-    by_id = {card.id: card for card in cards}
-    more = _by_route(cases, evaluated) | {
-        "per_specialist": _by_specialist(cases, evaluated),
-        "wrong": tuple(
-            _wrong(case, result)
-            for case, result in zip(cases, evaluated, strict=True)
-            if not _is_as_labelled(case, result)
-        ),
-        "baselines": _baselines(cases, cards),
-        "tier": _tiers(cases, evaluated),
-    }
-    demands = [case.demand or plain(case.request.text) for case in cases]
-    handed = [
-        None if demand is None else handed_over(demand, result, by_id, result.constraints)
-        for demand, result in zip(demands, evaluated, strict=True)
+    labelled = [
+        (case.expected, score) for case, score in zip(cases, evaluated, strict=True) if case.expected is not None
     ]
-    return more | figures(demands, handed, [case.expected for case in cases])
-
-
-def _summed(
-    cases: Sequence[Case],
-    records: Sequence[SpecialistRecord],
-    calibration: Calibration,
-    encoded: Sequence[float],
-    scored: Sequence[float],
-) -> Evaluation:
-    labelled = [(case.expected, score) for case, score in zip(cases, records, strict=True) if case.expected is not None]
     inside = [(right, score) for right, score in labelled if right]
     outside = [score for right, score in labelled if not right]
     latency = None
@@ -227,7 +185,29 @@ def _summed(
         in_scope_fallback=share_of([not _is_assigned(score) for _, score in inside]),
         wrong_agent=share_of([_is_assigned(score) and score.specialist not in right for right, score in labelled]),
         latency_ms=latency,
+        **_compared(cases, evaluated, cards),
     )
+
+
+def _compared(cases: Sequence[Case], evaluated: Sequence[Evaluated], cards: Sequence[Card]) -> dict[str, Any]:
+    """Return the figures that compare the decisions with the labels."""
+    by_id = {card.id: card for card in cards}
+    more = _by_route(cases, evaluated) | {
+        "per_specialist": _by_specialist(cases, evaluated),
+        "wrong": tuple(
+            _wrong(case, result)
+            for case, result in zip(cases, evaluated, strict=True)
+            if not _is_as_labelled(case, result)
+        ),
+        "baselines": _baselines(cases, cards),
+        "tier": _tiers(cases, evaluated),
+    }
+    demands = [case.demand or plain(case.request.text) for case in cases]
+    handed = [
+        None if demand is None else handed_over(demand, result, by_id, result.constraints)
+        for demand, result in zip(demands, evaluated, strict=True)
+    ]
+    return more | figures(demands, handed, [case.expected for case in cases])
 
 
 def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures | None:

@@ -7,7 +7,7 @@ daemon would have decided at the recorded time, and compared with the record.
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -51,8 +51,6 @@ _SEED = 0
 
 WAITS = "waits"
 """The place of a run that would not start in that tick."""
-_Pair = tuple[str, str]
-"""The recorded value, and the other configuration's."""
 _Place = tuple[str, str]
 """An agent's name and a tier."""
 
@@ -138,35 +136,20 @@ class Replay:
         """Yield the placements of the window, oldest first; None for one whose snapshot is gone."""
         rules = None if self._other is None else rules_of(self._other)
         agents = None if self._other is None else agents_of(self._other)
-        after: tuple[int, str] | None = None
         known: dict[str, tuple[Mapping[str, DecisionRecord], Mapping[str, DecisionRecord]] | None] = {}
-        while True:
-            rows = self._database.read(
-                partial(
-                    decision_log.of_kind,
-                    kind=DecisionKind.PLACEMENT,
-                    since_ms=window.since_ms,
-                    until_ms=window.until_ms,
-                    after=after,
-                    limit=BATCH_SIZE,
-                )
-            )
-            if not rows:
-                return
-            after = rows[-1].at_ms, rows[-1].id
-            for row in rows:
-                digest = row.snapshot_hash or ""
-                if digest not in known:
-                    # The decisions of a tick are adjacent, so only the last snapshot is worth caching.
-                    known = {digest: None}
-                    data = self._database.read(partial(decision_rows.snapshot, digest=digest))
-                    if data is not None:
-                        seen = Snapshot.model_validate(data)
-                        other = {} if rules is None else decided_again(under(seen, agents, rules))
-                        known[digest] = decided_again(seen), other
-                record, stored = known[digest], DecisionRecord.model_validate(row.data)
-                task_id = row.task_id or ""
-                yield None if record is None else _Placed(row, stored, record[0].get(task_id), record[1].get(task_id))
+        for row in _paged(lambda after: self._database.read(_page(DecisionKind.PLACEMENT, window, after))):
+            digest = row.snapshot_hash or ""
+            if digest not in known:
+                # The decisions of a tick are adjacent, so only the last snapshot is worth caching.
+                known = {digest: None}
+                data = self._database.read(partial(decision_rows.snapshot, digest=digest))
+                if data is not None:
+                    seen = Snapshot.model_validate(data)
+                    other = {} if rules is None else decided_again(under(seen, agents, rules))
+                    known[digest] = decided_again(seen), other
+            record, stored = known[digest], DecisionRecord.model_validate(row.data)
+            task_id = row.task_id or ""
+            yield None if record is None else _Placed(row, stored, record[0].get(task_id), record[1].get(task_id))
 
     def _compared(self, placed: Sequence[_Placed], other: Settings, window: Window) -> OtherView:
         routed, generations = self._routed(other, window)
@@ -174,8 +157,7 @@ class Replay:
         tasks = self._database.read(partial(_tasks, ids=sorted({*generations, *started})))
         view = _other_view(
             [(_place(pair.stored), None if pair.other is None else _place(pair.other)) for pair in placed],
-            [(_verdict_text(record.actual), _verdict_text(record)) for record in routed.values()],
-            [(_way(record.actual), _way(record)) for record in routed.values()],
+            routed.values(),
             len(generations),
             self._database.read(run_rows.mean_costs),
         )
@@ -209,12 +191,10 @@ class Replay:
 
     def _decisions(self, window: Window) -> Iterator[Decision]:
         """Yield the window's decisions on specialists and placements, oldest first."""
-        after: decision_log.Position = (window.since_ms or 0, "")
-        while rows := self._database.read(
-            partial(decision_log.following, kinds=FOLLOWED, after=after, limit=BATCH_SIZE)
-        ):
-            after = rows[-1].at_ms, rows[-1].id
-            yield from (row for row in rows if window.until_ms is None or row.at_ms < window.until_ms)
+        begin = (window.since_ms or 0, "")
+        read, page = self._database.read, partial(decision_log.following, kinds=FOLLOWED, limit=BATCH_SIZE)
+        rows = _paged(lambda after: read(partial(page, after=after or begin)))
+        yield from (row for row in rows if window.until_ms is None or row.at_ms < window.until_ms)
 
     def _configuration(self, other: Settings, clock: Clock) -> OtherConfiguration:
         """Build the other configuration. As in the daemon, remote specialists are agents as well."""
@@ -224,6 +204,22 @@ class Replay:
         agents += [agent_of(card.card) for card in cards if is_reached(card)]
         registry = AgentRegistry(agents, AGENT_KINDS, "")
         return other_configuration(other, self._environ, self._database, registry, self._fitted, clock, keeps=False)
+
+
+def _paged(page: Callable[[decision_log.Position | None], Sequence[Decision]]) -> Iterator[Decision]:
+    """Yield the decisions of all pages. page: returns those after a position."""
+    after = None
+    while rows := page(after):
+        after = rows[-1].at_ms, rows[-1].id
+        yield from rows
+
+
+def _page(
+    kind: DecisionKind, window: Window, after: decision_log.Position | None
+) -> Callable[[Connection], Sequence[Decision]]:
+    return lambda connection: decision_log.of_kind(
+        connection, kind, window.since_ms, window.until_ms, after, BATCH_SIZE
+    )
 
 
 def _tasks(connection: Connection, ids: Sequence[str]) -> dict[str, Task]:
@@ -271,8 +267,7 @@ def shadowed(database: Database, window: Window) -> OtherView:
     routed = [record for record in records if record.about is DecisionKind.SPECIALIST]
     return _other_view(
         [(_place(record.actual), None if record.agent is None else _place(record)) for record in placed],
-        [(_verdict_text(record.actual), _verdict_text(record)) for record in routed],
-        [(_way(record.actual), _way(record)) for record in routed],
+        routed,
         len(routed),
         means,
     )
@@ -280,13 +275,9 @@ def shadowed(database: Database, window: Window) -> OtherView:
 
 def _shadows(connection: Connection, window: Window, configuration: str | None) -> Iterator[ShadowRecord]:
     """Yield the configuration's shadow decisions, oldest first."""
-    after: decision_log.Position | None = None
-    while rows := decision_log.of_kind(
-        connection, DecisionKind.SHADOW, window.since_ms, window.until_ms, after, BATCH_SIZE
-    ):
-        after = rows[-1].at_ms, rows[-1].id
-        records = (ShadowRecord.model_validate(row.data) for row in rows)
-        yield from (record for record in records if record.versions.configuration == configuration)
+    rows = _paged(lambda after: _page(DecisionKind.SHADOW, window, after)(connection))
+    records = (ShadowRecord.model_validate(row.data) for row in rows)
+    yield from (record for record in records if record.versions.configuration == configuration)
 
 
 def _place(chosen: DecisionRecord | Chosen) -> _Place:
@@ -303,12 +294,13 @@ def _way(chosen: Chosen) -> str:
 
 def _other_view(
     placed: Sequence[tuple[_Place, _Place | None]],
-    verdicts: Sequence[_Pair],
-    routes: Sequence[_Pair],
+    routed: Collection[ShadowRecord],
     tasks: int,
     means: Mapping[_Place, float],
 ) -> OtherView:
     """Summarise the differences. placed: where each run started, and where it would have; None: it would wait."""
+    verdicts = [(_verdict_text(record.actual), _verdict_text(record)) for record in routed]
+    routes = [(_way(record.actual), _way(record)) for record in routed]
     started = [(own, other) for own, other in placed if other is not None]
     waits = len(placed) - len(started)
     policy, who = (Counter(pair for pair in pairs if pair[0] != pair[1]) for pairs in (verdicts, routes))

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import ExitCode
-from claudomator_py.cli.output import formatted, note, out, out_json, table_text, wants_json
-from claudomator_py.cli.times import moment, now_ms
-from claudomator_py.domain.units import parse_duration, parse_instant
+from claudomator_py.cli.output import formatted, note, out, table_text, wrote_json
+from claudomator_py.cli.times import moment, past_time
 from claudomator_py.lab.replay_shape import ChangedTaskView, ChangeView, CostView, OtherView, ReplayView, ShareView
 from claudomator_py.surface.table import Column, Table
 
@@ -38,10 +37,14 @@ _CHANGES = Table[tuple[str, ChangeView]](
 @formatted
 def replay(
     since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Start of the time span: RFC 3339, or how long ago, such as 7d."),
+        int | None,
+        typer.Option(
+            parser=past_time,
+            metavar="TIME",
+            help="Start of the time span: RFC 3339, or how long ago, such as 7d.",
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="End of the time span.")] = None,
+    until: Annotated[int | None, typer.Option(parser=past_time, metavar="TIME", help="End of the time span.")] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Show what this configuration would decide differently.")
     ] = None,
@@ -51,22 +54,17 @@ def replay(
     state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
 ) -> None:
     """Replay recorded placements from their snapshots."""
-    window = _time(since, "--since"), _time(until, "--until")
     if shadow:
         if config is not None:
             raise typer.BadParameter(
                 "cannot be combined with --config: the shadow configuration is used", param_hint="--shadow"
             )
-        other = _shadowed(state_dir, *window)
-        if wants_json():
-            out_json(other)
-        else:
+        other = _shadowed(state_dir, since, until)
+        if not wrote_json(other):
             _print_shadow(other)
         return
-    result = _replayed(state_dir, config, *window)
-    if wants_json():
-        out_json(result)
-    else:
+    result = _replayed(state_dir, config, since, until)
+    if not wrote_json(result):
         _print(result)
     if result.differing:
         raise typer.Exit(ExitCode.FAILURE)
@@ -149,17 +147,6 @@ def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", 
             yield database, settings, state
     except StoreUnavailable as error:
         raise DiscoveryFailed(error.reason, remedy=error.remedy) from error
-
-
-def _time(text: str | None, option: str) -> int | None:
-    if text is None:
-        return None
-    for read in (parse_instant, lambda given: now_ms() - parse_duration(given)):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    raise typer.BadParameter("write RFC 3339, such as 2026-11-16T00:00:00Z, or 7d", param_hint=option)
 
 
 def _print(result: ReplayView) -> None:

@@ -126,12 +126,10 @@ def _summed(
             reason.value: round(hits[reason] / of_reason[reason], 4) for reason in TriageReason if of_reason[reason]
         },
         missed_mentions=sum(
-            len(set(right.agents) - set(decision.agents)) for right, decision in labelled if _mentions(right)
+            len(set(right.agents) - set(decision.agents))
+            for right, decision in labelled
+            if right.reason is TriageReason.DIRECT_MENTION
         ),
         false_positives=sum(len(set(decision.agents) - set(right.agents)) for right, decision in labelled),
         latency_ms=latency,
     )
-
-
-def _mentions(right: TriageDecision) -> bool:
-    return right.reason is TriageReason.DIRECT_MENTION

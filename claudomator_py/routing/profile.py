@@ -295,7 +295,7 @@ def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
 
     def out(match: re.Match[str]) -> str:
         piece = match.group()
-        if not _steers(piece):
+        if not (_STEERS.search(piece) or _ADDRESSES.search(piece)):
             return piece
         parts.append(" ".join(piece.split())[:_MAX_REPORTED])
         return " "
@@ -309,7 +309,3 @@ def _may_steer(text: str) -> bool:
     if any(word in lowered for word in _TELLING) and _STEERS.search(text) is not None:
         return True
     return ": " in text and _ADDRESSES.search(text) is not None
-
-
-def _steers(piece: str) -> bool:
-    return _STEERS.search(piece) is not None or _ADDRESSES.search(piece) is not None

@@ -180,8 +180,8 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     if full and now_ms < head.queued + rules.prefer_wait:
         until = head.queued + rules.prefer_wait
         return blocked(BlockCode.PREFERRED_FULL, agents=tuple(map(_no_slot, full)), until=until)
-    rejected = (_rejection(agent) for agent in hinted)
-    because = tuple(item for item in rejected if item is not None) if hinted else (_unknown(head.agent_type),)
+    unknown = (blocked(BlockCode.NOT_CONFIGURED, agent=head.agent_type),)
+    because = tuple(item for agent in hinted if (item := _rejection(agent)) is not None) if hinted else unknown
     override = OverriddenHint(agent=head.agent_type, because=because)
     return _balance(open_agents, rules, why=_LEAST_ACTIVE, overridden=override)
 
@@ -254,16 +254,9 @@ def _on_hold(agent: str, hold: ActiveHold) -> Blocked:
 
 def _no_slot(agent: AgentState) -> Blocked:
     if agent.closed is not None and not agent.full:
-        return blocked(BlockCode.NO_SLOT, agent=agent.name, **_figures(agent.closed))
+        closed = agent.closed.params
+        return blocked(BlockCode.NO_SLOT, agent=agent.name, active=closed.active, slots=closed.slots)
     return blocked(BlockCode.FULL, agent=agent.name, active=agent.active, slots=agent.max_concurrent)
-
-
-def _figures(closed: Blocked) -> dict[str, int | None]:
-    return {"active": closed.params.active, "slots": closed.params.slots}
-
-
-def _unknown(agent: str) -> Blocked:
-    return blocked(BlockCode.NOT_CONFIGURED, agent=agent)
 
 
 def _rejection(agent: AgentState) -> Blocked | None:

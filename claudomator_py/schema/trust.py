@@ -152,7 +152,7 @@ class Trust:
                 name = user_name(user)
                 return Exposure(path, f"its access list lets {name} write to it", f"setfacl -b {quoted}", user=name)
         for group in groups:
-            if not self._trusts_group(group):
+            if group not in self._groups and not self._recall("group", group, self._has_trusted_members):
                 name = _group_name(group)
                 why = f"everyone in the group {name} can write to it (mode {mode:04o})"
                 return Exposure(path, why, f"chmod g-w {quoted}", group=name)
@@ -162,9 +162,6 @@ class Trust:
         owner = user_name(uid)
         command = f"chown {shlex.quote(user_name(self._own))} {shlex.quote(path)}"
         return Exposure(path, f"it belongs to {owner}, who is not trusted", command, user=owner)
-
-    def _trusts_group(self, gid: int) -> bool:
-        return gid in self._groups or self._recall("group", gid, self._has_trusted_members)
 
     def _has_trusted_members(self, gid: int) -> bool:
         """True if all members of the group are trusted, as in a user's private group. A group without members is used

@@ -29,9 +29,11 @@ from claudomator_py.store.tables import (
 _FILES: BindParameter[Sequence[str]] = bindparam("files", expanding=True)
 _FORGET_FILES = Statement(delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(_FILES)))
 _ADD_FILE = Statement(insert(INBOX_FILE))
-_THIS = (INBOX_DOCUMENT.c.path == bindparam("file"), INBOX_DOCUMENT.c.name == bindparam("called"))
-_DOCUMENT = Selection(InboxDocument, select(INBOX_DOCUMENT).where(*_THIS))
-_FORGET_DOCUMENT = Statement(delete(INBOX_DOCUMENT).where(*_THIS))
+_FORGET_DOCUMENT = Statement(
+    delete(INBOX_DOCUMENT).where(
+        INBOX_DOCUMENT.c.path == bindparam("file"), INBOX_DOCUMENT.c.name == bindparam("called")
+    )
+)
 _ADD_DOCUMENT = Statement(insert(INBOX_DOCUMENT))
 _NAMED = Selection(
     InboxDocument,
@@ -77,11 +79,6 @@ def put_files(connection: Connection, files: Sequence[InboxFile], *, new: bool =
 def forget_files(connection: Connection, paths: Collection[str]) -> None:
     """Forget the files; their documents stay."""
     _FORGET_FILES.run(connection, files=sorted(paths))
-
-
-def document(connection: Connection, path: str, name: str) -> InboxDocument | None:
-    """Return the document with this path and name, gone or not, or None."""
-    return _DOCUMENT.first(connection, file=path, called=name)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[InboxDocument]:

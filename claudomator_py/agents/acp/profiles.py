@@ -66,11 +66,6 @@ class AcpProfile(BaseModel, frozen=True, extra="forbid"):
     codes: Mapping[str, str] = Field(default_factory=dict)
     """Reasons by error code."""
 
-    @property
-    def is_tried(self) -> bool:
-        """Whether the real program was tried."""
-        return bool(self.tried)
-
 
 @cache
 def profiles() -> Mapping[str, AcpProfile]:

@@ -81,7 +81,9 @@ class TurnEnd:
         if reason is Reason.RATE_LIMITED:
             verdict = self._by_words(message)
             # A limit that is a matter of money ends when somebody pays.
-            return verdict if verdict.reason is Reason.NO_CREDIT else self._limited(message)
+            if verdict.reason is Reason.NO_CREDIT:
+                return verdict
+            return limited(message, find_reset(message, self.printed_ms, self.zone))
         if reason is not None:
             return failed(reason, message)
         status = code if isinstance(code, int) and 400 <= code < 600 else _status(data)
@@ -98,9 +100,6 @@ class TurnEnd:
 
     def _by_words(self, message: str, status: int | None = None) -> RunVerdict:
         return classify(message, _RULES, self.printed_ms, status=status, zone=self.zone)
-
-    def _limited(self, message: str) -> RunVerdict:
-        return limited(message, find_reset(message, self.printed_ms, self.zone))
 
     def _silent(self, error: str) -> RunVerdict:
         """Return the verdict of a silent turn. Agents go silent in limits and outages; their last retry says which."""
@@ -138,7 +137,8 @@ class TurnEnd:
 
     def _answered(self) -> RunVerdict:
         stop = text_of(self.end, "stop_reason")
-        text = _seen(text_of(self.end, "text"))
+        text = text_of(self.end, "text") or ""
+        text = "" if is_blank(text) else text.strip()
         if stop != "end_turn":
             if stop == "cancelled" and self.rejected:
                 return self._denied()
@@ -198,10 +198,6 @@ class TurnEnd:
         if tools:
             return failed(Reason.UNFINISHED, "its turn ended after a tool call, without a message about the result")
         return failed(Reason.NO_ANSWER, "it reported success, but its model neither said nor did anything")
-
-
-def _seen(text: str | None) -> str:
-    return "" if text is None or is_blank(text) else text.strip()
 
 
 def _message(error: str, data: object) -> str:

@@ -143,18 +143,11 @@ class Peer:
             self._read_all()
             if not self._messages:
                 raise PeerGone(f"it reads no more: {error.strerror}") from None
-        waits = self._is_registered()
+        waits = self._in in self._selector.get_map()
         if self._unsent and not waits:
             self._selector.register(self._in, selectors.EVENT_WRITE)
         elif not self._unsent and waits:
             self._selector.unregister(self._in)
-
-    def _is_registered(self) -> bool:
-        try:
-            self._selector.get_key(self._in)
-        except KeyError:
-            return False
-        return True
 
     def _read_all(self) -> None:
         try:

@@ -67,7 +67,8 @@ class ToolCall:
         self.name = _own_name(fields) or self.name
         self.given = event_of(fields, "rawInput") or self.given
         self.places = _places(fields) or self.places
-        self.text = _content(fields) or self.text
+        texts = (block_text(block) for block in list_of(fields, "content"))
+        self.text = "\n".join(filter(None, texts)) or self.text
         self.status = text_of(fields, "status") or self.status
         if not self.kind:
             for pattern, kind in kinds:
@@ -187,10 +188,6 @@ def _own_name(fields: Mapping[str, Any]) -> str:
 def _places(fields: Mapping[str, Any]) -> tuple[str, ...]:
     places = (place.get("path") for place in objects_of(fields, "locations"))
     return tuple(place for place in places if isinstance(place, str))
-
-
-def _content(fields: Mapping[str, Any]) -> str:
-    return "\n".join(text for block in list_of(fields, "content") if (text := block_text(block)))
 
 
 def block_text(block: object) -> str:

@@ -41,7 +41,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import counted
-from claudomator_py.json_fields import Event, amount_of, count_of, event_of, list_of, text_of
+from claudomator_py.json_fields import Event, amount_of, count_of, event_of, list_of, objects_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _RULED = regex(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
@@ -143,8 +143,7 @@ class ClaudeEvents(MessageEvents):
     def _take_assistant(self, event: Event, at_ms: int | None) -> list[Part]:
         self.usage.take_message(event)
         message = event_of(event, "message")
-        content = list_of(message, "content")
-        blocks = [block for block in content if isinstance(block, dict)]
+        blocks = objects_of(message, "content")
         if text_of(event, "parent_tool_use_id") is None:
             calls = any(block.get("type") == "tool_use" for block in blocks)
             self.stop_reason = text_of(message, "stop_reason") or ("tool_use" if calls else None)
@@ -211,9 +210,8 @@ class ClaudeEvents(MessageEvents):
 
     def _take_result(self, event: Event, at_ms: int | None) -> list[Part]:
         self.last = event
-        for denial in list_of(event, "permission_denials"):
-            if isinstance(denial, dict):
-                self._take_denial(denial)
+        for denial in objects_of(event, "permission_denials"):
+            self._take_denial(denial)
         self.usage.take_result(event)
         # A streamed message has shown whether the model wrote it; for a lone result, its tokens show it.
         has_counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
@@ -308,9 +306,6 @@ class ClaudeEvents(MessageEvents):
         failure = Failure(message or f"it exited with {ending.exit_code}", mixed=self.tools_ran)
         return classify(failure, None, ending.printed_ms, self.zone)
 
-    def _is_good(self, result: Event) -> bool:
-        return self._has_succeeded(result) and self._cut_off is None and self._own_last_word(result) is None
-
     def result(self) -> Result:
         tokens, cost_usd = self.usage.used(resumed=self.resumed, prior_cost_usd=self.prior_cost_usd)
         so_far = Result(
@@ -323,10 +318,12 @@ class ClaudeEvents(MessageEvents):
         )
         if self.last is None or not self.terminal:
             return so_far
+        is_good = self._has_succeeded(self.last) and self._cut_off is None and self._own_last_word(self.last) is None
+        asked = (questions(call.given) for call in self.denials.values() if call.tool == _ASK)
         return replace(
             so_far,
-            text=text_of(self.last, "result") if self._is_good(self.last) else None,
-            question=next((asked for call in self.denials.values() if (asked := _asked(call)) is not None), None),
+            text=text_of(self.last, "result") if is_good else None,
+            question=next((question for question in asked if question is not None), None),
             denials=len(self.denials),
             denied=distinct(
                 self.denial(key, call.tool, call.given, rule_for(call.tool, call.given))
@@ -338,10 +335,6 @@ class ClaudeEvents(MessageEvents):
 
 def _has_words(text: str) -> bool:
     return not is_blank(text) and text.strip() != _NO_CONTENT
-
-
-def _asked(denial: _Denial) -> str | None:
-    return questions(denial.given) if denial.tool == _ASK else None
 
 
 def _system(event: Event, at_ms: int | None) -> list[Part]:

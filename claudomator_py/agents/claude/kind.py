@@ -94,7 +94,7 @@ class Claude(EventKind):
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """Return why the agent's runs cannot be fenced: the hook comes with settings that some options replace."""
-        flags = (flag for flag in WITHOUT_HOOKS if any(_is_flag(word, flag) for word in agent.extra_args))
+        flags = (flag for flag in WITHOUT_HOOKS if any(word.partition("=")[0] == flag for word in agent.extra_args))
         names = (name for name in MODES_WITHOUT_HOOKS if name in agent.env or name in agent.pass_env)
         setting = next(flags, None) or next(names, None)
         return None if setting is None else f"{setting}, which it is started with, disables the fence's hook"
@@ -116,10 +116,6 @@ class Claude(EventKind):
             )
             return [f"{refusal}; {remedy}"]
         return []
-
-
-def _is_flag(word: str, flag: str) -> bool:
-    return word == flag or word.startswith(f"{flag}=")
 
 
 def _fence(request: LaunchRequest) -> dict[str, object]:

@@ -6,7 +6,7 @@ and then exits by itself. As seen in 2.1.330 with ``-p --output-format stream-js
 
 from claudomator_py.agents.run_events import Copied, content_text
 from claudomator_py.domain.report import Stage
-from claudomator_py.json_fields import Event, count_of, event_of, list_of, text_of
+from claudomator_py.json_fields import Event, count_of, event_of, objects_of, text_of
 
 _OPENING = frozenset({"assistant", "user", "stream_event"})
 _MAX_OPEN = 1_000
@@ -93,7 +93,7 @@ class Turns(Copied):
             case "init" | "api_retry":
                 self._begin()
             case "background_tasks_changed":
-                tasks = [task for task in list_of(event, "tasks")[:_MAX_OPEN] if isinstance(task, dict)]
+                tasks = objects_of(event, "tasks")[:_MAX_OPEN]
                 self._tasks = {text_of(task, "task_id") or "": text_of(task, "task_type") for task in tasks}
             case "task_started" if task_id is not None and event.get("is_backgrounded") is not False:
                 if len(self._tasks) < _MAX_OPEN:
@@ -111,8 +111,7 @@ class Turns(Copied):
 
     def _take_wake_up(self, event: Event) -> None:
         """Take a wake-up call or its result, which in some versions has the time; 0 means cancelled."""
-        blocks = [block for block in list_of(event_of(event, "message"), "content") if isinstance(block, dict)]
-        for block in blocks:
+        for block in objects_of(event_of(event, "message"), "content"):
             asked = self._wake_calls.pop(text_of(block, "tool_use_id") or "", None)
             if asked is not None and not block.get("is_error"):
                 at_ms = count_of(event_of(event, "tool_use_result"), "scheduledFor")
@@ -122,9 +121,7 @@ class Turns(Copied):
 
     def _take_jobs(self, event: Event) -> None:
         """Take calls about the scheduler's jobs, a subagent's included."""
-        for block in list_of(event_of(event, "message"), "content"):
-            if not isinstance(block, dict):
-                continue
+        for block in objects_of(event_of(event, "message"), "content"):
             if block.get("name") in (_SCHEDULES, _UNSCHEDULES) and len(self._cron_calls) < _MAX_OPEN:
                 self._cron_calls[text_of(block, "id") or ""] = block
             call_id = text_of(block, "tool_use_id") or ""

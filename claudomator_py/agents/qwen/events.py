@@ -25,7 +25,7 @@ from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import MessageEvents, OutputEnd, arguments, begins, shown, usage_parts
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
-from claudomator_py.json_fields import Event, count_of, event_of, list_of, text_of
+from claudomator_py.json_fields import Event, count_of, event_of, list_of, objects_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _FAILED_REQUEST = regex(
@@ -92,8 +92,8 @@ class QwenEvents(MessageEvents):
                     self.stop_reason, self.asks_model = text_of(message, "stop_reason"), False
                 return self._take_message(message)
             case "user":
-                content = list_of(event_of(event, "message"), "content")
-                results = [block for block in content if isinstance(block, dict) and block.get("type") == "tool_result"]
+                content = objects_of(event_of(event, "message"), "content")
+                results = [block for block in content if block.get("type") == "tool_result"]
                 if results and text_of(event, "parent_tool_use_id") is None:
                     self.stop_reason, self.asks_model = None, True
                 for call_id in [text_of(block, "tool_use_id") for block in results]:
@@ -133,7 +133,7 @@ class QwenEvents(MessageEvents):
         usage = event_of(message, "usage")
         used, made = count_of(usage, "input_tokens") or 0, count_of(usage, "output_tokens") or 0
         self.input, self.output = self.input + used, self.output + made
-        blocks = [block for block in list_of(message, "content") if isinstance(block, dict)]
+        blocks = objects_of(message, "content")
         join = "".join(text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
         is_answer = used + made > 0 and _EMPTY.fullmatch(join) is None
         self.failure = None if is_answer else _FAILED_REQUEST.search(join, max(0, join.rfind(_FAILED_MARK)))
@@ -161,11 +161,10 @@ class QwenEvents(MessageEvents):
         self.last, self.ended = event, True
         counted = not self.answered and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
         self.spoke = self.spoke or not is_blank(text_of(event, "result") or "") or counted
-        for denial in list_of(event, "permission_denials"):
-            if isinstance(denial, dict):
-                tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
-                self.denied.append(tool)
-                self.denied_calls.append(self.denial(text_of(denial, "tool_use_id") or "", tool, given, tool))
+        for denial in objects_of(event, "permission_denials"):
+            tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
+            self.denied.append(tool)
+            self.denied_calls.append(self.denial(text_of(denial, "tool_use_id") or "", tool, given, tool))
         parts = self.last_words(event, text_of(event_of(event, "error"), "message"))
         usage = event_of(event, "usage")
         return parts + usage_parts(count_of(usage, "input_tokens"), count_of(usage, "output_tokens"))

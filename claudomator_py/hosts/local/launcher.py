@@ -142,9 +142,9 @@ class Launcher:
         if first is not None:
             first()
         with self._lock:
-            shim = self._reuse(run_dir, environ) or self._ask(run_dir, environ)
-            if shim is None:
-                shim = Shim(self._start_directly(run_dir, environ))
+            shim = self._reuse(run_dir, environ)
+            shim = shim or self._from_server(run_dir, lambda server: server.start(run_dir, environ))
+            shim = shim or Shim(self._start_directly(run_dir, environ))
             self._count(shim)
         crashpoint("run-spawned")
         return shim
@@ -206,9 +206,6 @@ class Launcher:
                     return shim
             shim.close()
         return None
-
-    def _ask(self, run_dir: AnyPath, environ: dict[str, str]) -> Shim | None:
-        return self._from_server(run_dir, lambda server: server.start(run_dir, environ))
 
     def _from_server(self, run_dir: AnyPath, ask: "Callable[[_ForkServer], Shim]") -> Shim | None:
         problem: OSError | None = None
