@@ -59,10 +59,8 @@ class CommandText:
 
 
 def commands_in(text: str) -> tuple[CommandText, ...]:
-    """Return the commands in the text, in order.
-
-    In code, a line counts if its program is known; in running text, only if it does something that is known.
-    """
+    """Return the commands in the text, in order. In code, a line counts if its program is known; in running text, only
+    if it does something that is known."""
     commands: list[CommandText] = []
     covered = bytearray(len(text))
     for code in _in_code(text):
@@ -86,10 +84,8 @@ def commands_in(text: str) -> tuple[CommandText, ...]:
 
 
 def needed_commands(text: str) -> tuple[str, ...]:
-    """Return the commands with reach "publish" that the text evidently asks for, in the form of ``Act.command``.
-
-    In running text a command ends where the sentence continues: "run npm publish in packages/ui".
-    """
+    """Return the commands with reach "publish" that the text evidently asks for, in the form of ``Act.command``. In
+    running text a command ends where the sentence continues: "run npm publish in packages/ui"."""
     text = text[:MAX_TEXT]
     acts: list[Act] = []
     commands = commands_in(text)

@@ -30,10 +30,8 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 
 def acts(command_line: str, place: Place | None = None, allowed: Collection[str] = ()) -> tuple[Act, ...]:
-    """Return what the command line does beyond the working directory: distinct acts in order, as far as known.
-
-    allowed: commands that a person has allowed, in the form of ``Act.command``; their acts are left out.
-    """
+    """Return what the command line does beyond the working directory: distinct acts in order, as far as known. allowed:
+    commands that a person has allowed, in the form of ``Act.command``; their acts are left out."""
     reader = _ActsReader(catalogue(), State(place or Place()), allowed=frozenset(allowed))
     reader.text(command_line)
     return tuple(dict.fromkeys(reader.acts))

@@ -284,10 +284,8 @@ _PUNCTUATION = frozenset("();<>|&")
 
 
 def is_simple(command: str) -> bool:
-    """Return whether it is a single command, without redirections or substitutions.
-
-    A CLI judges several commands in a line one by one, so a rule for the whole line would allow none of them.
-    """
+    """Return whether it is a single command, without redirections or substitutions. A CLI judges several commands in a
+    line one by one, so a rule for the whole line would allow none of them."""
     if any(mark in command for mark in ("`", "$(", "\n", "\r")):
         return False
     import shlex  # late: a hook, which starts with every tool call, never gets here

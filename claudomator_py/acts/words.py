@@ -286,10 +286,8 @@ def _edited(call: Call) -> tuple[str, ...]:
 
 
 def pushed_branches(call: Call) -> tuple[str, ...]:
-    """Return the branches that a ``git push`` writes to: the current one if it names none, ``?`` if that is unknown.
-
-    A forced (``+``) or deleted (``:name``) branch is returned as ``*``, which is always protected.
-    """
+    """Return the branches that a ``git push`` writes to: the current one if it names none, ``?`` if that is unknown. A
+    forced (``+``) or deleted (``:name``) branch is returned as ``*``, which is always protected."""
     words = [word for word in call.positionals if word != "push"]
     refs = words[1:]
     if not refs:

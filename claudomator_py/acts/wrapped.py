@@ -17,10 +17,8 @@ _MAX_GIVEN: Final = 100
 def longest_key(
     program: str, words: Sequence[str], keys: Mapping[str, object] | frozenset[str], known: Catalogue
 ) -> tuple[str | None, list[str]]:
-    """Return the longest key that the command begins with, options skipped, and the words after it.
-
-    The key is None if none matches.
-    """
+    """Return the longest key that the command begins with, options skipped, and the words after it. The key is None if
+    none matches."""
     best: tuple[str | None, list[str]] = (program if program in keys else None, list(words))
     prefix, valued, is_value = [program], known.values.get(program, frozenset()), False
     for at, word in enumerate(words):
@@ -67,10 +65,8 @@ def inner_words(key: str, wrapper: Wrapper, words: Sequence[str], stdin: str | N
 
 
 def image_of(words: Sequence[str], wrapper: Wrapper) -> str:
-    """Return the program that a ``docker run`` image is named after, such as ``aws`` for ``amazon/aws-cli:2``.
-
-    Empty if the image has no namespace: then it is hardly a program's own.
-    """
+    """Return the program that a ``docker run`` image is named after, such as ``aws`` for ``amazon/aws-cli:2``. Empty if
+    the image has no namespace: then it is hardly a program's own."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in wrapper.values else 1

@@ -57,10 +57,8 @@ class EventReader:
 
     @property
     def stuck_until(self) -> int | None:
-        """When the limit in which the CLI currently sleeps ends, in epoch milliseconds, if known.
-
-        Such a run may be ended by any means: its outcome will be the limit.
-        """
+        """When the limit in which the CLI currently sleeps ends, in epoch milliseconds, if known. Such a run may be
+        ended by any means: its outcome will be the limit."""
         stuck = self._stuck()
         return None if stuck is None else stuck.reset_at
 

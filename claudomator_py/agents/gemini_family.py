@@ -36,9 +36,7 @@ class GeminiFamily(EventKind):
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Return the command line. The prompt is a file on stdin. With ``=``, no value can be taken for an option.
-
-        Raises ValueError for a folder that the program would split at its comma.
-        """
+        Raises ValueError for a folder that the program would split at its comma."""
         agent, task = request.agent, request.task
         check_folders(task, agent)
         modes = {

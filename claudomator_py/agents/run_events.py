@@ -100,10 +100,8 @@ class RunEvents(Copied, ABC):
         return Stage.DONE if self.terminal else Stage.WORKING
 
     def to_come(self, at_ms: int, *, stopped: bool) -> Mapping[str, int]:
-        """Return the work that the program's end cancelled: number by noun.
-
-        at_ms: when it ended, in epoch milliseconds. stopped: whether it was stopped after its last result.
-        """
+        """Return the work that the program's end cancelled: number by noun. at_ms: when it ended, in epoch
+        milliseconds. stopped: whether it was stopped after its last result."""
         return {}
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:

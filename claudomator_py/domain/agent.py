@@ -276,10 +276,7 @@ def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
 
 def asks_no_model(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
     """Return whether a task's ``agent.type`` refers only to agents that do what they are configured to do, whatever the
-    text says.
-
-    agents: the existing ones; a type that matches none of them may be a kind.
-    """
+    text says. agents: the existing ones; a type that matches none of them may be a kind."""
     if agent_type is None:
         return False
     meant = {agent.kind for agent in agents if agent.goes_by(agent_type)}

@@ -104,10 +104,8 @@ def commands_in(text: str) -> tuple[str, ...]:
 
 
 def words_of(text: str, *, listed: bool = False) -> list[str]:
-    """Return the words of the text, which is a single command. Raises BadCommand.
-
-    listed: the command is an item in a list of commands, and so is the suggested remedy.
-    """
+    """Return the words of the text, which is a single command. Raises BadCommand. listed: the command is an item in a
+    list of commands, and so is the suggested remedy."""
     commands = _commands(text)
     if not commands:
         raise BadCommand("contains no command", "write the program to run and its arguments")

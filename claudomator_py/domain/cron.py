@@ -168,10 +168,8 @@ _OF_A_FIELD: Final = regex(r"[\d*?,/#LWH-]+|[a-z]{3}([-,][a-z]{3})*", re.IGNOREC
 
 
 def parse_cron(text: str) -> Cron:
-    """Return what the five fields allow: minute, hour, day, month, weekday. Raises BadCron.
-
-    In the weekday field 0 and 7 are Sunday. Months and weekdays are named by their first three letters.
-    """
+    """Return what the five fields allow: minute, hour, day, month, weekday. Raises BadCron. In the weekday field 0 and
+    7 are Sunday. Months and weekdays are named by their first three letters."""
     words = text.split()
     if len(words) != len(_FIELDS) or _ZONE_BEFORE.match(text.strip()):
         raise _not_five(text.strip(), words)

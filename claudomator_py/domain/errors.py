@@ -111,9 +111,7 @@ def near(word: str, valid: Iterable[str], *, alike: float = _NEAR) -> str | None
 
 def name_suggestion(name: str, valid: Sequence[str], listing: str | None) -> str:
     """Return a remedy like ``suggestion``, but for names of which there can be any number: only a few are listed.
-
-    listing: the command that lists them all.
-    """
+    listing: the command that lists them all."""
     if len(valid) <= _FEW or near(name, valid, alike=_ALMOST):
         return suggestion(name, valid)
     hint = f"the names nearest to it are {', '.join(_nearest(name, valid, most=_FEW, cutoff=0))}"
@@ -193,10 +191,8 @@ class NotFound(ServiceError):
     def among(
         cls, noun: str, ref: str, valid: Iterable[str], *, none: str | None = None, listing: str | None = None
     ) -> "NotFound":
-        """Return the refusal of a name that is not among the valid ones; the remedy suggests some.
-
-        none: the remedy if there are none. listing: the command that lists all.
-        """
+        """Return the refusal of a name that is not among the valid ones; the remedy suggests some. none: the remedy if
+        there are none. listing: the command that lists all."""
         names = list(valid)
         remedy = name_suggestion(ref, names, listing) if names else none or f"there are no {noun}s yet"
         return cls(f"There is no {noun} {shown(ref)!r}.", remedy=sentence(remedy))

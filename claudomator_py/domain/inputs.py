@@ -147,11 +147,8 @@ class ToolGrant(BaseModel, frozen=True):
 
 
 def question_in(text: str) -> str | None:
-    """Return the question at the end of the message; None if there is none.
-
-    It begins with ``MARKER`` at the start of a line, optionally after a heading sign or emphasis. In a quotation or a
-    fenced block the marker means nothing.
-    """
+    """Return the question at the end of the message; None if there is none. It begins with ``MARKER`` at the start of a
+    line, optionally after a heading sign or emphasis. In a quotation or a fenced block the marker means nothing."""
     opened: str | None = None
     for match in _MARKED_OR_FENCE.finditer(text):
         fence = match["fence"]

@@ -275,9 +275,7 @@ def transition(state: State, event: Event) -> State:
 
 def available_actions(state: State, *, begun: bool = True) -> tuple[str, ...]:
     """Return what an operator can do with a task in this state. A forced restart of a running task cancels it first.
-
-    begun: True if a run of it asks; before the first run there is nobody to answer.
-    """
+    begun: True if a run of it asks; before the first run there is nobody to answer."""
     match state:
         case Waiting():
             return ("cancel", "restart")
@@ -309,10 +307,8 @@ def rank(priority: Priority, created_ms: int) -> int:
 
 
 def backoff_ms(base_ms: int, attempt: int, run_id: str, *, longest_ms: int = MAX_BACKOFF_MS) -> int:
-    """Pause after the attempt (1 is the first): doubles each time up to longest_ms, plus up to a tenth of jitter.
-
-    The jitter is derived from the run's id, so the same state always plans the same time.
-    """
+    """Pause after the attempt (1 is the first): doubles each time up to longest_ms, plus up to a tenth of jitter. The
+    jitter is derived from the run's id, so the same state always plans the same time."""
     pause = min(base_ms << min(attempt - 1, 30), max(base_ms, longest_ms))
     fraction = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:4], "big") / 2**32
     return pause + int(pause * JITTER_SHARE * fraction)
@@ -335,10 +331,7 @@ def readiness(
     spent: bool = False,
 ) -> Queued | Waiting | Failing:
     """Return whether the task itself is ready: first its dependencies, then its earliest start, then its pause after a
-    failure.
-
-    spent: True if its budget is used up; it then does not become ready with time.
-    """
+    failure. spent: True if its budget is used up; it then does not become ready with time."""
     if any(dependency.state in UNSUCCESSFUL for dependency in dependencies):
         return Failing(Reason.DEPENDENCY_FAILED)
     if any(dependency.state != "COMPLETED" for dependency in dependencies):

@@ -223,10 +223,8 @@ def _limited_models(family: str | None, ran_on: RanOn) -> str | None:
 
 
 def believable(outcome: Outcome, met_ms: int) -> Outcome:
-    """Return the outcome with resets at most 35 days after the run's end (epoch milliseconds).
-
-    A later reset is capped and marked as ``estimated``.
-    """
+    """Return the outcome with resets at most 35 days after the run's end (epoch milliseconds). A later reset is capped
+    and marked as ``estimated``."""
     latest_ms = met_ms + MAX_RESET_MS
     changes: dict[str, object] = {}
     if outcome.reset_at is not None and outcome.reset_at > latest_ms:

@@ -271,10 +271,8 @@ _TEXT_FIELDS = ("text", "detail", "question", "limit", "family", "model", "near_
 
 
 def clean(value: T, redactor: Redactor) -> T:
-    """Return the value with secrets removed from its texts. Codes, field names and mapping keys are unchanged.
-
-    A model is copied, not validated. The value itself is returned if it contains no secret.
-    """
+    """Return the value with secrets removed from its texts. Codes, field names and mapping keys are unchanged. A model
+    is copied, not validated. The value itself is returned if it contains no secret."""
     # One search over everything: most values are clean, and many small texts cost more than one of their total size.
     if not redactor.finds("\0".join(_texts(value))):
         return value

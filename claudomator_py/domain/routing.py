@@ -291,9 +291,7 @@ class Constraints(BaseModel, frozen=True, extra="forbid"):
 
     def and_those(self, other: "Constraints") -> "Constraints":
         """Return what both constraints allow: for instance those of a specialist's card and those that rules require.
-
-        If no tier satisfies both, the ceiling of ``other`` wins.
-        """
+        If no tier satisfies both, the ceiling of ``other`` wins."""
         floor, ceiling = self.tier_floor or other.tier_floor, other.tier_ceiling or self.tier_ceiling
         if self.tier_floor and other.tier_floor:
             floor = max(self.tier_floor, other.tier_floor, key=TIERS.index)

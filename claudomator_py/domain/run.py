@@ -90,11 +90,8 @@ class Usage(BaseModel, frozen=True):
     cost_usd: float = 0.0
 
     def after(self, outcome: Outcome | None) -> "Usage":
-        """Return the usage plus that of the run.
-
-        Anything a run has not reported counts as zero. With an agent that reports totals it is then counted with the
-        next run, so that the sum over all runs is right.
-        """
+        """Return the usage plus that of the run. Anything a run has not reported counts as zero. With an agent that
+        reports totals it is then counted with the next run, so that the sum over all runs is right."""
         if outcome is None:
             return self
         return Usage(

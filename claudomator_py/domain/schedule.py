@@ -149,11 +149,8 @@ class Due:
 def due(
     next_after: Callable[[int], int | None], last_ms: int, now_ms: int, catch_up: CatchUp, most: int = MAX_CAUGHT_UP
 ) -> Due:
-    """Return which of the times after last_ms, up to and including now_ms, to act on.
-
-    next_after: the schedule's first time after another, None after its last. most: maximum number of times caught up on
-    at once.
-    """
+    """Return which of the times after last_ms, up to and including now_ms, to act on. next_after: the schedule's first
+    time after another, None after its last. most: maximum number of times caught up on at once."""
     wanted = most if catch_up is CatchUp.ALL else 1
     times = _newest(next_after, last_ms, now_ms, wanted + 1)
     met = [at for at in times if at > now_ms - LATE_MS]

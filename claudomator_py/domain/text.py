@@ -67,10 +67,7 @@ def escaped(text: str) -> str:
 
 def clause(text: str, most: int = 120) -> str:
     """Return the first clause of a program's text, for a list; empty if it begins with data, which would be meaningless
-    there.
-
-    most: maximum characters; longer text is cut at a word.
-    """
+    there. most: maximum characters; longer text is cut at a word."""
     line = next((one_line(part) for part in text.splitlines() if part.strip()), "")
     if line.startswith(("{", "[{", "<!", "<html", "Traceback")):
         return ""

@@ -112,10 +112,7 @@ _CHANNEL: Final = regex(r"Answer the last message of a conversation in the chann
 
 
 def fenced(lines: Sequence[str], label: str) -> tuple[str, str]:
-    """Return the marker, which begins with the label, and the lines between two markers.
-
-    lines: one JSON value each.
-    """
+    """Return the marker, which begins with the label, and the lines between two markers. lines: one JSON value each."""
     text = "\n".join(lines)
     marker = marker_of(label, text)
     return marker, f"{marker}\n{text}\n{marker}"

@@ -27,10 +27,8 @@ _DURATION = regex(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
 
 @lru_cache(maxsize=256)
 def parse_duration(text: str) -> int:
-    """Return the milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``.
-
-    Raises ValueError for anything else, including a bare number, whose unit would be a guess.
-    """
+    """Return the milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``. Raises ValueError
+    for anything else, including a bare number, whose unit would be a guess."""
     stripped = text.strip()
     if not _DURATION.fullmatch(stripped):
         raise ValueError(f"{text!r} is not a duration; write a number and a unit, such as 90s, 45m, 2h or 1d")

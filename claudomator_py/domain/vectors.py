@@ -15,10 +15,7 @@ _BATCH_SIZE = 32
 
 def cosine(first: Vector, other: Vector) -> float:
     """Return the similarity of two vectors, -1 to 1. Never NaN: 0 for a vector that is empty, has length zero or
-    contains non-finite values.
-
-    Vectors that differ in length are compared in their common prefix.
-    """
+    contains non-finite values. Vectors that differ in length are compared in their common prefix."""
     common = min(len(first), len(other))
     if not common:
         return 0.0
@@ -28,9 +25,7 @@ def cosine(first: Vector, other: Vector) -> float:
 
 def cosines(rows: npt.NDArray[_Floats], other: npt.NDArray[_Floats]) -> npt.NDArray[_Floats]:
     """Return the similarity of each row to the vector, -1 to 1. All must have length 1 or 0, as from ``normalised``.
-
-    For rows that are weighted sums of such vectors, the result is the sum of the cosines with the same weights.
-    """
+    For rows that are weighted sums of such vectors, the result is the sum of the cosines with the same weights."""
     return rows @ other
 
 

@@ -39,10 +39,8 @@ class OnnxModel:
         self._of_first = _pooled_by_first(folder)
 
     def rows(self, ids: "Vector") -> "Vector":
-        """Return texts x dimensions, rows of length 1. ids: texts x tokens.
-
-        A graph that returns vectors of tokens is pooled by their mean or by the first token, as the model was trained.
-        """
+        """Return texts x dimensions, rows of length 1. ids: texts x tokens. A graph that returns vectors of tokens is
+        pooled by their mean or by the first token, as the model was trained."""
         import numpy as np
 
         feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}

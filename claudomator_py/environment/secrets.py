@@ -63,10 +63,8 @@ _MAX_FILE_BYTES = 64 * 1024
 
 
 def with_credentials(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment plus each credential as the variable of its name, unless that is already set.
-
-    Variables that every run gets anyway, such as HOME, are never taken from a credential.
-    """
+    """Return the environment plus each credential as the variable of its name, unless that is already set. Variables
+    that every run gets anyway, such as HOME, are never taken from a credential."""
     return {**_variables(environ), **environ}
 
 

@@ -72,9 +72,7 @@ class Workdirs:
 
 def path_problem(field: str, path: str) -> Problem | None:
     """Return why no folder can have this path, or None: the path, or a name in it, is longer than the system allows.
-
-    This is not part of the task file's schema, so that tasks accepted earlier stay readable.
-    """
+    This is not part of the task file's schema, so that tasks accepted earlier stay readable."""
     try:
         sizes = [len(part.encode()) for part in path.split("/")]
     except UnicodeEncodeError:
@@ -100,10 +98,8 @@ def resolve(working_dir: str) -> Path:
 
 
 def _passed(folder: str) -> Iterator[Path]:
-    """Every place that the path to a folder passes through, links included, as far as it exists.
-
-    Raises RuntimeError for circular links.
-    """
+    """Every place that the path to a folder passes through, links included, as far as it exists. Raises RuntimeError
+    for circular links."""
     here, links = Path("/"), 0
     ahead = list(reversed(Path(folder).expanduser().parts[1:]))
     while ahead:
@@ -127,19 +123,13 @@ def _lies_in(place: Path, system: Path) -> bool:
 
 def further_folders(folders: Sequence[str]) -> tuple[str, ...]:
     """Return the real paths of a task's additional folders, as given to an agent, so that no link in them can be
-    redirected later.
-
-    Raises OSError, or RuntimeError for circular links.
-    """
+    redirected later. Raises OSError, or RuntimeError for circular links."""
     return tuple(dict.fromkeys(str(resolve(folder)) for folder in folders))
 
 
 def directory_key(working_dir: str | None) -> str:
     """Return the key that tasks in the same directory share: the top of its git work tree, otherwise the directory
-    itself; empty for a scratch folder.
-
-    Raises OSError or RuntimeError if ``Workdirs.problem`` reports a problem.
-    """
+    itself; empty for a scratch folder. Raises OSError or RuntimeError if ``Workdirs.problem`` reports a problem."""
     if working_dir is None:
         return ""
     path = resolve(working_dir)

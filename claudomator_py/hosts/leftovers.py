@@ -8,10 +8,8 @@ _BLOCK = 512
 
 
 def remove(path: Path) -> None:
-    """Remove the folder and its content; links are not followed. Raises OSError.
-
-    Nested folders are moved up before they are removed, so that neither paths nor the stack become too long.
-    """
+    """Remove the folder and its content; links are not followed. Raises OSError. Nested folders are moved up before
+    they are removed, so that neither paths nor the stack become too long."""
     names = (path / f".removed-{number}" for number in count())
     pending = [path]
     while pending:

@@ -212,10 +212,7 @@ class LiveRunMonitor:
 
     def follow(self, run_id: str, make: Callable[[], OutputReader]) -> LiveOutput:
         """Return what the live run has said as far as is known, and continue reading. make: creates its reader, if it
-        has none yet.
-
-        Raises OSError if the last attempt to read failed.
-        """
+        has none yet. Raises OSError if the last attempt to read failed."""
         followed = self._ask(run_id, make)
         _raise_problem(followed)
         return followed.said
@@ -242,10 +239,8 @@ class LiveRunMonitor:
         return followed.report
 
     def is_current(self, run_id: str) -> bool:
-        """Return whether everything that the run has printed is known; otherwise ``news`` is called once it is.
-
-        Call this before judging a live run by what it has not said. Raises OSError.
-        """
+        """Return whether everything that the run has printed is known; otherwise ``news`` is called once it is. Call
+        this before judging a live run by what it has not said. Raises OSError."""
         followed = self._followed.get(run_id)
         if followed is None:
             return False

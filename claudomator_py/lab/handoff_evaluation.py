@@ -219,9 +219,7 @@ def figures(
     right: Sequence[frozenset[str] | None] = (),
 ) -> dict[str, float | None]:
     """Return an evaluation's figures for handoffs: shares from 0 to 1, None if the set has no case to measure by.
-
-    right: the right specialists of each task; empty: nobody. Used for completion if no task has ``ends_with``.
-    """
+    right: the right specialists of each task; empty: nobody. Used for completion if no task has ``ends_with``."""
     both = [
         (demand, handoff)
         for demand, handoff in zip(demands, handed, strict=True)

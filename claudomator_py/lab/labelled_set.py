@@ -77,10 +77,8 @@ class Case:
 
 
 def card_of(data: Mapping[str, Any]) -> Card:
-    """Return the card that a line describes. Older names of fields, such as ``display_name``, are accepted.
-
-    Raises ValueError.
-    """
+    """Return the card that a line describes. Older names of fields, such as ``display_name``, are accepted. Raises
+    ValueError."""
     renamed = dict(data)
     for old, new in ALIASES.items():
         if old in renamed:

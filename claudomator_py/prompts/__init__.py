@@ -142,10 +142,8 @@ def _handed_on(
 
 
 def follow_note(run: Run, assigned: TaskSpec, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
-    """Return the note for a task that continues another one but cannot continue its conversation.
-
-    run: the last run of that other task; assigned: its content.
-    """
+    """Return the note for a task that continues another one but cannot continue its conversation. run: the last run of
+    that other task; assigned: its content."""
     asked = _clean(assigned.instructions.strip(), redactor)
     if len(asked) > MAX_SAID:
         asked = f"{asked[:MAX_SAID]} [...]"
@@ -218,11 +216,8 @@ _PREFACE = "The task below says what to do, and this role how to do it. Where th
 
 
 def role_of(card: Card, skill_id: str | None, organisation: str | None) -> str:
-    """Return what a specialist is told about itself before its task; empty if its card says nothing.
-
-    skill_id: of the skill that it should use. organisation: whose work it is. The card of a different organisation is
-    quoted as data.
-    """
+    """Return what a specialist is told about itself before its task; empty if its card says nothing. skill_id: of the
+    skill that it should use. organisation: whose work it is. The card of a different organisation is quoted as data."""
     if card.transport is not Transport.LOCAL:
         return ""
     skill = None if skill_id is None else card.skill(skill_id)
@@ -263,9 +258,8 @@ def compose_answer(exchange: Exchange) -> str:
 
 
 def compose_further(spec: TaskSpec, assigned: TaskSpec, words: str | None = None) -> str:
-    """Write the prompt of a conversation that continues: to continue, and what is new.
-
-    assigned: the content that it knows. words: what the operator adds."""
+    """Write the prompt of a conversation that continues: to continue, and what is new. assigned: the content that it
+    knows. words: what the operator adds."""
     changed = _task(spec) != _task(assigned)
     return _joined([_GO_ON, *([_CHANGED, *_task(spec)] if changed else []), *_words(words)])
 
@@ -277,9 +271,7 @@ def compose_confirmation() -> str:
 
 def compose_next(spec: TaskSpec, words: str | None = None, *, again: bool = False) -> str:
     """Write the prompt of a task that continues another task's conversation: its own instructions, as a further turn.
-
-    again: True if an earlier run of the task was in that conversation and may have received them.
-    """
+    again: True if an earlier run of the task was in that conversation and may have received them."""
     return _joined([*([_GO_ON, _TASK_HEADING] if again else []), *_task(spec), *_words(words)])
 
 

@@ -38,10 +38,8 @@ def columns_of(resumption: ResumedConversation | None, spec: TaskSpec) -> dict[s
 
 
 def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> ResumedConversation | None:
-    """Return the conversation of a run that has ended; None if there is none to continue.
-
-    words, asked: see ``ResumedConversation``.
-    """
+    """Return the conversation of a run that has ended; None if there is none to continue. words, asked: see
+    ``ResumedConversation``."""
     if run.state != "ended" or run.conversation_id is None:
         return None
     return ResumedConversation(
@@ -92,9 +90,7 @@ def goes_on(
 
 def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:
     """Record that a fresh conversation starts although one was to be continued; return the task's columns to write.
-
-    run_id: the run that could not, or could no longer, continue it.
-    """
+    run_id: the run that could not, or could no longer, continue it."""
     resumption = resumption_of(task)
     if resumption is None:
         return {}

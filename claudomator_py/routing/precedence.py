@@ -36,10 +36,8 @@ class Assignments:
 def explicit_choice(
     claims: Assignments, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
 ) -> SpecialistRecord | None:
-    """Return who does the task; a person is asked if that specialist is gone or excluded. None if none was named.
-
-    seen: the specialists visible to the task's creator. skill: the one that the task asks for.
-    """
+    """Return who does the task; a person is asked if that specialist is gone or excluded. None if none was named. seen:
+    the specialists visible to the task's creator. skill: the one that the task asks for."""
     record = _given(claims, seen, needs, rules, skill)
     if record is None or record.specialist not in needs.excluded:
         return record
@@ -73,10 +71,8 @@ def _given(
 
 
 def _handed_on(handed: HandoffRecord, seen: frozenset[str], needs: Needs, rules: RoutingRules) -> SpecialistRecord:
-    """The specialist that continues a task that was handed off, unless it has since gone.
-
-    For the default route this is the default specialist; none if there is none or it is the one that failed.
-    """
+    """The specialist that continues a task that was handed off, unless it has since gone. For the default route this is
+    the default specialist; none if there is none or it is the one that failed."""
     route, who = Route.SPECIALIST, handed.specialist
     if who is None:
         default, open_ = rules.default, seen - needs.excluded

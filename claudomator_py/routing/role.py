@@ -18,10 +18,7 @@ _BY_MENTION = frozenset({RationaleCode.MENTIONED, RationaleCode.CONTINUED})
 
 def done_by(spec: TaskSpec, card: Card | None, constraints: Constraints = _ANYTHING) -> TaskSpec:
     """Return the task as given to the specialist: within the permissions of the card and the policy, and with the
-    expected output.
-
-    card: None if no specialist does it.
-    """
+    expected output. card: None if no specialist does it."""
     spec = _as_specialist(spec, card, adds=constraints.role_adds)
     if constraints.isolated and spec.working_dir is not None and spec.isolation is not Isolation.WORKTREE:
         spec = spec.model_copy(update={"isolation": Isolation.WORKTREE})

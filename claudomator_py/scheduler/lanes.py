@@ -148,10 +148,8 @@ def constraints_of(demand: Demand) -> Constraints:
 
 
 def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """Return the agents that ``agent.type`` refers to: the agent with that name, or else those of that kind.
-
-    Of a kind, only agents open to balancing if there are any: the others are chosen only by name.
-    """
+    """Return the agents that ``agent.type`` refers to: the agent with that name, or else those of that kind. Of a kind,
+    only agents open to balancing if there are any: the others are chosen only by name."""
     by_name = tuple(agent for agent in agents if agent.name == agent_type)
     of_kind = tuple(agent for agent in agents if agent.kind == agent_type)
     return by_name or tuple(agent for agent in of_kind if agent.auto_select) or of_kind

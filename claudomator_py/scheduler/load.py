@@ -53,11 +53,8 @@ class InUse:
         return InUse(self.live + 1, tenants)
 
     def obstacle(self, tenant: str, pool: Pool) -> Blocked | None:
-        """Return why the tenant gets no further slot of the pool; None if it gets one.
-
-        The narrowest bound is reported: for a tenant that has used up its share, the end of another tenant's run would
-        not help.
-        """
+        """Return why the tenant gets no further slot of the pool; None if it gets one. The narrowest bound is reported:
+        for a tenant that has used up its share, the end of another tenant's run would not help."""
         if tenant != OWN and pool.share is not None:
             active, theirs = self.tenants.get(tenant, 0), sum(self.tenants.values())
             if active >= pool.share:

@@ -22,10 +22,8 @@ def decided_again(snapshot: Snapshot) -> Mapping[str, DecisionRecord]:
 
 
 def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) -> Snapshot:
-    """Return what that tick would have observed with these agents and rules. agents: None keeps those observed.
-
-    An agent that existed keeps its live runs and holds. A new one has neither and is assumed to work.
-    """
+    """Return what that tick would have observed with these agents and rules. agents: None keeps those observed. An
+    agent that existed keeps its live runs and holds. A new one has neither and is assumed to work."""
     observed = {agent.name: agent for agent in snapshot.agents}
     states = []
     for spec in sorted(agents or (), key=lambda spec: spec.name):
@@ -195,9 +193,7 @@ class Planner:
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:
         """Return the tier question for a head that does not start yet, so that the answer is there when it can start.
-
-        verdict: what blocks the head; nothing is asked about a head that no agent can take.
-        """
+        verdict: what blocks the head; nothing is asked about a head that no agent can take."""
         if not self._rules.classifier or verdict.why is Why.AGENT:
             return None
         agents = visible_to(head.constraints, tuple(self._agents.values()))
@@ -207,10 +203,8 @@ class Planner:
 
 
 def plan(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Return the runs to start and the questions to ask, in order. Deterministic.
-
-    A tick gets its plan while it observes; this function is for stored snapshots.
-    """
+    """Return the runs to start and the questions to ask, in order. Deterministic. A tick gets its plan while it
+    observes; this function is for stored snapshots."""
     planner = Planner(snapshot)
     actions: list[Action] = []
     for head in snapshot.heads:

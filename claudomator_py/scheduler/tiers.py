@@ -98,10 +98,8 @@ class AskTier:
 def tier_for(
     head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, *, classifier: bool, now_ms: int
 ) -> tuple[Tier, Classification] | TierPending:
-    """Return the tier of a task on this agent, and where it comes from. hinted: the agents that its hint refers to.
-
-    The constraints' floor and ceiling are applied last: what is asked and answered does not depend on them.
-    """
+    """Return the tier of a task on this agent, and where it comes from. hinted: the agents that its hint refers to. The
+    constraints' floor and ceiling are applied last: what is asked and answered does not depend on them."""
     decided = _unclamped(head, hinted, agent, classifier=classifier, now_ms=now_ms)
     if isinstance(decided, TierPending):
         return decided

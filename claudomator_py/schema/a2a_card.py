@@ -95,9 +95,7 @@ def unread_keys(document: Mapping[str, Any]) -> list[str]:
 
 def _unheeded(document: Mapping[str, Any], lines: Lines, *, strict: bool) -> list[Problem]:
     """Problems of keys that look like ours but would be ignored: a card meant to be private must not become public.
-
-    strict: also report all other keys that neither A2A nor we know.
-    """
+    strict: also report all other keys that neither A2A nor we know."""
     known = Skill.model_fields.keys() | _IN_SKILLS
     words: list[tuple[Path, Any]] = [((key,), Card.model_fields) for key in unread_keys(document)]
     for at, skill in enumerate(objects_of(document, "skills")):

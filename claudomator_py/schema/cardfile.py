@@ -49,10 +49,8 @@ def shipped_cards(contents: Mapping[str, bytes]) -> list[Card]:
 
 
 def parse_card_file(data: bytes, filename: str) -> ParsedFile[Card]:
-    """Return the cards in a file with that content, or all of its problems. Never raises.
-
-    filename: without folders; its suffix determines the format, its stem is the id of a card that has none.
-    """
+    """Return the cards in a file with that content, or all of its problems. Never raises. filename: without folders;
+    its suffix determines the format, its stem is the id of a card that has none."""
     try:
         documents = documents_of(
             decode(data), filename, body="system_prompt", noun="card", read_front_matter=read_front_matter

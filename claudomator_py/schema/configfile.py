@@ -46,10 +46,8 @@ class LoadedConfig:
 
 
 def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> LoadedConfig:
-    """Return the settings in that file, or the defaults without one. Raises ConfigError.
-
-    Relative paths are relative to the file's folder (without a file: to cwd), and ``~`` is the user's home.
-    """
+    """Return the settings in that file, or the defaults without one. Raises ConfigError. Relative paths are relative to
+    the file's folder (without a file: to cwd), and ``~`` is the user's home."""
     variables = os.environ if environ is None else environ
     here = Path.cwd() if cwd is None else cwd
     if path is None:

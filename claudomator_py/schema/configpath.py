@@ -60,11 +60,8 @@ class Unclear(Exception):
 
 
 def configured_state_dir(path: Path, environ: Mapping[str, str]) -> Path | None:
-    """Return the configuration's ``state_dir`` as an absolute path; None if it has none.
-
-    Reads nothing else. Raises Unclear if that cannot be read, or is absent while there is an unknown key that may be
-    meant to be this one.
-    """
+    """Return the configuration's ``state_dir`` as an absolute path; None if it has none. Reads nothing else. Raises
+    Unclear if that cannot be read, or is absent while there is an unknown key that may be meant to be this one."""
     from claudomator_py.schema.yamlfaults import BadText  # many homes have no file
     from claudomator_py.schema.yamltext import decode, read_documents
 

@@ -39,10 +39,8 @@ def is_extra(key: str) -> bool:
 def parse_task(
     mapping: Mapping[str, object], *, default_name: str | None = None, lines: Lines | None = None
 ) -> TaskSpec | list[Problem]:
-    """Return the task that the mapping describes, or what is wrong with it. Nothing in it is ignored.
-
-    default_name: used if the mapping has no name. lines: line of each path, for the problems.
-    """
+    """Return the task that the mapping describes, or what is wrong with it. Nothing in it is ignored. default_name:
+    used if the mapping has no name. lines: line of each path, for the problems."""
     where = lines or {}
     if problems := odd_values(mapping, where, model=TaskSpec):
         return problems[:MAX_PROBLEMS]
@@ -94,9 +92,7 @@ def _is_task(value: object) -> bool:
 
 def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:
     """Return the task as written in a file: durations, times and priority as text, ``x-*`` keys in their place.
-
-    defaults: include values that the file could have omitted.
-    """
+    defaults: include values that the file could have omitted."""
     document = spec.model_dump(mode="json", exclude_defaults=not defaults, exclude_none=True, exclude={"extra"})
     return {**document, **spec.extra}
 
@@ -112,10 +108,8 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def canonical_json(spec: TaskSpec) -> str:
-    """Return the task's content in canonical form, the same however it is written.
-
-    Defaults are omitted, so that adding a field to the schema does not change the content of existing tasks.
-    """
+    """Return the task's content in canonical form, the same however it is written. Defaults are omitted, so that adding
+    a field to the schema does not change the content of existing tasks."""
     return _canonical(to_document(spec, defaults=False))
 
 
@@ -128,10 +122,8 @@ _MAX_SHOWN = 50
 
 
 def parse_task_file(data: bytes, filename: str) -> ParsedFile[TaskSpec]:
-    """Return the tasks in a file with that content, or all of its problems. Never raises.
-
-    filename: without folders; its suffix determines the format, its stem names a task that has no name.
-    """
+    """Return the tasks in a file with that content, or all of its problems. Never raises. filename: without folders;
+    its suffix determines the format, its stem names a task that has no name."""
     try:
         documents = documents_of(decode(data), filename, body="instructions", noun="task")
     except BadText as bad:

@@ -73,10 +73,7 @@ class Trust:
 
     def way(self, path: str) -> Exposure | None:
         """Return who could replace the entry at this absolute path through the folders above it; the last part may be
-        missing.
-
-        Raises OSError if the path cannot be followed.
-        """
+        missing. Raises OSError if the path cannot be followed."""
         return self._walk(path)[1]
 
     def place(self, path: str) -> Exposure | None:
@@ -225,10 +222,8 @@ def _members(gid: int) -> Sequence[int]:
 
 
 def _access_list(at: str | int, owning_group: int) -> tuple[Sequence[int], Sequence[int]]:
-    """The users and groups that may write to a file whose mode lets its group write.
-
-    If there is an access list, that bit of the mode is the list's mask, and the list determines who may write.
-    """
+    """The users and groups that may write to a file whose mode lets its group write. If there is an access list, that
+    bit of the mode is the list's mask, and the list determines who may write."""
     try:
         data = os.getxattr(at, _ACL)
     except OSError:
@@ -312,10 +307,8 @@ STATE_ENTRIES = (
 
 
 def exposed_state(folder: Path, own: int | None = None) -> Problem | None:
-    """Return why no daemon may use that absolute path, which may be missing, as its state folder. Raises OSError.
-
-    own: the daemon's user; None for that of this process.
-    """
+    """Return why no daemon may use that absolute path, which may be missing, as its state folder. Raises OSError. own:
+    the daemon's user; None for that of this process."""
     user = os.geteuid() if own is None else own
     exposure = Trust(own=user).way(str(folder))
     if exposure is not None:

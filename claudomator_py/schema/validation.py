@@ -152,9 +152,7 @@ def _problem(model: type[BaseModel], detail: ErrorDetails, lines: Lines, prefix:
 
 def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Path = ()) -> tuple[str, str | None]:
     """Return message and remedy for an error. Pydantic's own text is the last resort, as it addresses programmers.
-
-    model: of the document that contains the error at that path; None for a parameter or an option.
-    """
+    model: of the document that contains the error at that path; None for a parameter or an option."""
     context: dict[str, Any] = detail.get("ctx", {})
     value: object = detail.get("input")
     kind = detail["type"]

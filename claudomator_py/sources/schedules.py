@@ -73,9 +73,7 @@ class ScheduleRunner:
 
     def run_due(self) -> int:
         """Create the tasks of every schedule that is due; returns the number of times handled. Raises StoreUnavailable.
-
-        A schedule for which this fails does not hold up others; it is retried and misses no time.
-        """
+        A schedule for which this fails does not hold up others; it is retried and misses no time."""
         going = self._going()
         self._faults.forget_others(Activity.SCHEDULE, {schedule.id for schedule in going})
         return sum(self._faults.attempt(_item(schedule), partial(self._meet, schedule)) or 0 for schedule in going)

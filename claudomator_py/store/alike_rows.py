@@ -36,10 +36,8 @@ _ASKED = ("kind", "text", "refused_handoff", "unclear", "until_ms")
 def unlisted(
     connection: Connection, lists: Mapping[StatusList, Listed], failed_since_ms: int, by: Principal = OPERATOR
 ) -> dict[str, int]:
-    """Return, by id of a listed task, how many unlisted tasks are in the same list for the same reason.
-
-    Only tasks visible to the principal count, each once. Questions are left out, as each is different.
-    """
+    """Return, by id of a listed task, how many unlisted tasks are in the same list for the same reason. Only tasks
+    visible to the principal count, each once. Questions are left out, as each is different."""
     counts: dict[str, int] = {}
     for name, query in _queries(alike(by)).items():
         listed = lists[name]

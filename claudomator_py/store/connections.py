@@ -161,10 +161,8 @@ def driver_of(connection: Connection) -> Any:
 
 
 def is_whole(connection: Connection) -> bool:
-    """Return whether a commit would keep what the connection's transaction has written.
-
-    After some errors the database has given the transaction up, and a commit that keeps nothing still succeeds.
-    """
+    """Return whether a commit would keep what the connection's transaction has written. After some errors the database
+    has given the transaction up, and a commit that keeps nothing still succeeds."""
     if connection.invalidated:
         return False
     driver = driver_of(connection)

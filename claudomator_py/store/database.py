@@ -89,10 +89,8 @@ class Database(Writer):
         return self._engines.writer.dialect.name
 
     def read(self, fn: Callable[[Connection], T]) -> T:
-        """Run fn in this thread on a read-only connection with a snapshot of its own. Writes do not block it.
-
-        In ``together`` it sees this thread's uncommitted writes. Raises what fn raises, and StoreUnavailable.
-        """
+        """Run fn in this thread on a read-only connection with a snapshot of its own. Writes do not block it. In
+        ``together`` it sees this thread's uncommitted writes. Raises what fn raises, and StoreUnavailable."""
         # Not a `with`, for speed: this runs several times per task.
         try:
             if (uncommitted := self.uncommitted) is not None:
@@ -119,19 +117,15 @@ class Database(Writer):
         return self.submit(fn, planned=planned).result()
 
     def probe(self) -> None:
-        """Test whether writing works, by a write that takes disk space. Its commit triggers no callbacks.
-
-        An empty transaction would succeed even on a full disk. Raises StoreUnavailable.
-        """
+        """Test whether writing works, by a write that takes disk space. Its commit triggers no callbacks. An empty
+        transaction would succeed even on a full disk. Raises StoreUnavailable."""
         filler = {"filler": "." * PROBE_BYTES}
         self.submit(lambda connection: remembered.keep(connection, PROBE, filler), quiet=True).result()
 
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
         """Begin a transaction for a change of the schema: it excludes other writers and does not check foreign keys.
-
-        Commits at the end of the block, or rolls back if that raises.
-        """
+        Commits at the end of the block, or rolls back if that raises."""
         with _explained(), self._engines.schema.connect() as connection, connection.begin():
             if self.dialect == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('claudomator schema'))")

@@ -50,10 +50,8 @@ _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55").bytes
 
 
 def identity(kind: DecisionKind, about: str) -> str:
-    """Return a decision's id, which is the same however often the same question is decided.
-
-    about: identifies the question, such as the id of a run.
-    """
+    """Return a decision's id, which is the same however often the same question is decided. about: identifies the
+    question, such as the id of a run."""
     return named_id(_DECISIONS, f"{kind.value}/{about}")
 
 

@@ -57,10 +57,8 @@ _BOUND_IDS = Statement(
 def replace(
     connection: Connection, task_id: str, names: Sequence[str], meant: Mapping[str, str] = _NOTHING_MEANT
 ) -> None:
-    """Set the task's dependencies. A name that it already depended on keeps its binding.
-
-    meant: task ids by name; any other name is bound to the newest task with that name.
-    """
+    """Set the task's dependencies. A name that it already depended on keeps its binding. meant: task ids by name; any
+    other name is bound to the newest task with that name."""
     kept: dict[str, str | None] = dict(_OF_TASK.rows(connection, task=task_id))
     if kept:
         connection.execute(delete(TASK_DEPENDENCY).where(TASK_DEPENDENCY.c.task_id == task_id))
@@ -148,9 +146,7 @@ def dependency(connection: Connection, task: Task, name: str) -> Task | None:
 
 def _newest_named(connection: Connection, name: str, besides: str) -> str | None:
     """Return the task that a dependency of ``besides`` on this name means: unfinished before finished, newest first.
-
-    Only tasks of its own organisation count, so that a name reveals nothing of others' tasks and binds to none.
-    """
+    Only tasks of its own organisation count, so that a name reveals nothing of others' tasks and binds to none."""
     over = case((TASK.c.state.in_(ENDED), 1), else_=0)
     dependent = TASK.alias("dependent")
     own = select(dependent.c.organisation).where(dependent.c.id == besides).scalar_subquery()

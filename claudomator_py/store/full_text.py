@@ -43,10 +43,8 @@ def words_of(query: str) -> tuple[str, ...]:
 
 
 def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping[Found, frozenset[str]]:
-    """Return the texts that contain any of the words in any inflection, each with the words found.
-
-    Only cards that may be given the principal's work are searched.
-    """
+    """Return the texts that contain any of the words in any inflection, each with the words found. Only cards that may
+    be given the principal's work are searched."""
     if not words:
         return {}
     dialect = connection.dialect.name

@@ -48,9 +48,7 @@ def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
 
 def record_limit_hit(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> LimitHit:
     """Record that a run has met a limit. Runs that meet the same limit share one hold, which is never shortened.
-
-    met_ms: when the run ended, in epoch milliseconds. The count of runs continues while the limit is being retried.
-    """
+    met_ms: when the run ended, in epoch milliseconds. The count of runs continues while the limit is being retried."""
     same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))
     now_ms = hold.created_ms
     query = select(HOLD).where(same, _open(now_ms) | _over(now_ms)).order_by(HOLD.c.id.desc())

@@ -67,10 +67,8 @@ def mark(connection: Connection, ids: Sequence[str], now_ms: int, *, forgotten: 
 
 
 def forget(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
-    """Forget what was learned, and return the number of labels that no longer count.
-
-    organisation: only its labels; None: all. specialist: only labels that concern it; None: all.
-    """
+    """Forget what was learned, and return the number of labels that no longer count. organisation: only its labels;
+    None: all. specialist: only labels that concern it; None: all."""
     which: list[ColumnElement[bool]] = [LABEL.c.forgotten_ms.is_(None)]
     rows: list[ColumnElement[bool]] = []
     if organisation is not None:

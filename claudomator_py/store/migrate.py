@@ -41,10 +41,8 @@ def alembic_config() -> Config:
 
 
 def is_described(name: str | None, _kind: str, _parents: object) -> bool:
-    """Return whether Alembic should compare the table with the code's metadata.
-
-    The full-text index is not in the metadata: migrations create a different kind for each database.
-    """
+    """Return whether Alembic should compare the table with the code's metadata. The full-text index is not in the
+    metadata: migrations create a different kind for each database."""
     return name is None or not name.startswith("specialist_text")
 
 

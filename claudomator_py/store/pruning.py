@@ -102,10 +102,8 @@ def snapshots(connection: Connection, hashes: Collection[str], before_ms: int) -
 
 
 def old_messages(connection: Connection, before_ms: int, limit: int) -> Sequence[int]:
-    """Return messages older than ``before_ms``, oldest first, except those with an open answer.
-
-    The newest message stays, because SQLite would reuse its id, and decisions refer to messages by id.
-    """
+    """Return messages older than ``before_ms``, oldest first, except those with an open answer. The newest message
+    stays, because SQLite would reuse its id, and decisions refer to messages by id."""
     last = select(func.max(CHANNEL_MESSAGE.c.id)).scalar_subquery()
     old = (CHANNEL_MESSAGE.c.created_ms < before_ms, CHANNEL_MESSAGE.c.id < last)
     query = select(CHANNEL_MESSAGE.c.id).where(*old, ~_awaited())

@@ -294,20 +294,16 @@ def unrouted(connection: Connection, limit: int, without: Collection[str] = ()) 
 
 
 def pass_routing(connection: Connection, versions: Mapping[str, int]) -> None:
-    """Record that no specialist does these tasks. Their versions stay, so that plans for them remain valid.
-
-    versions: the tasks' versions at the decision, by id; a task that has changed since is left alone.
-    """
+    """Record that no specialist does these tasks. Their versions stay, so that plans for them remain valid. versions:
+    the tasks' versions at the decision, by id; a task that has changed since is left alone."""
     for version in sorted(set(versions.values())):
         ids = sorted(task_id for task_id, of in versions.items() if of == version)
         _PASS_ROUTING.run(connection, tasks=ids, of_version=version, constraints=Constraints().text)
 
 
 def route_again(connection: Connection, task_ids: Collection[str] | None = None) -> int:
-    """Have queued tasks routed and judged again, and return their number.
-
-    task_ids: only these; None: all queued tasks.
-    """
+    """Have queued tasks routed and judged again, and return their number. task_ids: only these; None: all queued
+    tasks."""
     routed = update(TASK).where(QUEUED, TASK.c.constraints.is_not(None))
     if task_ids is not None:
         routed = routed.where(TASK.c.id.in_(task_ids))

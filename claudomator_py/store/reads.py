@@ -385,11 +385,8 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 
 def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, int]:
-    """Return how many tasks in each state the principal can see, without empty states.
-
-    Nearly all tasks are completed. Their number is computed from the total, because counting a whole table needs no
-    access to its rows.
-    """
+    """Return how many tasks in each state the principal can see, without empty states. Nearly all tasks are completed.
+    Their number is computed from the total, because counting a whole table needs no access to its rows."""
     others, whole = _counts(alike(by))
     counts: dict[StateName, int] = dict(others.rows(connection))
     completed = int(whole.value(connection)) - sum(counts.values())

@@ -113,11 +113,8 @@ def _warn(shape: type[BaseModel], error: ValidationError) -> None:
 
 
 def keeping_reader(shape: type[M], read: Callable[[object], M] | None = None) -> Callable[[object], M | None]:
-    """Return a function like ``readable`` for the texts that ``raw`` selects.
-
-    Recent values are cached by their whole text, so they are never stale. The shape must be frozen, as callers share
-    values. read: a ``reader`` to use.
-    """
+    """Return a function like ``readable`` for the texts that ``raw`` selects. Recent values are cached by their whole
+    text, so they are never stale. The shape must be frozen, as callers share values. read: a ``reader`` to use."""
     read = read or reader(shape)
 
     def look_up(text: object) -> M | None:

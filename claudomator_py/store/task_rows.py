@@ -160,10 +160,8 @@ def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True
 
 
 def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Event) -> None:
-    """Insert new tasks, with events for their acceptance and for ``event``, which led to their state.
-
-    This takes two statements, however many tasks there are.
-    """
+    """Insert new tasks, with events for their acceptance and for ``event``, which led to their state. This takes two
+    statements, however many tasks there are."""
     data = []
     for task in tasks:
         data.append(NewEvent(task.created_ms, "accepted", task.id, data=_as_accepted(task)))
@@ -173,10 +171,8 @@ def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Even
 
 
 def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> Task:
-    """Update columns of the task. Raises VersionConflict if it is no longer at this version.
-
-    The returned task has its former lane, as only the database computes lanes.
-    """
+    """Update columns of the task. Raises VersionConflict if it is no longer at this version. The returned task has its
+    former lane, as only the database computes lanes."""
     values = {**changes, "version": task.version + 1, "updated_ms": now_ms}
     if _CHANGE.run(connection, task=task.id, version_read=task.version, **values) != 1:
         raise VersionConflict(task.id, task.version)
@@ -199,10 +195,8 @@ def advance(
     data: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> Task:
-    """Apply an event to the task: write the resulting state and further columns, and record the event.
-
-    Raises IllegalTransition or VersionConflict without having written anything.
-    """
+    """Apply an event to the task: write the resulting state and further columns, and record the event. Raises
+    IllegalTransition or VersionConflict without having written anything."""
     state = lifecycle.transition(state_of(task), event)
     changed = change(connection, task, now_ms, **columns_of(state), **changes)
     record(connection, now_ms, "state", task_id=task.id, run_id=run_id, data=_event_data(changed, event, data))

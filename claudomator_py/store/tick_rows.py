@@ -140,10 +140,8 @@ def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
 
 
 def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
-    """Return tasks that wait for dependencies although all of them have completed, or one has failed.
-
-    A task's end readies its dependents in the same transaction, so this finds only what older versions left behind.
-    """
+    """Return tasks that wait for dependencies although all of them have completed, or one has failed. A task's end
+    readies its dependents in the same transaction, so this finds only what older versions left behind."""
     return _ON_ENDED.all(connection, most=limit)
 
 

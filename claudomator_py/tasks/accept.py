@@ -94,9 +94,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
 
 def accept_ready(connection: Connection, orders: Sequence[tuple[NewTask, int]]) -> list[tuple[Task, TaskRevision]]:
     """Insert tasks that are ready on arrival and that no other task waits for by name; return each with its content.
-
-    orders: each with its time, in epoch milliseconds. Any number of orders takes one statement per table.
-    """
+    orders: each with its time, in epoch milliseconds. Any number of orders takes one statement per table."""
     event = BecameReady()
     tasks = [_new_task(order, now_ms, lifecycle.transition(_NEW, event), version=2) for order, now_ms in orders]
     task_rows.add_all(connection, tasks, event)

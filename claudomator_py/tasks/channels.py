@@ -49,11 +49,8 @@ def create(connection: Connection, request: NewChannel, by: Principal, now_ms: i
 
 
 def find(connection: Connection, ref: str, by: Principal, versions: Collection[int] | None = None) -> Channel:
-    """Return the channel with that id or name, as the principal sees it.
-
-    versions: the only acceptable versions; None: any. Raises NotFound, Conflict if several channels have the name,
-    StaleVersion if the version differs.
-    """
+    """Return the channel with that id or name, as the principal sees it. versions: the only acceptable versions; None:
+    any. Raises NotFound, Conflict if several channels have the name, StaleVersion if the version differs."""
     channels = channel_rows.find(connection, ref, by)
     if not channels:
         names = [channel.name for channel in channel_rows.seen(connection, by, limit=200)]

@@ -327,11 +327,8 @@ def _check_warnings(spec: TaskSpec) -> Iterator[Problem]:
 
 
 def unavailable_program(command: Sequence[str], spec: TaskSpec, record: ExitRecord) -> str | None:
-    """Return the program for lack of which the check's command ended so.
-
-    None if the cause is another, or if the agent could have made the program: in the task's directory, or anywhere on
-    a PATH that the task sets itself.
-    """
+    """Return the program for lack of which the check's command ended so. None if the cause is another, or if the agent
+    could have made the program: in the task's directory, or anywhere on a PATH that the task sets itself."""
     if record.ended_by is not None or (record.error is None and record.exit_code not in _NOT_EXECUTED):
         return None
     folder = None if spec.working_dir is None else Path(spec.working_dir).expanduser()

@@ -74,10 +74,8 @@ def weigh(
 def handoff_at_end(
     connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int
 ) -> HandoffRecord | None:
-    """Return the decision about handing on the task now that its run has ended; None: no handoff was requested.
-
-    A handoff accepted during the run stays accepted. Nothing is written: see ``keep``.
-    """
+    """Return the decision about handing on the task now that its run has ended; None: no handoff was requested. A
+    handoff accepted during the run stays accepted. Nothing is written: see ``keep``."""
     announced = decided(connection, run.id)
     if announced is not None or outcome.handoff is None:
         return announced

@@ -53,10 +53,8 @@ def correct(
 
 
 def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> None:
-    """Label ended tasks and learn the next labels, at most ``BATCH_SIZE`` of each.
-
-    rate: how far one label moves performance, 0 to 1. since: see ``has_more``.
-    """
+    """Label ended tasks and learn the next labels, at most ``BATCH_SIZE`` of each. rate: how far one label moves
+    performance, 0 to 1. since: see ``has_more``."""
     so_far = learning_rows.progress(connection) or LearningProgress(since, 0)
     new_events = events.following(connection, so_far.event, BATCH_SIZE)
     for event in new_events:
@@ -81,10 +79,8 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
 
 
 def reset(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
-    """Forget what was learned and discard labels not yet learned; return how many labels no longer count.
-
-    organisation, specialist: see ``learning_rows.forget``.
-    """
+    """Forget what was learned and discard labels not yet learned; return how many labels no longer count. organisation,
+    specialist: see ``learning_rows.forget``."""
     so_far = learning_rows.progress(connection) or LearningProgress(events.last_id(connection), 0)
     learning_rows.keep_progress(connection, LearningProgress(so_far.event, so_far.version + 1))
     return learning_rows.forget(connection, organisation, specialist, now_ms)

@@ -84,10 +84,7 @@ def go_on(
 
 def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
     """Have a task whose dependencies are complete take over the place, thread and conversation of the task it
-    continues.
-
-    spec: its content.
-    """
+    continues. spec: its content."""
     if spec.continues is None or task.reason != WaitReason.DEPENDENCY:
         return task
     content = task_rows.revision_of(connection, task.id, task.revision)

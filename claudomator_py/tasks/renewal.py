@@ -231,9 +231,7 @@ def _revision(
     workdirs: Workdirs,
 ) -> int:
     """The revision to begin again with: the newest one given, or a new one derived from it with what the request pins.
-
-    earlier: the run whose conversation continues; a requested model is one of its agent's.
-    """
+    earlier: the run whose conversation continues; a requested model is one of its agent's."""
     if earlier is not None and request.agent is None and request.model is not None:
         request = request.model_copy(update={"agent": earlier.agent})
     number = task_rows.newest_submitted_revision(connection, task.id)
@@ -260,10 +258,8 @@ def _revision(
 
 
 def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
-    """The request overrides the hint; a model pinned for another agent is dropped.
-
-    A tier and a model both say how strong the model should be, so requesting one replaces a pinned other.
-    """
+    """The request overrides the hint; a model pinned for another agent is dropped. A tier and a model both say how
+    strong the model should be, so requesting one replaces a pinned other."""
     agent = hint.type if request.agent is None else request.agent
     same_agent = agent == hint.type
     model = request.model or (hint.model if same_agent and request.tier is None else None)

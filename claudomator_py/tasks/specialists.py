@@ -137,10 +137,8 @@ def remove(
     versions: Collection[int] | None = None,
     file_path: str | None = None,
 ) -> None:
-    """Remove the card with its grants; if it replaced a shipped card, that one is restored.
-
-    file_path: the file that the card follows and that is gone. Raises as ``change``.
-    """
+    """Remove the card with its grants; if it replaced a shipped card, that one is restored. file_path: the file that
+    the card follows and that is gone. Raises as ``change``."""
     row = _changeable(connection, specialist_id, by, versions)
     if row.file_path not in (None, file_path):
         raise _follows_file(row)
@@ -160,10 +158,8 @@ def remove(
 
 
 def grant(connection: Connection, specialist_id: str, grantee: str, by: Principal, now_ms: int) -> Registration:
-    """Show a shared card to a principal (by id) or an organisation (``org:NAME``). Idempotent.
-
-    Raises as ``change``, and Conflict for a card that is not shared.
-    """
+    """Show a shared card to a principal (by id) or an organisation (``org:NAME``). Idempotent. Raises as ``change``,
+    and Conflict for a card that is not shared."""
     row = _changeable(connection, specialist_id, by)
     if row.visibility != Visibility.SHARED:
         remedy = "Set its visibility to `shared` first."
@@ -207,10 +203,8 @@ def admit(connection: Connection, specialist_id: str, by: Principal, now_ms: int
 
 
 def dismiss(connection: Connection, specialist_id: str, by: Principal, now_ms: int) -> Registration:
-    """Take an admission back. Idempotent. Tasks of others that have not begun are routed again.
-
-    Raises NotFound, Forbidden for all but administrators of the daemon.
-    """
+    """Take an admission back. Idempotent. Tasks of others that have not begun are routed again. Raises NotFound,
+    Forbidden for all but administrators of the daemon."""
     row = _admissible(connection, specialist_id, by)
     if row.admitted_hash is not None:
         taken = {"admitted_hash": None, "admitted_by": None}
@@ -241,10 +235,8 @@ def _administers_all(by: Principal) -> bool:
 
 
 def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
-    """Let the registry have exactly the shipped cards of this version.
-
-    A shipped card that an operator's card replaces is kept beneath it; one that an operator removed stays removed.
-    """
+    """Let the registry have exactly the shipped cards of this version. A shipped card that an operator's card replaces
+    is kept beneath it; one that an operator removed stays removed."""
     for card in cards:
         row = specialist_rows.row_of(connection, card.id)
         if row is None or row.source == "shipped":

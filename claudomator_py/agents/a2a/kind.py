@@ -119,10 +119,8 @@ class A2a(RemoteKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return the client's command. Its order is in argv, where no variable of a task can change it.
-
-        Raises ValueError for an agent without an address.
-        """
+        """Return the client's command. Its order is in argv, where no variable of a task can change it. Raises
+        ValueError for an agent without an address."""
         remote = request.agent.remote
         if remote is None:
             raise ValueError(f"{request.agent.name} has no address; give agents.{request.agent.name}.url")

@@ -101,9 +101,7 @@ class RemoteServer:
         timeout_s: float | None = READ_S,
     ) -> HttpAnswer:
         """Return the answer. timeout_s: how long the server may be silent; None: forever, while its machine is up.
-
-        Raises Unsent, Cut, and End for a redirect or an answer that is too large.
-        """
+        Raises Unsent, Cut, and End for a redirect or an answer that is too large."""
         with self._answered(method, path, body, headers or {}, timeout_s) as response:
             return self._whole(response)
 
@@ -256,10 +254,8 @@ def _words(error: BaseException) -> str:
 
 
 def retry_after_s(value: str | None, now_s: float) -> float | None:
-    """Return the seconds that ``Retry-After`` asks for: a number or an HTTP date; None: not readable.
-
-    Source: RFC 9110, 10.2.3. It has no fractions; services send them anyway.
-    """
+    """Return the seconds that ``Retry-After`` asks for: a number or an HTTP date; None: not readable. Source: RFC 9110,
+    10.2.3. It has no fractions; services send them anyway."""
     if value is None:
         return None
     try:

@@ -27,10 +27,8 @@ class Acp(EventKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return the client's command. Its order is in argv, where no variable of a task can change it.
-
-        Raises ValueError for an agent without a command.
-        """
+        """Return the client's command. Its order is in argv, where no variable of a task can change it. Raises
+        ValueError for an agent without a command."""
         agent = request.agent
         if not agent.command:
             raise ValueError(f"agents.{agent.name}.command is empty; write the program and its arguments")

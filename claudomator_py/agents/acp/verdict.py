@@ -173,10 +173,8 @@ class TurnEnd:
         return self._by_words(text, count_of(retry, "status"))
 
     def _error_text(self, text: str, *, proven: bool) -> str | None:
-        """Return the error that the end of the answer is; None: it is none.
-
-        proven: whether the turn reports usage. If so, only the profile's patterns make it an error.
-        """
+        """Return the error that the end of the answer is; None: it is none. proven: whether the turn reports usage. If
+        so, only the profile's patterns make it an error."""
         piece = (text_of(self.end, "last_piece") or "").strip()
         for pattern in self.profile.error_text:
             if (match := re.fullmatch(pattern, piece, re.DOTALL)) is not None:

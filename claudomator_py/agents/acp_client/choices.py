@@ -25,10 +25,8 @@ class Settable(Protocol):
 
 
 def choose_mode(session: Settable, order: TurnOrder, state: Mapping[str, Any], output: Output) -> None:
-    """Choose a mode in which the agent asks; the client then decides. Only ``plan`` is a mode of the agent.
-
-    Raises End if the agent would grant itself permissions and has no asking mode.
-    """
+    """Choose a mode in which the agent asks; the client then decides. Only ``plan`` is a mode of the agent. Raises End
+    if the agent would grant itself permissions and has no asking mode."""
     wanted = _WANTED.get(order.mode, "ask")
     if order.fence and wanted != "plan":
         wanted = "ask"  # the fence sees only what the agent asks about

@@ -101,10 +101,8 @@ class Peer:
             return None
 
     def end(self, patience_s: float, grace_s: float) -> None:
-        """End the agent: close its input, then send TERM to its process group, then KILL.
-
-        Anything that is left is ended by the run's supervisor, which finds it wherever it is.
-        """
+        """End the agent: close its input, then send TERM to its process group, then KILL. Anything that is left is
+        ended by the run's supervisor, which finds it wherever it is."""
         self._selector.close()
         os.close(self._in)
         self._drain(patience_s)

@@ -115,10 +115,7 @@ def _limited(
     failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None
 ) -> RunVerdict:
     """Return the verdict of a used-up limit, with the reset that was reported, or else none, for the caller to
-    estimate.
-
-    The service's own epoch is exact; a message has the time to the minute, without a date.
-    """
+    estimate. The service's own epoch is exact; a message has the time to the minute, without a date."""
     words = _words_of(failure)
     reset_at = rejection.reset_at if rejection is not None else None
     if reset_at is None:
@@ -151,10 +148,8 @@ _FINISHED_TURN = frozenset({"completed", "stop_hook_prevented"})
 
 
 def succeeded(result: Event) -> bool:
-    """Return whether the result claims success and nothing in it contradicts that.
-
-    Old versions report ``is_error: false`` for a run out of turns, so no version's "success" is trusted alone.
-    """
+    """Return whether the result claims success and nothing in it contradicts that. Old versions report ``is_error:
+    false`` for a run out of turns, so no version's "success" is trusted alone."""
     subtype = text_of(result, "subtype") or ""
     stopped = subtype.startswith("error") or ending_of(result) is not None or result.get("stop_reason") == "refusal"
     refused = text_of(result, "api_error") is not None or (count_of(result, "api_error_status") or 0) >= _FIRST_ERROR

@@ -264,9 +264,7 @@ class ClaudeEvents(MessageEvents):
 
     def _own_last_word(self, result: Event) -> Failure | None:
         """Return the failure that the program's own last message means, even if the result claims success; None: none.
-
-        No model wrote a ``<synthetic>`` message, so its words count.
-        """
+        No model wrote a ``<synthetic>`` message, so its words count."""
         text = (text_of(result, "result") or "").strip()
         if self.remark is None or text not in ("", self.remark.strip()):
             return None

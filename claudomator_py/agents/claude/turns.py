@@ -149,9 +149,7 @@ def _job(given: Event, made: Event, block: Event) -> tuple[str, int | None]:
 
 def is_of_no_turn(result: Event) -> bool:
     """Return whether the result was printed before the first turn, as on ``--resume`` with background tasks left over.
-
-    Its words are then those of an earlier process, or of the program.
-    """
+    Its words are then those of an earlier process, or of the program."""
     usage = event_of(result, "usage")
     used = (count_of(usage, "input_tokens") or 0) + (count_of(usage, "output_tokens") or 0)
     return result.get("is_error") is False and count_of(result, "num_turns") == 0 and not used

@@ -165,10 +165,8 @@ class Messages(Copied):
 
 
 def windows_of(info: Event) -> dict[str, WindowUse]:
-    """Return the use of each window in a limit report.
-
-    Newer versions report all windows, older ones one that is nearly used up. A used-up window may come without numbers.
-    """
+    """Return the use of each window in a limit report. Newer versions report all windows, older ones one that is nearly
+    used up. A used-up window may come without numbers."""
     windows: dict[str, Event] = {
         name: window for name, window in event_of(info, "unifiedWindows").items() if isinstance(window, dict)
     }

@@ -23,10 +23,8 @@ class CommandAgent:
     conversations = Conversations.NONE
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return the command with its placeholders filled in. Raises ValueError if that is impossible.
-
-        A resumed run gets the same command line, as a plain program has no conversations.
-        """
+        """Return the command with its placeholders filled in. Raises ValueError if that is impossible. A resumed run
+        gets the same command line, as a plain program has no conversations."""
         agent = request.agent
         if problem := _problem(agent):
             raise ValueError(problem)

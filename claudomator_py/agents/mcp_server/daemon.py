@@ -37,9 +37,7 @@ class DaemonClient:
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the answer to a request below the run's path. It may be sent repeatedly; the daemon does it once.
-
-        Raises ToolFailed with the daemon's refusal, and DaemonUnreachable if no daemon answers in time.
-        """
+        Raises ToolFailed with the daemon's refusal, and DaemonUnreachable if no daemon answers in time."""
         key = str(uuid.uuid4())
         until, pause_s = time.monotonic() + self._patience_s, _FIRST_PAUSE_S
         while True:

@@ -205,10 +205,8 @@ def memory(conversation: str) -> Path:
 
 
 def line_for(prompts: list[str], script: str | None, attempt: int) -> str:
-    """Return the line to follow, from the newest prompt that has any, else from the script.
-
-    A new conversation begins at the line of its attempt; a continued one counts its own turns.
-    """
+    """Return the line to follow, from the newest prompt that has any, else from the script. A new conversation begins
+    at the line of its attempt; a continued one counts its own turns."""
     scripted = [number for number, prompt in enumerate(prompts) if _LINE.search(prompt)]
     begun = scripted[-1] if scripted else 0
     lines: list[str] = _LINE.findall(prompts[begun])

@@ -68,10 +68,8 @@ class Git:
         timeout_s: float = 30.0,
         keep: Sequence[int] = (),
     ) -> str:
-        """Return its output without the final line break.
-
-        variables: additional variables, such as ``GIT_DIR``. keep: descriptors to inherit. Raises GitRefused.
-        """
+        """Return its output without the final line break. variables: additional variables, such as ``GIT_DIR``. keep:
+        descriptors to inherit. Raises GitRefused."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         command = ["git", "-C", str(folder), *settings, *arguments]
         process = self._start(command, {**self._environ, **(variables or {})}, keep)

@@ -12,10 +12,8 @@ from claudomator_py.hosts.git.shadow import ShadowRepository
 
 
 def begun(shadow: ShadowRepository, tree: Tree, order: WorktreeRequest, records: TreeRecords) -> Tree:
-    """Return the tree with the commit at which it begins, instead of the one that is checked out.
-
-    Raises TreeFault if there is no such commit; GitRefused.
-    """
+    """Return the tree with the commit at which it begins, instead of the one that is checked out. Raises TreeFault if
+    there is no such commit; GitRefused."""
     if order.base is not None:
         return _at(shadow, tree, order.base)
     ends: dict[str, str] = {}
@@ -73,11 +71,8 @@ _LOOK_S = 20.0
 
 
 def is_absorbed(shadow: ShadowRepository, commit: str, target: str) -> bool:
-    """Return whether the target contains all changes of the commit, although the commit is not its ancestor.
-
-    False if git cannot tell, because work that was taken over may be
-    removed. Writes nothing to the repository.
-    """
+    """Return whether the target contains all changes of the commit, although the commit is not its ancestor. False if
+    git cannot tell, because work that was taken over may be removed. Writes nothing to the repository."""
     try:
         parted = shadow("merge-base", commit, target)
         if _tree(shadow, parted) == _tree(shadow, commit):

@@ -156,9 +156,7 @@ class ShadowRepository:
 
     def filters_left_out(self) -> tuple[str, ...]:
         """Return the content filters that only the repository's configuration defines, and that are therefore not run.
-
-        Raises GitRefused.
-        """
+        Raises GitRefused."""
         if not self._filters:
             return ()
         listed = self("config", "--name-only", "--null", "--list").split("\0")

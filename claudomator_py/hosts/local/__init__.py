@@ -217,10 +217,8 @@ class LocalRunHost(ReportingHost):
         return status
 
     def watch(self, live: Iterable[tuple[str, int]]) -> None:
-        """Watch these runs and steps, which are all the live ones; call on the loop's thread. Safe to repeat.
-
-        Each shim's end is reported once: handling it may take a while, and further reports would not speed it up.
-        """
+        """Watch these runs and steps, which are all the live ones; call on the loop's thread. Safe to repeat. Each
+        shim's end is reported once: handling it may take a while, and further reports would not speed it up."""
         steps = list(live)
         super().watch(steps)
         self.watch_shims(steps)

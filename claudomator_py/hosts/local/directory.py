@@ -149,10 +149,8 @@ class RunDirectory:
         return [RunDirectory(path) for path in self.path.glob(f"{CHECK}*") if path.is_dir()]
 
     def remove(self) -> None:
-        """Remove the directory and those of its checks, if it exists. Raises RunAlive, OSError.
-
-        The run is revoked first and the lock is held until the end, so that a shim that wakes late starts nothing.
-        """
+        """Remove the directory and those of its checks, if it exists. Raises RunAlive, OSError. The run is revoked
+        first and the lock is held until the end, so that a shim that wakes late starts nothing."""
         for check in self.checks():
             check.remove()
         try:
@@ -172,10 +170,8 @@ class RunDirectory:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a tree, whatever an agent left in it, if it exists. Raises OSError.
-
-    The specification is removed first and the marks last, so that the rest after a crash can never be started.
-    """
+    """Remove a tree, whatever an agent left in it, if it exists. Raises OSError. The specification is removed first and
+    the marks last, so that the rest after a crash can never be started."""
     if not path.is_dir():
         return
     (path / spec.FILE).unlink(missing_ok=True)

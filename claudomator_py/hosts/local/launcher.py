@@ -271,10 +271,8 @@ class _ForkServer:
         self._socket = ours
 
     def start(self, run_dir: AnyPath, environ: dict[str, str]) -> Shim:
-        """Give the run to a process that the server has forked for it.
-
-        Raises OSError, also if the server is gone or does not answer.
-        """
+        """Give the run to a process that the server has forked for it. Raises OSError, also if the server is gone or
+        does not answer."""
         shim = self._take()
         try:
             shim.give(run_dir, environ)
@@ -324,9 +322,6 @@ def interpreter(
     begin: str, module: str, function: str, *arguments: str, python: str = sys.executable, library: str = _INSTALLATION
 ) -> list[str]:
     """Return the command of an isolated interpreter, without site packages or environment: it can import only the
-    standard library and our modules.
-
-    begin: code to execute first.
-    """
+    standard library and our modules. begin: code to execute first."""
     flags = ("-I", "-S", "-X", "utf8")
     return [python, *flags, "-c", begin + _IMPORT.format(module, function), library, *arguments]

@@ -229,11 +229,8 @@ class Supervisor:
         return ENDED if left else CLEAN
 
     def take_over(self, agent: procfs.Process) -> int:
-        """Supervise an agent whose shim was killed, until it ends. The lock is held.
-
-        Only its parent would learn its exit status, so an exit record is written only if it is ended here. Raises
-        BadSpec, OSError.
-        """
+        """Supervise an agent whose shim was killed, until it ends. The lock is held. Only its parent would learn its
+        exit status, so an exit record is written only if it is ended here. Raises BadSpec, OSError."""
         self._write_identity()
         # Processes started by the previous shim are older, and not necessarily descendants of the agent.
         self._since = procfs.Beginning(0)
@@ -340,10 +337,7 @@ class Supervisor:
 
     def _none_left(self) -> bool:
         """Return whether this process has no descendants. As a subreaper it adopts every orphaned descendant, so it has
-        none if it has no children.
-
-        Kills remaining children, which the walk through /proc has missed.
-        """
+        none if it has no children. Kills remaining children, which the walk through /proc has missed."""
         for _ in range(_STRIKES):
             if not self._reap():
                 return True

@@ -52,10 +52,8 @@ class CappedOutput:
         return not 0 <= behind <= _MAX_CHATTER or b"{" in os.pread(self.fd, behind, offset)
 
     def within_cap(self) -> bool:
-        """Cut out the middle if the stream uses more space than its cap. Return False if the run has to be ended.
-
-        That is the case if the file system cannot punch holes, and after 64 GiB, which no agent writes on purpose.
-        """
+        """Cut out the middle if the stream uses more space than its cap. Return False if the run has to be ended. That
+        is the case if the file system cannot punch holes, and after 64 GiB, which no agent writes on purpose."""
         if self._size > _RUNAWAY_BYTES:
             return False
         if self._size - (self._hole_end - self._head) <= self._cap:

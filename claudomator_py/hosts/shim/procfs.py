@@ -245,11 +245,8 @@ def children() -> list[int]:
 
 
 def newcomers(run_id: str) -> list[Process]:
-    """Return the run's processes among the newest of the machine.
-
-    A process that repeatedly forks and exits is gone when a walk through /proc reaches it; its latest incarnation is
-    always among the pids allocated last.
-    """
+    """Return the run's processes among the newest of the machine. A process that repeatedly forks and exits is gone
+    when a walk through /proc reaches it; its latest incarnation is always among the pids allocated last."""
     entry = _entry(run_id)
     for _ in range(_NEWCOMER_LOOKS):
         last = last_pid()

@@ -34,9 +34,7 @@ _LOCK_PAUSE_S = 0.01
 
 def take_lock(directory: int) -> int | None:
     """Take the run's lock for the life of this process. Return None if another shim has it, or the directory is gone.
-
-    The daemon holds the lock only briefly, for decisions; this function waits for that.
-    """
+    The daemon holds the lock only briefly, for decisions; this function waits for that."""
     try:
         fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     except OSError:

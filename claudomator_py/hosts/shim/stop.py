@@ -85,10 +85,8 @@ def _terminate(
 
 
 def kill_children() -> None:
-    """Kill this process's own children and their groups at once, faster than they can fork.
-
-    The pid of a child that was not reaped cannot be reused.
-    """
+    """Kill this process's own children and their groups at once, faster than they can fork. The pid of a child that was
+    not reaped cannot be reused."""
     own = os.getpgrp()
     for pid in procfs.children():
         try:
@@ -101,10 +99,8 @@ def kill_children() -> None:
 
 
 def _kill_groups(processes: list[procfs.Process]) -> None:
-    """Kill whole process groups: processes that fork faster than /proc can be read can be ended only all at once.
-
-    Every descendant of the agent is in a group created in the agent's session or below it, never in an unrelated one.
-    """
+    """Kill whole process groups: processes that fork faster than /proc can be read can be ended only all at once. Every
+    descendant of the agent is in a group created in the agent's session or below it, never in an unrelated one."""
     own = os.getpgrp()
     for pgid in {process.pgid for process in processes} - {own, 0, 1}:
         try:

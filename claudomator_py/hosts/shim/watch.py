@@ -82,9 +82,7 @@ class Watch:
         agent: procfs.Process | None = None,
     ) -> None:
         """agent: an agent started by another shim, which is no descendant of this process; None if the run begins now.
-
-        Raises OSError.
-        """
+        Raises OSError."""
         now = time.monotonic()
         begun = now if agent is None else now - procfs.age(agent)
         self._directory = directory
@@ -225,10 +223,8 @@ class Stall:
 
 
 def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
-    """Return the clock ticks used so far by each descendant, by pid; 0 stands for those reaped by this process.
-
-    agent: an agent that is no descendant of this process; it counts with its own descendants.
-    """
+    """Return the clock ticks used so far by each descendant, by pid; 0 stands for those reaped by this process. agent:
+    an agent that is no descendant of this process; it counts with its own descendants."""
     used = {0: _cpu_of_ended()}
     roots = [os.getpid()]
     orphan = None if agent is None else procfs.read(agent.pid)

@@ -34,11 +34,8 @@ class WorkdirBounds:
 
 
 def open_checked(path: str, bounds: WorkdirBounds) -> tuple[int, str]:
-    """Open the working directory. Return its descriptor and real path. Raises OSError, NotAllowed.
-
-    The opened directory is checked, and the agent is started in it, not in the path: replacing a symbolic link in
-    between has no effect.
-    """
+    """Open the working directory. Return its descriptor and real path. Raises OSError, NotAllowed. The opened directory
+    is checked, and the agent is started in it, not in the path: replacing a symbolic link in between has no effect."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     real = os.readlink(f"/proc/self/fd/{fd}")
     try:
@@ -50,10 +47,8 @@ def open_checked(path: str, bounds: WorkdirBounds) -> tuple[int, str]:
 
 
 def check_further(path: str, bounds: WorkdirBounds) -> None:
-    """Check that the real path of an additional folder is still that. Raises OSError, NotAllowed.
-
-    A missing folder is ignored.
-    """
+    """Check that the real path of an additional folder is still that. Raises OSError, NotAllowed. A missing folder is
+    ignored."""
     try:
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:

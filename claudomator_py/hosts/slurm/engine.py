@@ -114,9 +114,7 @@ class Slurm:
 
     def submit(self, key: str, path: str, first: Callable[[], object] | None = None) -> "Future[None]":
         """Submit a supervisor for that run directory, on a thread. Once the future is done, ``list`` may have the job.
-
-        first: called on that thread before the submission.
-        """
+        first: called on that thread before the submission."""
         return self._submissions.submit(self._submit, key, path, first)
 
     def listed(self) -> JobList | None:
@@ -218,10 +216,7 @@ class Slurm:
 
     def _asked(self, order: Mapping[str, Any]) -> Iterator[str]:
         """Yield the options for what a run requires of its node. Slurm's time limit, in whole minutes, is later than
-        the run's own, unless the partition allows less.
-
-        order: content of ``spec.json``. Raises LookupError.
-        """
+        the run's own, unless the partition allows less. order: content of ``spec.json``. Raises LookupError."""
         limits, node = order["limits"], order.get("node") or {}
         if limits["timeout_ms"] is not None:
             total: int = limits["timeout_ms"] + limits["grace_ms"] + self._host.time_margin

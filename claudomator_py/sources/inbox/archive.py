@@ -21,10 +21,7 @@ _TAIL = 50  # an archived name keeps at least these last characters of the origi
 
 def archive(folder: Folder, entry: InboxEntry, now_ns: int) -> bool:
     """Move an accepted file; returns False if it has changed since and therefore stays. Raises OSError if it cannot be
-    moved.
-
-    now_ns: nanoseconds since the epoch, for the timestamp in the name.
-    """
+    moved. now_ns: nanoseconds since the epoch, for the timestamp in the name."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(FOLDER, 0o700, dir_fd=folder.fd)
     fd = os.open(FOLDER, _OPEN, dir_fd=folder.fd)

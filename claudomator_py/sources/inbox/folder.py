@@ -120,10 +120,8 @@ class FolderScan:
                 log.warning("cannot create the inbox %s: %s", self.path, error.strerror)
 
     def survey(self, *, offer_all: bool = False) -> ScanReport:
-        """Determine what is present, what is gone, and which files ``step`` must examine.
-
-        offer_all: also include every file that the intake refused, not just some of them.
-        """
+        """Determine what is present, what is gone, and which files ``step`` must examine. offer_all: also include every
+        file that the intake refused, not just some of them."""
         return self._open(lambda folder: self._survey(folder, offer_all=offer_all))
 
     def scan(self, names: Collection[str]) -> ScanReport:

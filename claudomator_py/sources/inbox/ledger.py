@@ -82,10 +82,7 @@ class Intake(Protocol[P]):
 
     def take(self, readings: Sequence[InboxReading[P]]) -> Sequence[Sequence[Problem]]:
         """Accept each file whole, together with its stamp, durably on return; or change nothing and return what is
-        wrong.
-
-        In this order, in as few commits as possible; each file is accepted or refused independently.
-        """
+        wrong. In this order, in as few commits as possible; each file is accepted or refused independently."""
 
     def gone(self, paths: Sequence[str]) -> None:
         """Handle the deletion or renaming of these files. Called only while their inbox itself is readable."""
@@ -257,10 +254,8 @@ class FileLedger:
         self._new_names.clear()
 
     def is_at_rest(self, name: str, status: os.stat_result) -> bool:
-        """Return whether the file is as it was when it was accepted, and nothing else is known about it.
-
-        Says of most files in one step what ``is_settled`` says of their stamps: a rescan asks it for all of them.
-        """
+        """Return whether the file is as it was when it was accepted, and nothing else is known about it. Says of most
+        files in one step what ``is_settled`` says of their stamps: a rescan asks it for all of them."""
         stamp = self.accepted.get(name)
         return (
             stamp is not None

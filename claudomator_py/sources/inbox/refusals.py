@@ -62,10 +62,8 @@ def is_error_file(name: str) -> bool:
 
 
 def write_error_file(folder: Folder, name: str, text: str) -> None:
-    """Write the task file's error file, readable by those who can read the task file, as it may quote that.
-
-    If this fails it is logged, and the problem is shown elsewhere.
-    """
+    """Write the task file's error file, readable by those who can read the task file, as it may quote that. If this
+    fails it is logged, and the problem is shown elsewhere."""
     hidden = f"{_HIDDEN}{secrets.token_hex(8)}"
     try:
         error_file = create_private(hidden, folder.fd)

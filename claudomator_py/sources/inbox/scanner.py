@@ -38,10 +38,8 @@ class Scanner:
         self.changed = False
 
     def survey(self, paths: Iterable[str], *, offer_all: bool = False) -> ScanReport:
-        """Determine what is in these folders; ``step`` then examines the files that need it.
-
-        offer_all: also examine every file that the intake refused, as what is allowed may have changed.
-        """
+        """Determine what is in these folders; ``step`` then examines the files that need it. offer_all: also examine
+        every file that the intake refused, as what is allowed may have changed."""
         if not self._created:
             self._created = True
             for folder in self._folders.values():

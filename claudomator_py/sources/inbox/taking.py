@@ -183,11 +183,8 @@ class FileTransaction:
             cancel_now(connection, task, self._now_ms, data={"by": "schedule"})
 
     def _known(self, connection: Connection, name: str, digest: str) -> InboxDocument | None:
-        """The document with that name as accepted earlier.
-
-        For a file that was only renamed, this is the document that is gone and has the same name and content: it is not
-        a new task.
-        """
+        """The document with that name as accepted earlier. For a file that was only renamed, this is the document that
+        is gone and has the same name and content: it is not a new task."""
         for other in self._named[name]:
             if other.path == self._path:
                 return other
@@ -230,10 +227,8 @@ class FileBatch:
         self._taken.update(row)
 
     def _look(self, begin: int, connection: Connection) -> None:
-        """Find out which of the files from there on are entirely new.
-
-        Accepting one of these does not affect the others, as no two share a name and none waits for anything.
-        """
+        """Find out which of the files from there on are entirely new. Accepting one of these does not affect the
+        others, as no two share a name and none waits for anything."""
         row: list[FileTransaction] = []
         names: set[str] = set()
         for file in self._files[begin:]:
