@@ -45,10 +45,8 @@ _NOT_STARTED = {126: "could not be executed", 127: "was not found"}
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """How a run ended, without its result. reset_at: epoch milliseconds.
-
-    conversation_lost: the agent does not know the conversation that the run was to continue.
-    """
+    """How a run ended, without its result. reset_at: epoch milliseconds. conversation_lost: the agent does not know the
+    conversation that the run was to continue."""
 
     status: OutcomeStatus
     reason: Reason | None = None
@@ -260,8 +258,7 @@ def classify(
     message: str, rules: Rules, now_ms: int, *, status: int | None = None, zone: str | None = None
 ) -> RunVerdict:
     """Return the verdict of an error. rules: the meaning of this CLI's words. now_ms: when the message was printed.
-    status: the HTTP status, if known. zone: as for ``find_reset``.
-    """
+    status: the HTTP status, if known. zone: as for ``find_reset``."""
     lowered = message[:MAX_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     reason = by_words(lowered, rules) or by_status(status if status is not None else find_status(lowered))
     reason = reason or by_words(lowered, _ANY_WORDS) or Reason.AGENT_ERROR
@@ -272,8 +269,7 @@ def classify(
 
 def limited(message: str, reset_at: int | None, limit: str | None = None) -> RunVerdict:
     """Return the verdict of a used-up quota, for one model if the message names it. reset_at: epoch milliseconds; None:
-    the caller has to estimate it.
-    """
+    the caller has to estimate it."""
     provenance = Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED
     family = find_model(message[:MAX_READ])
     return RunVerdict(OutcomeStatus.LIMITED, Reason.RATE_LIMITED, message, reset_at, provenance, limit, family)

@@ -89,8 +89,7 @@ def fence_order(request: LaunchRequest) -> dict[str, Any]:
 
 def hook_argv(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> tuple[str, ...]:
     """Return the hook's command. dialect: the form of its verdict. allows: whether it also allows the calls that a
-    person has granted, if the CLI accepts that.
-    """
+    person has granted, if the CLI accepts that."""
     order = {**fence_order(request), "dialect": dialect, "allows": allows}
     # Some CLIs expand variables in the hook's text before a shell sees it: this word must need no quotes.
     word = base64.urlsafe_b64encode(json.dumps(order).encode()).decode()
@@ -121,8 +120,7 @@ def beyond_reach(text: str) -> FenceVerdict | None:
 
 def fenced_call(tool: str, given: Mapping[str, Any], verdict: FenceVerdict | None) -> Denied | None:
     """Return the call that the fence denied, with the rule for exactly this call. verdict: the one that was printed;
-    None, or one with another call's digest, which a tool may have printed: the fence did not deny this call.
-    """
+    None, or one with another call's digest, which a tool may have printed: the fence did not deny this call."""
     subject = subject_of(given)
     if verdict is None or not verdict.digest.startswith(f"{digest_of(tool, subject)}."):
         return None

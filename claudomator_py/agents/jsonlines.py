@@ -67,10 +67,8 @@ class LineSplitter:
 
 
 class EventSplitter:
-    """Joins pieces into events, in order with the text between them, which is passed on at once.
-
-    A line that begins like an event and is longer than max_bytes is dropped.
-    """
+    """Joins pieces into events, in order with the text between them, which is passed on at once. A line that begins
+    like an event and is longer than max_bytes is dropped."""
 
     def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_bytes = max_bytes

@@ -52,9 +52,7 @@ class GeminiApi(_OverHttp):
 
 class OpenAiApi(_OverHttp):
     """Kind ``openai``: chat completions with a JSON schema, on OpenAI or any compatible server, local ones included.
-
-    Format: https://platform.openai.com/docs/api-reference/chat/create
-    """
+    Format: https://platform.openai.com/docs/api-reference/chat/create"""
 
     def __init__(self, model: str, base_url: str | None, api_key: str | None) -> None:
         super().__init__(model)

@@ -26,10 +26,8 @@ _WINDOW = regex(rf"({'|'.join(_NUMBERS)})_(minute|hour|day)(?:_([a-z_]+))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """What a hold applies to: a single agent, or an account of a kind, whichever agents use it.
-
-    family: only models of that family, such as ``opus``; None for all.
-    """
+    """What a hold applies to: a single agent, or an account of a kind, whichever agents use it. family: only models of
+    that family, such as ``opus``; None for all."""
 
     agent: str | None = None
     kind: str | None = None

@@ -119,10 +119,8 @@ class NotifyTarget(Strict):
 
 
 class DeliveryFault(Exception):
-    """A notice could not be delivered. lasting: retrying is pointless. after_s: earliest retry.
-
-    The message gives the reason, without the URL, which may be a secret.
-    """
+    """A notice could not be delivered. lasting: retrying is pointless. after_s: earliest retry. The message gives the
+    reason, without the URL, which may be a secret."""
 
     def __init__(self, detail: str, *, lasting: bool = False, after_s: float = 0.0) -> None:
         super().__init__(detail)

@@ -31,10 +31,8 @@ _ORDER = (Role.READ, Role.OPERATE, Role.ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who makes a request. id: its name in records, such as the name of its token.
-
-    organisation: the only one whose work it sees; None for all. run_id: for role ``run``, the run that it acts for.
-    """
+    """Who makes a request. id: its name in records, such as the name of its token. organisation: the only one whose
+    work it sees; None for all. run_id: for role ``run``, the run that it acts for."""
 
     id: str
     role: Role

@@ -75,9 +75,8 @@ def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
 
 
 def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[Problem]:
-    """Return which parts of the budget cannot be kept, or cannot be known, when the agent runs these models,
-    by default all of its own. field: the key, such as ``budget.usd``; remedy: None if its program never reports
-    usage."""
+    """Return which parts of the budget cannot be kept, or cannot be known, when the agent runs these models, by default
+    all of its own. field: the key, such as ``budget.usd``; remedy: None if its program never reports usage."""
     costs = []
     silent = agent.info.reports is UsageReporting.NOTHING
     countless = silent or agent.info.reports is UsageReporting.DOLLARS_ALONE

@@ -19,10 +19,8 @@ from claudomator_py.values import dataclass
 
 
 class Conversations(StrEnum):
-    """How a kind of agent supports conversations.
-
-    NONE: not at all. GIVEN: Claudomator assigns the id. NAMED: the agent assigns the id and reports it.
-    """
+    """How a kind of agent supports conversations. NONE: not at all. GIVEN: Claudomator assigns the id. NAMED: the agent
+    assigns the id and reports it."""
 
     NONE = "none"
     GIVEN = "given"
@@ -199,10 +197,8 @@ class ExitRecord:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a folder may be, as real paths.
-
-    roots: below one of these; empty for anywhere. reserved: neither inside one of these nor containing one.
-    """
+    """Where a folder may be, as real paths. roots: below one of these; empty for anywhere. reserved: neither inside one
+    of these nor containing one."""
 
     roots: tuple[str, ...] = ()
     reserved: tuple[str, ...] = ()

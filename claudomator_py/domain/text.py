@@ -149,10 +149,8 @@ class TextPiece:
 
 
 class ReadableText:
-    """Reads a stream that arrives in parts of any size, starting at an offset.
-
-    Holds back whatever may be incomplete: a character, a control sequence, the start of a possible secret.
-    """
+    """Reads a stream that arrives in parts of any size, starting at an offset. Holds back whatever may be incomplete: a
+    character, a control sequence, the start of a possible secret."""
 
     def __init__(self, redactor: "Redactor", offset: int = 0) -> None:
         self._redactor = redactor

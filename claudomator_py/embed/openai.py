@@ -26,10 +26,7 @@ _MAX_BYTES = BATCH_SIZE * MAX_DIMENSIONS * 32
 
 
 class OpenAi:
-    """The encoder. Thread-safe.
-
-    timeout_s: seconds for one request including retries.
-    """
+    """The encoder. Thread-safe. timeout_s: seconds for one request including retries."""
 
     immediate = False
     weighs_rarity = False

@@ -155,8 +155,7 @@ class AgentRegistry:
         return reason
 
     def hosts(self, spec: TaskSpec, agent: AgentSpec, rules: Constraints = OPEN) -> tuple[str, ...]:
-        """Return the hosts for a run of the task that starts now; includes closed hosts only if there are no
-        others."""
+        """Return the hosts for a run of the task that starts now; includes closed hosts only if there are no others."""
         places = rules.open_hosts(self._places(spec, agent))
         return tuple(host for host in places if host not in self.closed_hosts) or places
 

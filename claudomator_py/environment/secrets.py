@@ -139,11 +139,8 @@ def _signature(key: bytes, run_id: str) -> str:
 
 
 class Secrets:
-    """Values that must not be visible. Thread-safe.
-
-    Values in a task's own ``env`` are secret only where that task is concerned, so that no task can remove words from
-    what others say; the same applies to a run's token.
-    """
+    """Values that must not be visible. Thread-safe. Values in a task's own ``env`` are secret only where that task is
+    concerned, so that no task can remove words from what others say; the same applies to a run's token."""
 
     def __init__(self, values: Iterable[str] = (), run_token: Callable[[str], str] | None = None) -> None:
         """run_token: returns a run's token by the run's id; None if runs have none."""

@@ -22,9 +22,7 @@ _ORDINARY = Path("/dev/shm")  # noqa: S108 - users may build there, in memory
 @dataclass(frozen=True, slots=True)
 class Workdirs:
     """roots: folders below which a working directory must be; empty for anywhere. reserved: inbox and state folders.
-
-    The same rules apply to a task's additional folders.
-    """
+    The same rules apply to a task's additional folders."""
 
     roots: tuple[Path, ...]
     reserved: tuple[Path, ...]

@@ -55,10 +55,8 @@ STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of an ended run, from its whole output.
-
-    outcome: according to the exit record. undisturbed: as if nothing had ended the run; equal if nothing did.
-    """
+    """The result of an ended run, from its whole output. outcome: according to the exit record. undisturbed: as if
+    nothing had ended the run; equal if nothing did."""
 
     outcome: Outcome
     undisturbed: Outcome

@@ -83,10 +83,8 @@ class _RecordedTime:
 
 
 class Replay:
-    """Replays the decisions in a database. own: the current configuration; other: one to try, if any.
-
-    environ: has the key of the other configuration's encoder; fitted: stored calibrations by encoder.
-    """
+    """Replays the decisions in a database. own: the current configuration; other: one to try, if any. environ: has the
+    key of the other configuration's encoder; fitted: stored calibrations by encoder."""
 
     def __init__(
         self,

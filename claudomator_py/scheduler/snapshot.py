@@ -278,10 +278,8 @@ class QueueHead(_Frozen):
 
 
 class Kept(_Frozen):
-    """A directory kept for a task that waits for a person, or was answered and has not continued yet.
-
-    until: epoch milliseconds.
-    """
+    """A directory kept for a task that waits for a person, or was answered and has not continued yet. until: epoch
+    milliseconds."""
 
     dir_key: str
     task_id: str
@@ -290,11 +288,8 @@ class Kept(_Frozen):
 
 
 class Rules(_Frozen):
-    """The configuration that planning depends on, and its hash.
-
-    Snapshots of earlier versions have no bounds for tenants and do not distinguish remote runs, which count in
-    ``total``.
-    """
+    """The configuration that planning depends on, and its hash. Snapshots of earlier versions have no bounds for
+    tenants and do not distinguish remote runs, which count in ``total``."""
 
     total: int
     per_organisation: int | None = None

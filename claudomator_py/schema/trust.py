@@ -53,10 +53,8 @@ class Exposure:
 
 
 class Trust:
-    """The users whose files are obeyed: the daemon's own, root, and those named. Thread-safe.
-
-    Members of the named groups are trusted, too, as far as the system lists them.
-    """
+    """The users whose files are obeyed: the daemon's own, root, and those named. Thread-safe. Members of the named
+    groups are trusted, too, as far as the system lists them."""
 
     def __init__(self, users: Iterable[str] = (), groups: Iterable[str] = (), own: int | None = None) -> None:
         """users, groups: names or numbers. Those that this machine does not know end up in ``unknown``. own: the

@@ -200,10 +200,8 @@ for as long as the number stays the same."""
 
 
 class Unchanged:
-    """What was read last for each of some keys, until something is written. Safe to use from any thread.
-
-    A key says all that the answer depends on besides the rows, and whose rows they are above all.
-    """
+    """What was read last for each of some keys, until something is written. Safe to use from any thread. A key says all
+    that the answer depends on besides the rows, and whose rows they are above all."""
 
     def __init__(self, most: int = 64) -> None:
         """most: so many keys are kept."""

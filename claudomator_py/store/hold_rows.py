@@ -30,11 +30,8 @@ E = TypeVar("E", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class LimitHit:
-    """The hold that results from a run's limit.
-
-    known: the limit was met before, and has not been shown to be over since. news: the hold is new, or lasts longer
-    than was known.
-    """
+    """The hold that results from a run's limit. known: the limit was met before, and has not been shown to be over
+    since. news: the hold is new, or lasts longer than was known."""
 
     hold: Hold
     known: bool

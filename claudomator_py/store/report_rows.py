@@ -204,8 +204,7 @@ def ended_tasks(connection: Connection, state: StateName, since_ms: int, until_m
 
 def open_tasks(connection: Connection, since_ms: int, width_ms: int, parts: int, by: Principal) -> Sequence[int]:
     """Return how many of the tasks visible to the principal had been accepted and not ended by the end of each part of
-    a span. width_ms: length of a part. A task that was restarted counts as open until its last end.
-    """
+    a span. width_ms: length of a part. A task that was restarted counts as open until its last end."""
     place = select(literal(0, BigInteger).label("place")).cte("part", recursive=True)
     place = place.union_all(select(place.c.place + 1).where(place.c.place < parts))
     begin = since_ms + place.c.place * width_ms

@@ -48,10 +48,8 @@ class _Bound(NamedTuple):
 
 
 class Statement:
-    """A statement with named parameters (``bindparam``). An INSERT or UPDATE writes the columns that are given.
-
-    A list (``expanding``) cannot be used for both IN and NOT IN. Raises TypeError for such a statement.
-    """
+    """A statement with named parameters (``bindparam``). An INSERT or UPDATE writes the columns that are given. A list
+    (``expanding``) cannot be used for both IN and NOT IN. Raises TypeError for such a statement."""
 
     def __init__(self, clause: _Clause) -> None:
         # Without returning ids, for which INSERT would differ between databases.

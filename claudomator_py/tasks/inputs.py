@@ -149,8 +149,7 @@ def approve(
 ) -> None:
     """Allow what it asks for, for this content and generation. tools: what to allow instead of what each denied call
     needs. by: who says so; why: what they say; specialist: who is to do it, so that nobody has to be asked that as
-    well. Raises Conflict, Forbidden or Invalid.
-    """
+    well. Raises Conflict, Forbidden or Invalid."""
     request = _pending(task, "approved")
     if request.kind is not InputKind.APPROVAL:
         raise Conflict(f"{task.name} needs {_ASKED_FOR[request.kind]}, not approval.", remedy=_remedy(task, request))

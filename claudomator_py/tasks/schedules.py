@@ -66,9 +66,8 @@ def begin(connection: Connection, plan: Plan, now_ms: int) -> Schedule:
 
 
 def replace(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) -> None:
-    """Give the schedule this content, reviving it if it had ended. If the times or the zone changed, or it had
-    ended, it starts from now: earlier times are not caught up. If neither content names a zone, the stored one is
-    kept."""
+    """Give the schedule this content, reviving it if it had ended. If the times or the zone changed, or it had ended,
+    it starts from now: earlier times are not caught up. If neither content names a zone, the stored one is kept."""
     zone = plan.spec.timezone
     if zone is None:
         named_before = TaskSpec.model_validate(schedule.spec).timezone is not None

@@ -179,11 +179,8 @@ def _keep_alive(sock: socket.socket) -> None:
 
 
 class ServerEvents:
-    """The data of server-sent events as they arrive, None for any other line, which is a sign of life.
-
-    They end with the connection, whatever ends it. Source: HTML Living Standard, 9.2.6; of its fields only ``data``
-    matters here.
-    """
+    """The data of server-sent events as they arrive, None for any other line, which is a sign of life. They end with
+    the connection, whatever ends it. Source: HTML Living Standard, 9.2.6; of its fields only ``data`` matters here."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self._response = response

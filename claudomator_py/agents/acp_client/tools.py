@@ -18,10 +18,8 @@ _RULE: Final = re.compile(r"(?P<tool>[^()]+)\((?P<subject>.*)\)", re.DOTALL)
 
 
 class ToolCall:
-    """A call, as far as it was reported. Some agents report it in pieces, and some ask before they report it.
-
-    name: the agent's own name for the tool, if it gives one. printed: whether the call was printed.
-    """
+    """A call, as far as it was reported. Some agents report it in pieces, and some ask before they report it. name: the
+    agent's own name for the tool, if it gives one. printed: whether the call was printed."""
 
     def __init__(self, call_id: str) -> None:
         self.id = call_id

@@ -83,8 +83,7 @@ def classify(
     failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None = None
 ) -> RunVerdict:
     """Return the verdict of a failure. now_ms: used if the failure has no time of its own. zone: as for ``find_reset``.
-    model: the run's model, as far as known.
-    """
+    model: the run's model, as far as known."""
     known = _typed(failure)
     if known is not None:
         return failed(known, failure.message)

@@ -111,8 +111,7 @@ class ClaudeUsage(Copied):
     def _by_results(self, last: Event, *, resumed: bool, prior_cost_usd: float | None) -> TokensAndCost:
         """Return what the results report. Newer versions report the use since the last result. Older ones report
         dollars and tokens per model for the whole conversation, and tokens per turn: in a resumed conversation the
-        tokens are the turns', and the dollars are those on top of the prior cost, or unknown.
-        """
+        tokens are the turns', and the dollars are those on top of the prior cost, or unknown."""
         if self._since_last is not None:
             return self._since_last
         total_usd = amount_of(last, "total_cost_usd")
@@ -136,10 +135,8 @@ def _by_model(models: Event) -> TokensAndCost:
 
 
 class Messages(Copied):
-    """What messages have used, without the final tokens of the last answers.
-
-    A message comes in several events, each with what it had used by then.
-    """
+    """What messages have used, without the final tokens of the last answers. A message comes in several events, each
+    with what it had used by then."""
 
     def __init__(self) -> None:
         self._used: dict[str, tuple[int, int]] = {}

@@ -103,8 +103,7 @@ class Codex(EventKind):
 
 def _fence(request: LaunchRequest) -> list[str]:
     """Return the options that add the hook. Codex silently skips a hook that nobody has reviewed, unless told to trust
-    it. Hooks of a project run only if a person trusts the project.
-    """
+    it. Hooks of a project run only if a person trusts the project."""
     command = json.dumps(hook_line(request), ensure_ascii=False)  # as TOML, see `_mcp_config`
     hook = f'hooks.PreToolUse=[{{hooks=[{{type="command",command={command},timeout={HOOK_SECONDS}}}]}}]'
     argv = ["--dangerously-bypass-hook-trust", "--enable", "hooks", "--config", hook]
@@ -114,8 +113,7 @@ def _fence(request: LaunchRequest) -> list[str]:
 
 def _mcp_config(command: tuple[str, ...]) -> str:
     """Return the server as TOML, whose strings and lists are written as in JSON. Codex waits for a required server, and
-    passes on only the variables that are listed.
-    """
+    passes on only the variables that are listed."""
     server = {
         "command": command[0],
         "args": command[1:],

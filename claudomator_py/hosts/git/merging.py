@@ -96,10 +96,8 @@ def _explained(name: str) -> Iterator[None]:
 
 
 class _MergeTree:
-    """git in one tree. Methods raise NotMerged, GitRefused, OSError.
-
-    dry_run: objects are written to a folder that is removed.
-    """
+    """git in one tree. Methods raise NotMerged, GitRefused, OSError. dry_run: objects are written to a folder that is
+    removed."""
 
     def __init__(self, tree: Tree, shadow: ShadowRepository, dry_run: bool) -> None:
         self.tree = tree

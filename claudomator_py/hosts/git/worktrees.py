@@ -235,8 +235,7 @@ class LocalTrees:
 
     def _located(self, tree: Tree) -> Tree:
         """Return the tree with its git directories, which records of earlier versions lack: read from the repository,
-        not from the tree. Raises GitRefused.
-        """
+        not from the tree. Raises GitRefused."""
         if tree.common_dir:
             return tree
         if not Path(tree.repository).is_dir():

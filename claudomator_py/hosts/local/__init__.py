@@ -49,9 +49,7 @@ _MAX_RECORDING = 4
 
 class LocalRunHost(ReportingHost):
     """The ``RunHost`` of this machine, its runs under one root, which is created (0700). Thread-safe but for ``watch``.
-
-    step: 0 for the agent's run, n for the n-th execution of its check.
-    """
+    step: 0 for the agent's run, n for the n-th execution of its check."""
 
     def __init__(
         self,

@@ -105,8 +105,7 @@ class RunDirectory:
 
     def wind_down(self, order: WindDown) -> None:
         """Request the end of a run that has finished its work but does not exit. Not flushed, because no run survives a
-        loss of power. Raises OSError.
-        """
+        loss of power. Raises OSError."""
         new = self.path / f"{record.WIND_DOWN}{NEW_SUFFIX}"
         os.close(create_file(new, json.dumps(dataclasses.asdict(order)).encode()))
         new.rename(self.path / record.WIND_DOWN)

@@ -108,8 +108,7 @@ class Launcher:
 
     def __init__(self, umask: int = -1, open_files: int | None = None) -> None:
         """umask: umask of the runs; -1 for that of this process. open_files: soft limit of open files for each process
-        of a run; None for that of this process.
-        """
+        of a run; None for that of this process."""
         self.umask = umask
         self.begin = _beginning(umask, open_files)
         """Code with which each shim begins."""

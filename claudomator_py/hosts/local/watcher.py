@@ -31,10 +31,8 @@ class _Watched:
 
 
 class RunWatcher:
-    """Calls on_end with the run's id, once, when the run no longer has a shim; ``reconcile`` then returns its fate.
-
-    All calls are on the loop's thread.
-    """
+    """Calls on_end with the run's id, once, when the run no longer has a shim; ``reconcile`` then returns its fate. All
+    calls are on the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_end: Callable[[str], None]) -> None:
         self._loop = loop

@@ -24,8 +24,7 @@ _passed: set[str] = set()
 
 def arm(name: str | None) -> None:
     """Kill this process when it passes the point of that name, or now if it already has. Raises ValueError for an
-    unknown name.
-    """
+    unknown name."""
     global _armed, _is_known
     if name is not None and name not in POINTS:
         raise ValueError(f"{name!r} is not a crash point of the shim")

@@ -93,8 +93,7 @@ def _report(connection: socket.socket) -> None:
 
 def _become_shim(given: socket.socket) -> None:
     """Prepare the forked child as far as possible without a run, which also closes the standard streams and with them
-    the server's socket. Then supervise one run after another.
-    """
+    the server's socket. Then supervise one run after another."""
     try:
         events = shim.detach()
         while (request := receive(given)) is not None:

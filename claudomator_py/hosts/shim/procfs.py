@@ -25,11 +25,8 @@ _LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
 
 
 class Process:
-    """A process at the time it was read.
-
-    start: in clock ticks since boot; identifies the process together with boot id and pid. cpu: clock ticks used by it
-    and by its reaped children.
-    """
+    """A process at the time it was read. start: in clock ticks since boot; identifies the process together with boot id
+    and pid. cpu: clock ticks used by it and by its reaped children."""
 
     __slots__ = ("_times", "pgid", "pid", "ppid", "start", "state")
 

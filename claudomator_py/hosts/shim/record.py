@@ -94,8 +94,7 @@ def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str
 
 def write_shim(directory: int, process: procfs.Process) -> None:
     """Record which process supervises the run. Not flushed, because the process does not survive a loss of power.
-    Raises OSError.
-    """
+    Raises OSError."""
     _write_identity(directory, SHIM, process)
     crash("shim-written")
     os.rename(_temporary(SHIM), SHIM, src_dir_fd=directory, dst_dir_fd=directory)
@@ -104,8 +103,7 @@ def write_shim(directory: int, process: procfs.Process) -> None:
 
 def write_agent(directory: int, pid: int) -> None:
     """Record which process is the agent, so that another shim can take it over if this one is killed. Not flushed, for
-    the reason given for ``write_shim``. Raises OSError.
-    """
+    the reason given for ``write_shim``. Raises OSError."""
     process = procfs.read(pid)
     if process is None:
         return
@@ -167,8 +165,7 @@ def claim_start(directory: int) -> None:
 def take_variables(directory: int) -> dict[str, str]:
     """Read the agent's variables from the run directory and remove the file. The caller holds the lock and has started
     nothing. Without the file no shim starts anything, so a shim that is killed after this costs no attempt. Raises
-    OSError, ValueError.
-    """
+    OSError, ValueError."""
     fd = os.open(VARIABLES, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     with open(fd, "rb", buffering=0) as file:
         variables: dict[str, str] = loads(file.read())

@@ -19,11 +19,8 @@ NUDGE = signal.SIGUSR1
 
 
 class SignalEvents:
-    """Signals of this process as wake-ups.
-
-    The nudge means "look at the run directory now". TERM asks the shim to end the run, as at the machine's shutdown.
-    HUP and INT concern terminals, which the shim does not have.
-    """
+    """Signals of this process as wake-ups. The nudge means "look at the run directory now". TERM asks the shim to end
+    the run, as at the machine's shutdown. HUP and INT concern terminals, which the shim does not have."""
 
     def __init__(self) -> None:
         self.interrupted = False

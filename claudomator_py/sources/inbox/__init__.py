@@ -329,10 +329,7 @@ class InboxWatcher:
 
 class ConfiguredInbox:
     """Watches the folders most recently passed to ``follow``. Call ``follow`` and ``stop`` from one thread, the rest
-    from any.
-
-    refusals: the refused files in these folders.
-    """
+    from any. refusals: the refused files in these folders."""
 
     def __init__(
         self,

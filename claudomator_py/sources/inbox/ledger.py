@@ -51,10 +51,8 @@ class FileStamp:
 
 @dataclass(frozen=True, slots=True)
 class InboxReading(Generic[P]):
-    """A file as read, complete and without problems. path: absolute, as the inbox is configured.
-
-    renamed_from: the path under which this same file (mtime, size and inode) was accepted before.
-    """
+    """A file as read, complete and without problems. path: absolute, as the inbox is configured. renamed_from: the path
+    under which this same file (mtime, size and inode) was accepted before."""
 
     path: str
     stamp: FileStamp

@@ -21,11 +21,8 @@ log = logging.getLogger("claudomator.inbox")
 
 
 class Scanner:
-    """The inbox folders. Not thread-safe.
-
-    Exceptions of the intake propagate; a survey repairs what was left undone. After each call ``changed`` says whether
-    anything visible to a person changed, even if the call raised.
-    """
+    """The inbox folders. Not thread-safe. Exceptions of the intake propagate; a survey repairs what was left undone.
+    After each call ``changed`` says whether anything visible to a person changed, even if the call raised."""
 
     def __init__(self, folders: Iterable[FolderScan], intake: Intake[Any], stopped: Callable[[], bool]) -> None:
         self._intake = intake

@@ -9,10 +9,7 @@ from claudomator_py.store.tables.columns import Row, RowNumber, json_column, par
 
 
 class Specialist(Row):
-    """A card in the registry.
-
-    A removed card keeps its row, so that versions continue if it is registered again.
-    """
+    """A card in the registry. A removed card keeps its row, so that versions continue if it is registered again."""
 
     __tablename__ = "specialist"
 
@@ -91,9 +88,7 @@ class Embedding(Row):
 
 class Label(Row):
     """The label of a decision on the specialist of a task, given once its outcome is known; at most one per decision.
-
-    It outlives the decision, but is removed with the task, without whose text nothing can be learned from it.
-    """
+    It outlives the decision, but is removed with the task, without whose text nothing can be learned from it."""
 
     __tablename__ = "label"
     __table_args__ = (
