@@ -7,18 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import TIERS, Tier
-from claudomator_py.domain.fields import (
-    Count,
-    Duration,
-    Flag,
-    LineList,
-    Name,
-    Prose,
-    Strict,
-    Text,
-    Tools,
-    refusal,
-)
+from claudomator_py.domain.fields import Count, Duration, Flag, LineList, Name, Prose, Strict, Text, Tools, refusal
 from claudomator_py.domain.routing import Risk, ToolLimits
 from claudomator_py.domain.task import PermissionMode, Tags
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS

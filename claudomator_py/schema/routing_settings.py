@@ -6,18 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
-from claudomator_py.domain.fields import (
-    Count,
-    Duration,
-    EnvName,
-    Flag,
-    Line,
-    LineList,
-    Name,
-    Number,
-    Strict,
-    refusal,
-)
+from claudomator_py.domain.fields import Count, Duration, EnvName, Flag, Line, LineList, Name, Number, Strict, refusal
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 
 

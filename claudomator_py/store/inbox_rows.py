@@ -16,14 +16,7 @@ from sqlalchemy import (
 )
 
 from claudomator_py.store.statement import Selection, Statement
-from claudomator_py.store.tables import (
-    INBOX_DOCUMENT,
-    INBOX_FILE,
-    SCHEDULE,
-    TASK_DEPENDENCY,
-    InboxDocument,
-    InboxFile,
-)
+from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, SCHEDULE, TASK_DEPENDENCY, InboxDocument, InboxFile
 
 # Compiled once, as they run for every file.
 _FILES: BindParameter[Sequence[str]] = bindparam("files", expanding=True)

@@ -27,15 +27,7 @@ from claudomator_py.agents.fence import distinct, questions
 from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, is_blank, storable
-from claudomator_py.agents.run_events import (
-    MessageEvents,
-    OutputEnd,
-    arguments,
-    begins,
-    shown,
-    tokens_text,
-    total,
-)
+from claudomator_py.agents.run_events import MessageEvents, OutputEnd, arguments, begins, shown, tokens_text, total
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.report import Stage

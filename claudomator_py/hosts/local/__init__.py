@@ -15,16 +15,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.host import LOCAL, HostView
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import OutputPiece, RunReport
-from claudomator_py.domain.run import (
-    ExitRecord,
-    LaunchRequest,
-    RunFate,
-    RunSpec,
-    RunStatus,
-    Stream,
-    Swept,
-    WindDown,
-)
+from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunFate, RunSpec, RunStatus, Stream, Swept, WindDown
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.git.changes import SCRATCH, ChangeRecorder, recorded
 from claudomator_py.hosts.git.look import PATCH
