@@ -8,6 +8,8 @@ Event = Mapping[str, Any]
 """A JSON object, such as an event."""
 MAX_COUNT = 2**53
 """The largest integer that JSON carries exactly everywhere."""
+MAX_DEPTH = 200
+"""Events nest a few levels, tool arguments some more. Deeper values would exhaust the stack of a recursive walk."""
 
 
 def text_of(event: Event, key: str) -> str | None:
@@ -45,3 +47,14 @@ def list_of(event: Event, key: str) -> list[Any]:
 def objects_of(event: Event, key: str) -> list[dict[str, Any]]:
     """Return the objects in the field if it is a list, else none."""
     return [item for item in list_of(event, key) if isinstance(item, dict)]
+
+
+def is_deep(value: Any) -> bool:
+    """Return whether the value nests deeper than MAX_DEPTH."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True

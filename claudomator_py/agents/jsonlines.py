@@ -6,9 +6,8 @@ Text that is no event is passed on cheaply, however much of it there is.
 import json
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
-from claudomator_py.json_fields import Event, count_of
+from claudomator_py.json_fields import MAX_DEPTH, Event, count_of, is_deep
 from claudomator_py.values import regex
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -16,10 +15,6 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 
 MAX_PEEK_BYTES = 64 * 1024
 """A longer line without an end is parsed only once the run has ended."""
-
-MAX_DEPTH = 200
-"""Events nest a few levels, tool arguments some more. Deeper values would exhaust the stack of a recursive walk."""
-
 
 # JSON has no raw NUL, but a hole punched into a file reads as zeros: they end a line as well.
 _ZEROS = regex(rb"\x00+")
@@ -162,18 +157,7 @@ def parse_events(line: bytes) -> list[Event] | None:
     events = [value] if isinstance(value, dict) else value
     if not (isinstance(events, list) and events and all(isinstance(event, dict) for event in events)):
         return None
-    return None if line.count(b"{") + line.count(b"[") > MAX_DEPTH and _is_deep(events) else events
-
-
-def _is_deep(value: Any) -> bool:
-    """Whether the value nests deeper than MAX_DEPTH."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        inner = (item.values() if isinstance(item, dict) else item for item in level)
-        level = [item for items in inner for item in items if isinstance(item, dict | list)]
-        if not level:
-            return False
-    return True
+    return None if line.count(b"{") + line.count(b"[") > MAX_DEPTH and is_deep(events) else events
 
 
 def instant_of(event: Event, key: str) -> int | None:

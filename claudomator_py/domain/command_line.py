@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, cast
 
-from claudomator_py.domain.errors import shown
+from claudomator_py.domain.errors import InvalidText, shown
 from claudomator_py.values import dataclass, regex
 
 _MAX_REMEDY_LENGTH: Final = 400
@@ -66,12 +66,8 @@ _CODE_OPTIONS: Final = {"python": "cm", "perl": "eE", "ruby": "e", "node": "ep"}
 """Options of other interpreters after which the program is an argument."""
 
 
-class BadCommand(ValueError):
-    """The text cannot be run without a shell; the message says why, and ``remedy`` what to write."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
+class BadCommand(InvalidText):
+    """The text cannot be run without a shell."""
 
 
 @dataclass(slots=True)

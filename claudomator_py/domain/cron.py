@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Final
 
-from claudomator_py.domain.errors import shown, suggestion
+from claudomator_py.domain.errors import InvalidText, shown, suggestion
 from claudomator_py.values import dataclass, regex
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -26,12 +26,8 @@ _SHORTHANDS: Final = {
 }
 
 
-class BadCron(ValueError):
-    """The expression cannot be read; the message says why, and ``remedy`` what to write."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
+class BadCron(InvalidText):
+    """The expression is no cron expression."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,14 @@ def line_of(lines: Lines, path: Path) -> int | None:
     return None
 
 
+class InvalidText(ValueError):
+    """A text cannot be read as what it should be. The message says why; remedy: what to write instead."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
 def suggestion(word: str, valid: Iterable[str]) -> str:
     """Return a remedy that names the valid word closest to this one, or otherwise all of them if they are not too many
     to read."""

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import product
 from typing import Any, Final
 
-from claudomator_py.domain.errors import near, shown, suggestion
+from claudomator_py.domain.errors import InvalidText, near, shown, suggestion
 from claudomator_py.policy import facts, sandbox
 from claudomator_py.policy.cost import MAX_CHARACTERS, is_small
 from claudomator_py.policy.expression import (
@@ -60,12 +60,8 @@ _MAX_FREE: Final = 8
 _LITERALS = frozenset({"true", "false", "null", "in", "has"})
 
 
-class BadCondition(ValueError):
-    """The text is not a valid condition. The message gives the reason; remedy: what to do about it."""
-
-    def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(message)
-        self.remedy = remedy
+class BadCondition(InvalidText):
+    """The text is not a valid condition."""
 
 
 class Condition:

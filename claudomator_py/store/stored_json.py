@@ -22,10 +22,9 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from claudomator_py.domain.redaction import Redactor, clean
 from claudomator_py.domain.units import counted
+from claudomator_py.json_fields import MAX_DEPTH, is_deep
 from claudomator_py.values import regex
 
-MAX_DEPTH: Final = 200
-"""The limit for agents' events, the deepest JSON that is stored; see ``agents.jsonlines``."""
 MAX_KEPT: Final = 128
 """Parsed values cached per shape."""
 MAX_KEPT_TEXT: Final = 8 * 1024
@@ -84,7 +83,7 @@ def read_json(text: str | bytes) -> Any:
         value, end = _scan(text, 0) if text[:1] in _OPENING else (None, -1)
         if end != len(text):
             value = _DECODER.decode(text)
-        if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value):
+        if text.count("[") + text.count("{") > MAX_DEPTH and is_deep(value):
             return UNREADABLE
         if _LONG_NUMBER.search(text) is not None and _OUTSIDE_TEXT.search(text) is not None and not _fits(value):
             return UNREADABLE
@@ -145,16 +144,6 @@ def _refuse(constant: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 _scan: Callable[[str, int], tuple[Any, int]] = vars(_DECODER)["scan_once"]
 _OPENING = ("{", "[")
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        inner = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
-        level = [item for items in inner for item in items if isinstance(item, dict | list)]
-        if not level:
-            return False
-    return True
 
 
 def _fits(value: Any) -> bool:

@@ -44,16 +44,12 @@ class AcpSession:
         output: Output,
         *,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._channel = channel
         self._order = order
         self._prompt = prompt
         self._output = output
         self._clock = clock
-        self._wall = wall
-        self._sleep = sleep
         self._number = 0
         self._id = ""
         self._turn: Turn | None = None
@@ -140,9 +136,9 @@ class AcpSession:
 
     def _await_minute(self) -> None:
         """Wait for the next minute: some agents name a session's file by the minute, and overwrite it within one."""
-        left = _MINUTE_S - self._wall() % _MINUTE_S + 1.0
+        left = _MINUTE_S - time.time() % _MINUTE_S + 1.0
         self._output.event("notice", text=f"waits {left:.0f} s: it cannot load a session in the minute it was used in")
-        self._sleep(left)
+        time.sleep(left)
 
     def _await_quiet(self) -> None:
         end = self._clock() + _MAX_QUIET_S
@@ -177,7 +173,7 @@ class AcpSession:
     def _ask(self) -> End:
         turn = Turn(self._order, self._output, self._clock)
         self._turn = turn
-        begun = self._wall()
+        begun = time.time()
         self._output.event("prompted")
         self.step = "session/prompt"
         prompt = [{"type": "text", "text": self._prompt}]

@@ -65,7 +65,7 @@ def judged(agent: str, recorded: dict[str, Any]) -> Outcome:
 
 
 def test_there_are_recordings_of_every_agent_that_was_tried() -> None:
-    assert {agent for agent, _ in TURNS} == {name for name, profile in profiles().items() if profile.is_tried}
+    assert {agent for agent, _ in TURNS} == {name for name, profile in profiles().items() if profile.tried}
 
 
 @pytest.mark.parametrize(("agent", "turn"), OF_AGENTS)

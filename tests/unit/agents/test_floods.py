@@ -6,11 +6,11 @@ import pytest
 
 from claudomator_py.agents import event_reader, jsonlines
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.agents.jsonlines import MAX_DEPTH, MAX_LINE_BYTES, MAX_PEEK_BYTES, parse_events
+from claudomator_py.agents.jsonlines import MAX_LINE_BYTES, MAX_PEEK_BYTES, parse_events
 from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import ExitRecord
-from claudomator_py.json_fields import Event
+from claudomator_py.json_fields import MAX_DEPTH, Event
 from claudomator_py.ports import OutputReader
 
 NOW_MS = 1_795_293_400_000

@@ -9,8 +9,8 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.environment.secrets import Secrets
+from claudomator_py.json_fields import MAX_DEPTH
 from claudomator_py.store.stored_json import (
-    MAX_DEPTH,
     UNREADABLE,
     ShownJson,
     StoredJson,
