@@ -335,12 +335,15 @@ def test_a_question_is_shown_whole_wherever_it_asks(desktop: Desktop, path: str)
     assert "green?" in why.inner_text()
 
 
-def test_columns_of_rows_are_as_broad_as_what_stands_in_them(desktop: Desktop) -> None:
+@pytest.mark.parametrize("width", [1_024, 1_280, 1_440])
+def test_columns_of_rows_are_as_broad_as_what_stands_in_them(desktop: Desktop, width: int) -> None:
     """Nothing but names and texts is cut, and the rows of a list have the same columns."""
     _paths(desktop)
     desktop.task("says-otherwise", 'delay=50ms cost=0.5 text="I fixed it and added a test."')
+    desktop.task("admits", 'delay=50ms cost=0.5 text="I could not run the tests."')
     desktop.settled("says-otherwise", "COMPLETED")
-    page = desktop.page("/?state=COMPLETED", viewport={"width": 1_440, "height": 900})
+    desktop.settled("admits", "COMPLETED")
+    page = desktop.page("/?state=COMPLETED", viewport={"width": width, "height": 900})
     cells = page.locator(".row.task").locator(".chip, .on, .changes, .cost, .took, .stamp")
     cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.className + one.innerText)"
     assert cells.evaluate_all(cut) == []
