@@ -55,6 +55,8 @@ def _awake(number: int, frame: object) -> None:
 
 
 _PAUSE = 0.25
+_STANDSTILL_S = 5.0
+"""An overslept pause that is longer than this is no matter of load: the shim was stopped, and the run with it."""
 _FLOOD_PAUSE = 0.01
 _FLOOD_BYTES = 1 << 20
 _IDLE_SHARE = 0.01
@@ -68,7 +70,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Watch:
-    """Watches a run from its start. A look is cheap: processes are walked only to rule out a stall."""
+    """Watches a run from its start. A look is cheap: processes are walked only to rule out a stall.
+
+    Time in which the run stood still does not count, as when Slurm suspends its job, or its machine is paused.
+    """
 
     def __init__(
         self,
@@ -80,6 +85,8 @@ class Watch:
     ) -> None:
         """agent: an agent started by another shim, which is no descendant of this process; None if the run begins now.
         Raises OSError."""
+        self._due: float | None = None
+        self._stood_still = 0.0
         now = time.monotonic()
         begun = now if agent is None else now - procfs.age(agent)
         self._directory = directory
@@ -92,7 +99,7 @@ class Watch:
 
     def ending(self) -> str | None:
         """Return the limit that ends the run now, as named in ``exit.json``; None if it continues."""
-        now = time.monotonic()
+        now = self._now()
         grown = sum(output.grew() for output in self._outputs)
         self._flooded = grown > _FLOOD_BYTES
         if record.exists(self._directory, record.CANCEL):
@@ -111,13 +118,24 @@ class Watch:
 
     def pause(self) -> float:
         """Return the seconds until the next look; a signal interrupts the pause."""
-        now = time.monotonic()
+        now = self._now()
         waits = [_FLOOD_PAUSE if self._flooded else _PAUSE]
         if self._deadline is not None:
             waits.append(self._deadline - now)
         if self._stall is not None:
             waits.append(self._stall.next_look - now)
-        return max(min(waits), 0.0)
+        seconds = max(min(waits), 0.0)
+        self._due = now + seconds
+        return seconds
+
+    def _now(self) -> float:
+        """Return the monotonic time without the time in which the run stood still."""
+        now = time.monotonic() - self._stood_still
+        if self._due is not None and now - self._due > _STANDSTILL_S:
+            self._stood_still += now - self._due
+            now = self._due
+        self._due = None
+        return now
 
 
 class Deadline:

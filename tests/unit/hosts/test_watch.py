@@ -107,6 +107,28 @@ def test_a_run_that_writes_within_its_cap_continues(clocks: Clocks, directory: i
     assert watching.ending() == "timeout"
 
 
+def test_time_in_which_the_run_stands_still_counts_neither_as_a_stall_nor_towards_its_timeout(
+    clocks: Clocks, directory: int, output: CappedOutput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while Slurm suspends its job, its supervisor with it."""
+    monkeypatch.setattr(watch, "cpu_by_process", lambda _: {})
+    watching = Watch(directory, spec(timeout=60, stall=30), [output], Quiet())
+    for _ in range(2):
+        clocks.pass_by(watching.pause() + HOURS_S)
+        assert watching.ending() is None
+    clocks.pass_by(watching.pause() + 4)
+    assert watching.ending() is None, "a machine under load is not stopped"
+    clocks.pass_by(25.3)
+    assert watching.ending() == "stall"
+    os.write(output.fd, b"x")
+    assert watching.ending() is None
+    clocks.pass_by(29.9)
+    os.write(output.fd, b"x")
+    assert watching.ending() is None
+    clocks.pass_by(0.1)
+    assert watching.ending() == "timeout"
+
+
 def test_what_is_written_is_no_silence(
     clocks: Clocks, directory: int, output: CappedOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
