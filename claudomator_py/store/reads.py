@@ -184,9 +184,10 @@ def status_lists(
     """Return the lists of the status for the principal, up to ``limit`` tasks each. figures: the principal's, so that
     nothing is counted again.
 
-    Tasks that need a person, recent failures, running and ended tasks are ordered by their latest change. Queued tasks
-    come in the order in which they would start, then waiting tasks by the time that they wait for. A list of failures
-    that is cut has some of each reason.
+    Of the tasks that need a person, the one that has waited longest comes first, so that the cut hides no old question.
+    Recent failures, running and ended tasks begin with the latest change. Queued tasks come in the order in which they
+    would start, then waiting tasks by the time that they wait for. A list of failures that is cut has some of each
+    reason.
     """
     lists, counts = _status_lists(alike(by)), figures.counts
 
@@ -201,7 +202,7 @@ def status_lists(
         failed = lists["FAILED"].first(connection, limit, since=failed_since_ms)
         failed = _of_each_reason(connection, failed, lists["reason"], limit, figures.failures, failed_since_ms)
     return {
-        "needs_you": _joined([in_state("NEEDS_INPUT"), Listed(unpaid, figures.for_budget)], limit),
+        "needs_you": _joined([in_state("NEEDS_INPUT"), Listed(unpaid, figures.for_budget)], limit, latest=False),
         "problems": Listed(failed, sum(figures.failures.values())),
         "running": in_state("RUNNING"),
         "queued": Listed([*queued.tasks, *later], queued.total + waiting),
@@ -249,28 +250,27 @@ def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget", "reaso
     and of failures for a given reason."""
     mine = tasks_seen(by)
     latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
+    oldest = (TASK.c.updated_ms, TASK.c.id)
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
     by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
     since = TASK.c.updated_ms >= bindparam("since", type_=BigInteger)
     return {
-        "budget": _StatusList(and_(mine, _FOR_BUDGET), latest),
+        "NEEDS_INPUT": _StatusList(and_(mine, TASK.c.state == "NEEDS_INPUT"), oldest),
+        "budget": _StatusList(and_(mine, _FOR_BUDGET), oldest),
         "FAILED": _StatusList(and_(mine, TASK.c.state == "FAILED", since), latest),
         "reason": _StatusList(
             and_(mine, TASK.c.state == "FAILED", since, TASK.c.reason == bindparam("reason", type_=String)), latest
         ),
         "QUEUED": _StatusList(and_(mine, TASK.c.state == "QUEUED"), in_turn),
         "WAITING": _StatusList(and_(mine, TASK.c.state == "WAITING", ~_FOR_BUDGET), by_time),
-        **{
-            state: _StatusList(and_(mine, TASK.c.state == state), latest)
-            for state in ("NEEDS_INPUT", "RUNNING", *_OVER)
-        },
+        **{state: _StatusList(and_(mine, TASK.c.state == state), latest) for state in ("RUNNING", *_OVER)},
     }
 
 
-def _joined(lists: Sequence[Listed], limit: int) -> Listed:
+def _joined(lists: Sequence[Listed], limit: int, *, latest: bool = True) -> Listed:
     """Merge lists of different states: an index is ordered only within a state."""
     tasks = sorted(
-        (task for listed in lists for task in listed.tasks), key=lambda task: (task.updated_ms, task.id), reverse=True
+        (task for listed in lists for task in listed.tasks), key=lambda task: (task.updated_ms, task.id), reverse=latest
     )
     return Listed(tasks[:limit], sum(listed.total for listed in lists))
 

@@ -300,6 +300,18 @@ def test_a_list_that_is_cut_tells_its_whole_length(world: World) -> None:
 
 
 @pytest.mark.both_databases
+def test_the_question_that_has_waited_longest_is_never_cut(world: World) -> None:
+    for name in ("first", "second", "third"):
+        world.submit(name)
+        world.tick()
+        world.end(name, status="needs_input", question=f"{name}?")
+        world.tick()
+        world.now_ms += 1
+    status = world.overview.status(shown_of_each=2)
+    assert ([view.name for view in status.needs_you], status.totals["needs_you"]) == (["first", "second"], 3)
+
+
+@pytest.mark.both_databases
 def test_many_failures_for_one_reason_hide_no_other(world: World) -> None:
     def fails(name: str, reason: str) -> None:
         world.submit(name, retry={"max_attempts": 1})

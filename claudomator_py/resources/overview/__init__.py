@@ -43,7 +43,7 @@ class StatusView(View):
     """Everything at a glance, with what needs a person first. Each list has at most 50 items."""
 
     needs_you: tuple[TaskView, ...] = ()
-    """Tasks in NEEDS_INPUT, and those that wait for a larger budget."""
+    """Tasks in NEEDS_INPUT, and those that wait for a larger budget, the longest waiting first."""
     problems: tuple[TaskView, ...] = ()
     """Tasks that failed in the last 24 hours, newest first; if there are more than listed, some for each reason."""
     inbox: tuple[FileProblemView, ...] = ()

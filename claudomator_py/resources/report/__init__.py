@@ -137,7 +137,7 @@ class ReportView(View):
     missed: tuple[MissedTime, ...]
     """Scheduled times for which no task was created, latest first, at most 50."""
     needs_you: tuple[TaskView, ...]
-    """What needs a person now, latest first, at most 50."""
+    """What needs a person now, the longest waiting first, at most 50."""
     needs_you_total: int
     refused: tuple[FileProblemView, ...]
     """Files of the inbox that are refused now, the last one refused first, at most 50; empty for callers that see only
