@@ -17,6 +17,7 @@ import yaml
 
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS, SECOND_MS
+from claudomator_py.hosts.shim import record
 from claudomator_py.store.database import FILE_NAME
 from tests.browser import fake_agents
 from tests.e2e.daemon import Daemon
@@ -86,7 +87,8 @@ class BadNight:
         self._daemon.client.undrain()
         self._until(PHASES[0], "a third of the night")
         self._daemon.kill()
-        time.sleep(2)
+        going = self._going()
+        wait_until(lambda: self._going() <= going // 2, "half of the runs to end while there is no daemon", STUCK_S)
         self._daemon = self.site.start(TZ=ZONE).ready()
         self._until(PHASES[1], "most of the night")
         wait_until(self._is_over, "all accounts to be used up", STUCK_S)
@@ -96,6 +98,10 @@ class BadNight:
         assert self._daemon.stop() == 0
         stretch(self.site.state / FILE_NAME, began_ms)
         return self.site.start(TZ=ZONE).ready()
+
+    def _going(self) -> int:
+        """The number of runs that have not ended."""
+        return sum(not (run / record.EXIT).exists() for run in (self.site.state / "runs").iterdir())
 
     def _until(self, number: int, what: str) -> None:
         def ended() -> bool:
