@@ -70,10 +70,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Watch:
-    """Watches a run from its start. A look is cheap: processes are walked only to rule out a stall.
-
-    Time in which the run stood still does not count, as when Slurm suspends its job, or its machine is paused.
-    """
+    """Watches a run from its start. A look is cheap: processes are walked only to rule out a stall. Time in which the
+    run stood still does not count, as while Slurm suspends its job, or its machine is paused."""
 
     def __init__(
         self,
