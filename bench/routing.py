@@ -17,7 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the daemon has it, befo
 import numpy as np
 
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.risk import assess_anew
 from claudomator_py.routing.profile import Profile, SkillTexts, text_hash
 from claudomator_py.routing.space import Space

@@ -24,8 +24,7 @@ from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.run import Bounds
-from claudomator_py.embed import encoder
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed, encoder
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import agent_environment
 from claudomator_py.environment.workdirs import SYSTEM_FOLDERS, Workdirs, real_paths

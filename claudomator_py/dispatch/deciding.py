@@ -6,7 +6,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.policing import Judged, Policing
+from claudomator_py.dispatch.policing import Judged, Policing, is_long
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.agent import asks_no_model, reads_task
 from claudomator_py.domain.card import Card, Transport
@@ -18,7 +18,6 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Activity, Faults, item_of
 from claudomator_py.log import get_logger
-from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.risk import assess
 from claudomator_py.routing.mentions import WIDE_AT, Names, Participant

@@ -47,6 +47,14 @@ STOPS = {PolicyVerdict.HELD: Route.HUMAN_REVIEW, PolicyVerdict.DENIED: Route.REJ
 IN_FORCE = "policy"
 """Key of the remembered rules that queued tasks were judged by: their ``hash``, and ``at_ms``, since when, in epoch
 milliseconds."""
+_MAX_SHORT = 20_000
+"""Characters; see ``is_long``."""
+
+
+def is_long(spec: TaskSpec) -> bool:
+    """Return whether the task contains so much text that judging and comparing it takes noticeable processor time."""
+    lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
+    return max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries)) > _MAX_SHORT
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from claudomator_py.acts import Reach
 from claudomator_py.dispatch.cheap_model import Chooser
 from claudomator_py.dispatch.deciding import BATCH_SIZE, Decided, Decider, Subject
+from claudomator_py.dispatch.policing import is_long
 from claudomator_py.dispatch.stopping import stop
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
@@ -23,7 +24,6 @@ from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Activity, Faults, UnreadableCard, item_of
 from claudomator_py.log import get_logger
-from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
 from claudomator_py.routing.questions import MAX_CHOICES, Choice, RiskQuestion
 from claudomator_py.routing.ranking import close_of, picked

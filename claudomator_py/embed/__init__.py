@@ -1,12 +1,35 @@
-"""Encoders: from texts to vectors, by which routing compares them."""
+"""Encoders: from texts to vectors, by which routing compares them; here the one without a model, which counts words,
+word pairs and character n-grams, hashed to a fixed width."""
 
-from collections.abc import Mapping
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from claudomator_py.values import regex
+
 if TYPE_CHECKING:
+    from claudomator_py.domain.vectors import Vector
     from claudomator_py.ports import Encoder
     from claudomator_py.schema.routing_settings import EncoderSettings
+
+_DIMENSIONS = 4_096
+_VERSION = 1
+_MAX_LENGTH = 20_000
+"""Characters of a text that are encoded."""
+_WORD = regex(r"[^\W_]+(?:'[^\W_]+)?")
+_GRAMS = (3, 4, 5)
+_WEIGHTS = (1.0, 0.7, 0.4)
+"""Weights of words, word pairs and n-grams. N-grams make up for typing errors and inflection."""
+_USUAL = 32
+"""Characters of a word up to which its features are cached."""
+_WORD_SEED, _PAIR_SEED, _GRAM_SEED = (zlib.crc32(sort) for sort in (b"w", b"b", b"c"))
+_PAIR, _GRAM = 1 << 32, 2 << 32
+"""A feature is a number: the CRC-32 of its text in the lower 32 bits, and its sort above."""
 
 
 def encoder(settings: "EncoderSettings", environ: Mapping[str, str]) -> "Encoder":
@@ -17,8 +40,6 @@ def encoder(settings: "EncoderSettings", environ: Mapping[str, str]) -> "Encoder
 
     match settings.kind:
         case EncoderKind.HASHED:
-            from claudomator_py.embed.hashed import Hashed
-
             return Hashed()
         case EncoderKind.MINILM:
             from claudomator_py.embed.bundled import minilm, weights
@@ -33,3 +54,49 @@ def encoder(settings: "EncoderSettings", environ: Mapping[str, str]) -> "Encoder
 
             key = environ.get(settings.key_variable or "")
             return OpenAi(settings.model_name or "", settings.base_url, key, settings.timeout / 1000)
+
+
+class Hashed:
+    """The encoder. It only counts: whoever compares texts weighs features by rarity (``weighs_rarity``)."""
+
+    id = f"hashed-{_DIMENSIONS}-v{_VERSION}"
+    dimensions = _DIMENSIONS
+    immediate = True
+    weighs_rarity = True
+
+    def encode(self, texts: Sequence[str]) -> "Vector":
+        """Return texts x ``_DIMENSIONS``: the weighted square roots of the features' counts, not normalised."""
+        import numpy as np  # imported late, as a daemon without tasks does not need it
+
+        rows = np.zeros((len(texts), _DIMENSIONS), dtype=np.float32)
+        weights = np.array(_WEIGHTS)
+        for row, text in zip(rows, texts, strict=True):
+            found = _features(text[:_MAX_LENGTH])
+            features = np.fromiter(found, np.int64, len(found))
+            counts = np.fromiter(found.values(), np.float64, len(found))
+            sorts, hashes = np.divmod(features, _PAIR)
+            # Collisions are rare enough at this width to do without a hashed sign.
+            np.add.at(row, hashes % _DIMENSIONS, (weights[sorts] * np.sqrt(counts)).astype(np.float32))
+        return rows
+
+    def close(self) -> None:
+        """Do nothing: there are no resources."""
+
+
+def _features(text: str) -> Counter[int]:
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    features = Counter(
+        [feature for word in words for feature in (_remembered(word) if len(word) <= _USUAL else _of_word(word))]
+    )
+    features.update([zlib.crc32(f"{first} {other}".encode(), _PAIR_SEED) | _PAIR for first, other in pairwise(words)])
+    return features
+
+
+def _of_word(word: str) -> list[int]:
+    """Return the features of a word: itself and its n-grams."""
+    framed = f"<{word}>"
+    grams = [framed[start : start + length] for length in _GRAMS for start in range(len(framed) - length + 1)]
+    return [zlib.crc32(word.encode(), _WORD_SEED), *(zlib.crc32(gram.encode(), _GRAM_SEED) | _GRAM for gram in grams)]
+
+
+_remembered = lru_cache(2_048)(_of_word)

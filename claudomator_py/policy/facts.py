@@ -41,8 +41,6 @@ _MAX_FOLDERS = 100
 """Maximum number of folders in a path that is resolved on disk as written; each one costs a system call."""
 
 
-MAX_SHORT = 20_000
-"""Characters; see ``is_long``."""
 LONG = ("task.text", "task.paths", "task.tags", "task.add_dirs", "task.allowed_tools")
 """Values that may be long."""
 MAX_TEXT = MAX_INSTRUCTIONS_LENGTH
@@ -177,12 +175,6 @@ def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
             group[name] = [word] if isinstance(group[name], list) else word
             shapes.append((f"where `{path}` is {json.dumps(word)}", values))
     return tuple(shapes)
-
-
-def is_long(spec: TaskSpec) -> bool:
-    """Return whether the task contains so much text that judging and comparing it takes noticeable processor time."""
-    lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
-    return max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries)) > MAX_SHORT
 
 
 def value_at(path: str) -> Any:

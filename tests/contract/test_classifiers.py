@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.classify.gemini_cli import GeminiCli
+from claudomator_py.classify import GeminiCli
 from claudomator_py.classify.http import GeminiApi, OpenAiApi
 from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.classification import Cause, ModelFault, TierQuestion, parse_answer, tier_question

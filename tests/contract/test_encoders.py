@@ -14,12 +14,11 @@ import pytest
 from tokenizers import Tokenizer
 
 from claudomator_py.domain.vectors import Vector, cosine
+from claudomator_py.embed import Hashed, model_process
 from claudomator_py.embed import bundled as minilm_module
 from claudomator_py.embed import bundled as onnx_module
 from claudomator_py.embed import encoder as configured
-from claudomator_py.embed import model_process
 from claudomator_py.embed.bundled import minilm, onnx, weights
-from claudomator_py.embed.hashed import Hashed
 from claudomator_py.embed.model_process import ModelProcess
 from claudomator_py.embed.openai import BATCH_SIZE, OpenAi
 from claudomator_py.ports import Encoder, EncoderFault

@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import evaluate
 from claudomator_py.lab.labelled_set import case_of
 from claudomator_py.resources.routing import ForgetRequest

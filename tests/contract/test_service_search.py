@@ -9,7 +9,7 @@ from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.ports import EncoderFault
 from claudomator_py.resources.routing import RouteRequest

@@ -8,7 +8,7 @@ from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, Invalid, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.specialists import GrantRequest
 from claudomator_py.resources.specialists.service import Specialists

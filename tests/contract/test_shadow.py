@@ -17,7 +17,7 @@ from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import MINUTE_MS
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.lab.replay import Window, shadowed
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.decisions import DecisionView

@@ -15,7 +15,7 @@ from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.vectors import Vector
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.faults import Faults

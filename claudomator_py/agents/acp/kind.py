@@ -93,7 +93,7 @@ class Acp(EventKind):
 
 
 def _order(request: LaunchRequest, profile: AcpProfile) -> dict[str, Any]:
-    """Return the order that ``acp_client.order`` reads."""
+    """Return the order that ``acp_client.order_of`` reads."""
     agent, task, model = request.agent, request.task, request.model
     of_profile = {name: getattr(profile, name) for name in TurnOrder._fields if name in AcpProfile.model_fields}
     return of_profile | {

@@ -15,7 +15,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import MINUTE_MS
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Encoder

@@ -10,7 +10,7 @@ from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.units import MINUTE_MS
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.faults import Activity, item_of
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy

@@ -14,7 +14,7 @@ from claudomator_py.domain.card import Registration
 from claudomator_py.domain.health import Trouble
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.vectors import Vector
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import EncoderFault
 from claudomator_py.routing.calibration import Calibration, Weights, calibration_for

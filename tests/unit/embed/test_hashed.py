@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.vectors import cosine
-from claudomator_py.embed.hashed import DIMENSIONS, Hashed
+from claudomator_py.embed import Hashed
 
 ENCODER = Hashed()
 
@@ -14,7 +14,7 @@ ENCODER = Hashed()
 def test_each_text_has_a_row_of_its_own_whatever_it_is_encoded_with(texts: list[str]) -> None:
     rows = ENCODER.encode(texts)
 
-    assert rows.shape == (len(texts), DIMENSIONS)
+    assert rows.shape == (len(texts), Hashed.dimensions)
     assert np.isfinite(rows).all()
     for row, text in zip(rows, texts, strict=True):
         assert np.array_equal(row, ENCODER.encode([text])[0])

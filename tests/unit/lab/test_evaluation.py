@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import evaluate
 from claudomator_py.lab.labelled_set import Case, card_of, case_of
 from claudomator_py.routing.calibration import Calibration

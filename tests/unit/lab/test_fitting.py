@@ -5,7 +5,7 @@ import random
 import pytest
 
 from claudomator_py.domain.card import Card, Skill
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import evaluate
 from claudomator_py.lab.fitting import MIN_TASKS, fit
 from claudomator_py.lab.labelled_set import Case

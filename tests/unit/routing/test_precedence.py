@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.ranking import Needs, RoutingRules

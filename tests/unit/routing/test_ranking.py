@@ -14,7 +14,7 @@ from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import space_of
 from claudomator_py.risk import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights

@@ -12,7 +12,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.domain.vectors import Vector
-from claudomator_py.embed.hashed import Hashed
+from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import space_of
 from claudomator_py.routing.calibration import SHIPPED
 from claudomator_py.routing.profile import Request, profile_of, text_hash
