@@ -34,7 +34,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel
 from claudomator_py.values import dataclass
 from claudomator_py.workers import Worker
-from claudomator_py.workers.channel_answers import AnswerDispatcher
+from claudomator_py.workers.answers import AnswerDispatcher
 from claudomator_py.workers.cleanup import Cleaner
 from claudomator_py.workers.daily_report import DailyReporter
 from claudomator_py.workers.daily_report import Write as WriteReport

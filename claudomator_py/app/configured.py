@@ -11,13 +11,13 @@ from claudomator_py.agents.programs import mcp_command
 from claudomator_py.classify import CLI_VARIABLES, tier_model
 from claudomator_py.daemon import calibrations
 from claudomator_py.dispatch.alternative import OtherConfiguration
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.dispatch.cheap_model import Chooser, GuardedModel
 from claudomator_py.dispatch.classify import CONCURRENCY, TierAsker
 from claudomator_py.dispatch.deciding import Decided, Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
-from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.decision import Versions

@@ -21,9 +21,9 @@ from claudomator_py.schema.known_secrets import secrets_of
 from claudomator_py.schema.routing_settings import RoutingSettings
 from claudomator_py.schema.settings import AfterAccept, Inbox, Settings
 from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.card_files import CARD_FILES, CardIntake
 from claudomator_py.sources.inbox import ConfiguredInbox
 from claudomator_py.sources.inbox.claims import InboxInUse
-from claudomator_py.sources.specialists import CARD_FILES, CardIntake
 from claudomator_py.values import dataclass
 
 log = get_logger("claudomator")

@@ -11,7 +11,8 @@ from claudomator_py.dispatch.policing import STOPS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.decision import task_revision_of
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.scheduler.decision import (
+from claudomator_py.scheduler.plan import decided_again, under
+from claudomator_py.scheduler.records import (
     Chosen,
     DecisionKind,
     DecisionRecord,
@@ -21,7 +22,6 @@ from claudomator_py.scheduler.decision import (
     ShadowRecord,
     SpecialistRecord,
 )
-from claudomator_py.scheduler.plan import decided_again, under
 from claudomator_py.scheduler.snapshot import Rules, Snapshot
 from claudomator_py.store import decision_rows, task_rows
 from claudomator_py.store.database import Database

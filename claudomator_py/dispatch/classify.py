@@ -24,7 +24,7 @@ from claudomator_py.scheduler.classification import (
     parse_answer,
     tier_question,
 )
-from claudomator_py.scheduler.decision import TierRecord
+from claudomator_py.scheduler.records import TierRecord
 from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable

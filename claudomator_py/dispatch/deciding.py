@@ -6,8 +6,8 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.dispatch.policing import Judged, Policing, is_long
-from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.agent import asks_no_model, reads_task
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
@@ -34,7 +34,7 @@ from claudomator_py.routing.ranking import (
     unless_vague,
 )
 from claudomator_py.routing.role import agent_name
-from claudomator_py.scheduler.decision import HandoffRecord, PolicyVerdict, SpecialistRecord
+from claudomator_py.scheduler.records import HandoffRecord, PolicyVerdict, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
 from claudomator_py.store.database import Database

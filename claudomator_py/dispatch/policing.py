@@ -29,7 +29,7 @@ from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
 from claudomator_py.risk import assess
 from claudomator_py.routing.role import done_by
-from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
+from claudomator_py.scheduler.records import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.store import access_rows, channel_rows, decision_rows, events, queue, remembered, task_rows
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import Channel, Task

@@ -28,8 +28,8 @@ from claudomator_py.ports import Clock
 from claudomator_py.routing.questions import MAX_CHOICES, Choice, RiskQuestion
 from claudomator_py.routing.ranking import close_of, picked
 from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of, only_adds
-from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import lane_columns
+from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.store import queue, specialist_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Task

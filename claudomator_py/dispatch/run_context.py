@@ -55,7 +55,7 @@ from claudomator_py.prompts import (
 from claudomator_py.prompts.conversations import ResumePolicy, scratch_of
 from claudomator_py.prompts.slash import SlashPlace, slash_text
 from claudomator_py.routing.role import done_by, escalation_of
-from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record
+from claudomator_py.scheduler.records import DecisionKind, HandoffRecord, Record
 from claudomator_py.schema.validation import first_problem
 from claudomator_py.store import decision_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database

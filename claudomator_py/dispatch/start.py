@@ -33,8 +33,8 @@ from claudomator_py.log import FieldLogger, get_logger
 from claudomator_py.ports import RunHost
 from claudomator_py.prompts import as_command
 from claudomator_py.prompts.slash import SlashPlace
-from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import StartRun
+from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.store.database import Database
 from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.tables import Run

@@ -10,7 +10,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import HARM
 from claudomator_py.policy.rule import BEFORE_FIRST_RUN
 from claudomator_py.policy.verdict import Demanded, Verdict
-from claudomator_py.scheduler.decision import PolicyRecord, Route, SpecialistRecord
+from claudomator_py.scheduler.records import PolicyRecord, Route, SpecialistRecord
 from claudomator_py.store import task_rows
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.decisions import record_policy

@@ -125,9 +125,9 @@ class LatestFilter(Strict):
 
 
 DecisionKindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage", "shadow"]
-"""What was decided; see ``scheduler.decision.DecisionKind``."""
+"""What was decided; see ``scheduler.records.DecisionKind``."""
 RouteName = Literal["specialist", "default", "clarify", "human_review", "reject"]
-"""Where a task went; see ``scheduler.decision.Route``."""
+"""Where a task went; see ``scheduler.records.Route``."""
 _RFC_3339 = regex(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 

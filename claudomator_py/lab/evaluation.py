@@ -17,7 +17,7 @@ from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import ANYBODY, NO_LIKENESS, Needs, RoutingRules, decide, rank, unless_vague
 from claudomator_py.routing.space import Space
-from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
 
 _NS_PER_MS = 1_000_000

@@ -14,7 +14,7 @@ from claudomator_py.lab.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.lessons import keyword_in
 from claudomator_py.routing.profile import profile_of
-from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.values import regex
 
 _SHOWN = 120

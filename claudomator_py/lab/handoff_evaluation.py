@@ -29,7 +29,7 @@ from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.domain.transcript import extracted, intent_of
 from claudomator_py.routing import handing_on
 from claudomator_py.routing.role import done_by, escalation_of
-from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
+from claudomator_py.scheduler.records import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.schema.validation import first_problem
 from claudomator_py.values import dataclass
 

@@ -17,7 +17,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.lab.handoff_evaluation import ASKED, DEMANDS, HandoffDemand, demand_of, plain, task_of
 from claudomator_py.policy.facts import WORDS, Facts, paths_in
 from claudomator_py.routing.profile import Request
-from claudomator_py.scheduler.decision import Route
+from claudomator_py.scheduler.records import Route
 from claudomator_py.schema.validation import first_problem
 from claudomator_py.values import dataclass
 

@@ -31,8 +31,8 @@ from claudomator_py.lab.replay_shape import (
 from claudomator_py.ports import Clock
 from claudomator_py.routing.calibration import Fitted
 from claudomator_py.routing.role import agent_of
-from claudomator_py.scheduler.decision import Chosen, DecisionKind, DecisionRecord, ShadowRecord
 from claudomator_py.scheduler.plan import decided_again, first_difference, under
+from claudomator_py.scheduler.records import Chosen, DecisionKind, DecisionRecord, ShadowRecord
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent
 from claudomator_py.schema.settings import Settings

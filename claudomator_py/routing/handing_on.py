@@ -8,7 +8,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.routing.ranking import Needs
-from claudomator_py.scheduler.decision import HandoffRecord, Route
+from claudomator_py.scheduler.records import HandoffRecord, Route
 
 
 def decide(

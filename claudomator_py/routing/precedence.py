@@ -3,7 +3,7 @@ pure."""
 
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.routing.ranking import Needs, RoutingRules, to
-from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
+from claudomator_py.scheduler.records import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.values import dataclass
 
 

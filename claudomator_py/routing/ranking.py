@@ -13,7 +13,7 @@ from claudomator_py.domain.routing import HARM, Assessment, Risk, Sign
 from claudomator_py.routing.calibration import Calibration, Weights
 from claudomator_py.routing.lessons import Standings, Votes, keyword_in, recency, standing_of
 from claudomator_py.routing.profile import Likeness, Request
-from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistCandidate, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.values import dataclass
 

@@ -6,7 +6,7 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Constraints, tools_in_both
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 from claudomator_py.domain.worktree import Isolation
-from claudomator_py.scheduler.decision import Route
+from claudomator_py.scheduler.records import Route
 
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
 

@@ -8,9 +8,9 @@ from claudomator_py.domain.decision import Classification, Fallback, Versions
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.wording import ConversationRef
-from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.lanes import hint_of, is_balanced, is_by_name_only, named_by, visible_to
 from claudomator_py.scheduler.load import Load, all_closed
+from claudomator_py.scheduler.records import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
 from claudomator_py.scheduler.tiers import TierPending, lost_to, pick_agent, tier_for
 from claudomator_py.values import dataclass

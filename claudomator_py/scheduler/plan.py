@@ -8,9 +8,9 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.principal import OWN
 from claudomator_py.scheduler.admission import admit, decide, exhausted_hints, hinted_by, is_exhausted
-from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.lanes import Demand, constraints_of, may_be_met, visible_to
 from claudomator_py.scheduler.load import NEWCOMER, SHARES, Shut, Taken, load_of
+from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Rules, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
 from claudomator_py.values import dataclass

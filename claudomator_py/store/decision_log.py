@@ -12,7 +12,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.scheduler.decision import DecisionKind, Route
+from claudomator_py.scheduler.records import DecisionKind, Route
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import DECISION, LABEL, RUN, SPECIALIST, TASK, Decision
 from claudomator_py.store.visibility import agent_hidden, cards_seen, rows_seen

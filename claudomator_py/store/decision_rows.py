@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.domain.units import named_id
-from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import DECISION, SNAPSHOT, Decision
 from claudomator_py.values import dataclass

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, select, update
 
 from claudomator_py.domain.learning import LabelRule, LabelVerdict
-from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.store import remembered
 from claudomator_py.store.tables import DECISION, LABEL, STANDING, TASK, TASK_REVISION, Label, Standing
 from claudomator_py.values import dataclass

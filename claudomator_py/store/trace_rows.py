@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
-from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.store import events, reads, remembered
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import DECISION, EVENT, RUN, TASK, Decision, Event, Run, Task

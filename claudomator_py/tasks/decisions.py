@@ -8,7 +8,7 @@ from claudomator_py.domain.decision import message_ref
 from claudomator_py.domain.lifecycle import STATE_NAMES, NeedsInput, Queued, Waiting
 from claudomator_py.domain.routing import TaskRoute
 from claudomator_py.domain.transcript import intent_of
-from claudomator_py.scheduler.decision import (
+from claudomator_py.scheduler.records import (
     DecisionKind,
     DecisionRecord,
     HandoffRecord,

@@ -16,7 +16,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import OnInput, TaskSpec
 from claudomator_py.prompts.conversations import columns_of
 from claudomator_py.routing.handing_on import decide, fall_back
-from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Route
+from claudomator_py.scheduler.records import DecisionKind, HandoffRecord, Route
 from claudomator_py.store import decision_rows, events, run_rows, specialist_rows
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import resumption_of

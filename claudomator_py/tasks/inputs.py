@@ -24,7 +24,7 @@ from claudomator_py.domain.run import Exchange, ResumedConversation
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.prompts.conversations import columns_of, conversation_of, record_fresh_start
-from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
+from claudomator_py.scheduler.records import PolicyRecord, PolicyVerdict
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import cleaned

@@ -12,7 +12,7 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.log import get_logger
 from claudomator_py.routing.lessons import NO_PERFORMANCE, corrected, moved
 from claudomator_py.routing.profile import Request
-from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.scheduler.records import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows, dependency_rows, events, hold_rows, learning_rows, run_rows, task_rows
 from claudomator_py.store.learning_rows import LearningProgress
 from claudomator_py.store.stored_json import DAMAGED

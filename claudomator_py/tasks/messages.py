@@ -36,7 +36,7 @@ from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.prompts import MAX_EARLIER, answer_instructions
 from claudomator_py.routing.questions import Reply
 from claudomator_py.routing.triage import triage
-from claudomator_py.scheduler.decision import TriageRecord
+from claudomator_py.scheduler.records import TriageRecord
 from claudomator_py.store import channel_rows, run_rows, specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Channel, ChannelAnswer, ChannelMember, ChannelMessage, Task

@@ -20,7 +20,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.prompts.conversations import give_up_conversation, goes_on, meant_by_force
 from claudomator_py.routing.role import is_named
 from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
-from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, SpecialistRecord
+from claudomator_py.scheduler.records import DecisionKind, HandoffRecord, SpecialistRecord
 from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
 from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.stored_json import readable

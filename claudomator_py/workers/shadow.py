@@ -9,7 +9,7 @@ from claudomator_py.dispatch.alternative import FOLLOWED, Alternative, OtherConf
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.scheduler.decision import ShadowRecord
+from claudomator_py.scheduler.records import ShadowRecord
 from claudomator_py.store import decision_log, remembered
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Decision

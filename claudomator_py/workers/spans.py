@@ -17,7 +17,7 @@ from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.task import Priority
 from claudomator_py.domain.trace import Attribute, Span, SpanLink, SpanName, check_span, own_span, part_span, task_span
 from claudomator_py.domain.units import format_instant
-from claudomator_py.scheduler.decision import (
+from claudomator_py.scheduler.records import (
     RECORDS,
     Candidate,
     DecisionKind,

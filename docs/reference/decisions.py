@@ -20,7 +20,7 @@ from claudomator_py.resources.decisions import (
     SelectionView,
 )
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.decision import RECORDS, DecisionKind, PolicyVerdict, Record, Route
+from claudomator_py.scheduler.records import RECORDS, DecisionKind, PolicyVerdict, Record, Route
 from docs.reference.markdown import code, first_sentence, page, table
 
 _INTRODUCTION = """

@@ -5,7 +5,7 @@ from typing import Any
 
 from claudomator_py.domain.handoff import HANDOFF_MARKER
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord
+from claudomator_py.scheduler.records import DecisionKind, HandoffRecord
 from claudomator_py.store import decision_rows, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run

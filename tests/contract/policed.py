@@ -8,7 +8,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.tasks import ApproveRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord
+from claudomator_py.scheduler.records import DecisionKind, PolicyRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import World

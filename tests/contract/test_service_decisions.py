@@ -14,7 +14,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.scheduler.decision import DecisionKind, Route
+from claudomator_py.scheduler.records import DecisionKind, Route
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.decisions import placement_of, selection_of

@@ -9,7 +9,7 @@ from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest
-from claudomator_py.scheduler.decision import Route
+from claudomator_py.scheduler.records import Route
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
 from tests.contract.handing_on import begin, document, go_on, hand_on, outcome, prompt, records, world_of_specialists

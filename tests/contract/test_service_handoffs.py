@@ -20,7 +20,7 @@ from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.scheduler.decision import DecisionKind, Route
+from claudomator_py.scheduler.records import DecisionKind, Route
 from claudomator_py.store import decision_rows, events, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run

@@ -13,7 +13,7 @@ from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.policy.page import verdict_of
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.scheduler.decision import PolicyVerdict
+from claudomator_py.scheduler.records import PolicyVerdict
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, follow, policed_world, records, rule
 from tests.fakes.cards import card

@@ -14,7 +14,7 @@ from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.scheduler.records import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, policed_world, rule

@@ -9,7 +9,7 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.domain.wording import clock_text
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.scheduler.decision import PolicyVerdict
+from claudomator_py.scheduler.records import PolicyVerdict
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, follow, policed_world, records, rule
 from tests.fakes.cards import card

@@ -11,7 +11,7 @@ from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.routing import RouteRequest
 from claudomator_py.resources.tasks import AnswerRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
+from claudomator_py.scheduler.records import PolicyRecord, PolicyVerdict
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store.database import Database
 from tests.contract.handing_on import go_on, hand_on

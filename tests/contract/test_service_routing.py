@@ -9,7 +9,7 @@ from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints, Risk, TaskRoute
-from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistCandidate
+from claudomator_py.scheduler.records import DecisionKind, DecisionRecord, Record, SpecialistCandidate
 from claudomator_py.store import decision_log, decision_rows, events, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Task

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from pydantic import ValidationError
 
-from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from claudomator_py.dispatch.specialists import SpecialistDirectory
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.domain.errors import BadCursor, Conflict, Forbidden, Invalid, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import TaskFilter

@@ -27,7 +27,7 @@ from claudomator_py.resources.channels import (
 )
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.routing.questions import Reply, ReplyQuestion, is_yes
-from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.store import channel_rows, decision_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import TriageInputs, deliver

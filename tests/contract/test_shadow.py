@@ -9,9 +9,9 @@ from sqlalchemy import select
 from claudomator_py.app.configured import agents_of, rules_of
 from claudomator_py.dispatch import alternative
 from claudomator_py.dispatch.alternative import OtherConfiguration
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
-from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -25,7 +25,7 @@ from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
-from claudomator_py.scheduler.decision import ShadowRecord
+from claudomator_py.scheduler.records import ShadowRecord
 from claudomator_py.schema.configfile import parse_settings
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.settings import Settings

@@ -7,11 +7,11 @@ from typing import Any
 
 from claudomator_py.acts import Reach
 from claudomator_py.app.configured import Configured
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
-from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.vectors import Vector

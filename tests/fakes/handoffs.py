@@ -4,7 +4,7 @@ from typing import Any
 
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.scheduler.decision import HandoffRecord, Route
+from claudomator_py.scheduler.records import HandoffRecord, Route
 
 
 def handed(to: str | None, by: str = "ann", **fields: Any) -> HandoffRecord:

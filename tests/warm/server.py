@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 from pydantic import BaseModel
 
-from claudomator_py.dispatch.specialists import Roster, SpecialistDirectory
+from claudomator_py.dispatch.card_vectors import Roster, SpecialistDirectory
 from claudomator_py.hosts.local import launcher
 from tests.patience import PATIENCE_S
 from tests.warm.bare import Forked, Zygote

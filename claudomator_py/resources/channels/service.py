@@ -56,7 +56,7 @@ from claudomator_py.tasks import messages
 from claudomator_py.tasks.channels import members_of
 from claudomator_py.tasks.messages import Policy, PostedMessage, TriageInputs, no_policy
 from claudomator_py.values import dataclass
-from claudomator_py.workers.channel_answers import place_key
+from claudomator_py.workers.answers import place_key
 
 _NOT_READ = TriageView(reason=TriageReason.NO_TRIGGER)
 """For a message whose decision cannot be read."""

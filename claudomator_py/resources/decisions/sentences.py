@@ -14,7 +14,7 @@ from claudomator_py.domain.wording import clock_text, utc_clock, worded
 from claudomator_py.resources.concealment import SOMEBODY
 from claudomator_py.resources.routing.service import LABELS, reason_for, reason_of, route_view
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.decision import (
+from claudomator_py.scheduler.records import (
     Candidate,
     Chosen,
     DecisionKind,

@@ -29,7 +29,7 @@ from claudomator_py.resources.decisions import (
 from claudomator_py.resources.decisions.sentences import overridden_text, placement_text, said_of, sentences_of
 from claudomator_py.resources.routing.service import LABELS, candidate_views, known_to, reason_of, routed_before
 from claudomator_py.resources.session import Service, each_shown, find_task
-from claudomator_py.scheduler.decision import (
+from claudomator_py.scheduler.records import (
     UNREADABLE,
     Candidate,
     DecisionRecord,

@@ -32,7 +32,7 @@ from claudomator_py.resources.routing.service import verdict_view
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.resources.specialists import SpecialistView
 from claudomator_py.resources.specialists.service import view as view_of
-from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
+from claudomator_py.scheduler.records import DecisionKind, PolicyRecord, PolicyVerdict
 from claudomator_py.schema.taskfile import parse_task_file
 from claudomator_py.store import decision_log, decision_rows, events, reads, remembered, specialist_rows
 from claudomator_py.store.stored_json import readable

@@ -27,7 +27,7 @@ from claudomator_py.resources.routing import (
 )
 from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
-from claudomator_py.scheduler.decision import (
+from claudomator_py.scheduler.records import (
     DecisionKind,
     HandoffRecord,
     PolicyRecord,

@@ -24,7 +24,7 @@ from claudomator_py.resources.routing import (
     RoutingStatsView,
     StandingView,
 )
-from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistCandidate, SpecialistRecord
 from claudomator_py.store import hold_rows, learning_rows, specialist_rows, spending_rows
 from claudomator_py.store.learning_rows import Labelled, SpecialistFigures
 from claudomator_py.store.stored_json import readable

@@ -14,7 +14,7 @@ from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.domain.wording import clock_text, instant_text, time_between
 from claudomator_py.resources.decisions.sentences import decision_sentences
 from claudomator_py.resources.runs import RunCheckView
-from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Event, Run
 from claudomator_py.tasks.runs import NOTE_OF

@@ -47,7 +47,7 @@ from claudomator_py.resources.runs import (
 )
 from claudomator_py.resources.runs.logs import log_step
 from claudomator_py.resources.session import KeyedService, find_run
-from claudomator_py.scheduler.decision import HandoffRecord
+from claudomator_py.scheduler.records import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable

@@ -51,7 +51,7 @@ from claudomator_py.resources.tasks.sentences import (
     tree_sentences,
 )
 from claudomator_py.resources.tasks.views import TaskViews, with_tree
-from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.store import decision_rows, events, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.surface import answers

@@ -41,7 +41,7 @@ class Decision(Row):
 
     id: str = Field(primary_key=True)
     kind: str
-    """See ``scheduler.decision.DecisionKind``."""
+    """See ``scheduler.records.DecisionKind``."""
     task_id: str | None = None
     """The task, or None for a decision without one, such as that nobody answers a message."""
     generation: int | None = None
@@ -67,7 +67,7 @@ class Decision(Row):
     latency_ms: int | None = Field(default=None, sa_type=BigInteger)
     cost_usd: float | None = None
     data: dict[str, Any] = Field(sa_column=shown_json_column())
-    """The record, see ``scheduler.decision``."""
+    """The record, see ``scheduler.records``."""
 
 
 class HoldRow(Row):

@@ -19,8 +19,8 @@ from claudomator_py.domain.channel import NewMessage
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord
 from claudomator_py.scheduler.lanes import lane_columns
+from claudomator_py.scheduler.records import DecisionKind, DecisionRecord
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import (
     channel_rows,

@@ -7,7 +7,7 @@ from typing import Any
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.scheduler.classification import ModelQuestion
-from claudomator_py.scheduler.decision import TierRecord
+from claudomator_py.scheduler.records import TierRecord
 from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, decision_rows
 from claudomator_py.store.database import Database

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from claudomator_py.dispatch import cheap_model
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.dispatch.cheap_model import Chooser, GuardedModel
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
-from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.embed import Hashed
 from claudomator_py.policy.rule import Rule
@@ -19,7 +19,7 @@ from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.questions import Choice
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
-from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.scheduler.records import DecisionKind, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database

@@ -15,7 +15,7 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import Activity
 from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ModelFault
-from claudomator_py.scheduler.decision import TierRecord
+from claudomator_py.scheduler.records import TierRecord
 from claudomator_py.store import classification_rows, decision_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TIER_ANSWER, ClassificationRow

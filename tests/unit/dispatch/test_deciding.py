@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from claudomator_py.dispatch import deciding
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import Policing
-from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
@@ -23,7 +23,7 @@ from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, to
-from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
 from claudomator_py.store import queue, task_rows
 from claudomator_py.store.database import Database

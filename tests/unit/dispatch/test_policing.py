@@ -19,7 +19,7 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.tasks import ApproveRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.scheduler.decision import PolicyVerdict
+from claudomator_py.scheduler.records import PolicyVerdict
 from claudomator_py.store import decision_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.dispatch.cheap_model import Chooser, GuardedModel
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
-from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.embed import Hashed
 from claudomator_py.faults import Activity, item_of

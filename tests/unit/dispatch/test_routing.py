@@ -19,7 +19,7 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import Activity, item_of
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
+from claudomator_py.scheduler.records import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL

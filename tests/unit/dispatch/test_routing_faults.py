@@ -16,7 +16,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.faults import Activity, Item, item_of
 from claudomator_py.routing.profile import Request
-from claudomator_py.scheduler.decision import PolicyRecord
+from claudomator_py.scheduler.records import PolicyRecord
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import TASK_REVISION, Task
 from tests.fakes.cards import card

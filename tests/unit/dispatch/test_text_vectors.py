@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import Connection
 
 from claudomator_py.daemon.health import trouble_check
+from claudomator_py.dispatch.card_vectors import KEPT_MS, SpecialistDirectory, TextVectors
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
-from claudomator_py.dispatch.specialists import KEPT_MS, SpecialistDirectory, TextVectors
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.health import Trouble
 from claudomator_py.domain.principal import OPERATOR

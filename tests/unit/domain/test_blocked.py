@@ -32,7 +32,7 @@ from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.units import format_instant, parse_instant
 from claudomator_py.domain.wording import ConversationRef, Piece, TaskRef, filled, placeholders, said, worded
-from claudomator_py.scheduler.decision import Candidate, OverriddenHint
+from claudomator_py.scheduler.records import Candidate, OverriddenHint
 
 NOW = 1_790_000_000_000
 _NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,11}[A-Za-z0-9])?", fullmatch=True)

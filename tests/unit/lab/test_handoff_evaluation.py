@@ -12,7 +12,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
 from claudomator_py.lab.handoff_evaluation import HandedOver, HandoffDemand, demand_of, figures, handed_over, plain
 from claudomator_py.routing.ranking import to
-from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistRecord
 
 CARDS = {name: Card(id=name, description="Works.") for name in ("cook", "smith", "baker", "tailor")}
 RECORD = to(RationaleCode.MENTIONED, "cook", Versions())

@@ -8,7 +8,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.routing.handing_on import decide, fall_back
-from claudomator_py.scheduler.decision import HandoffRecord, Route
+from claudomator_py.scheduler.records import HandoffRecord, Route
 from tests.fakes.cards import card
 
 NAMES = ("a", "b", "c", "d")

@@ -12,7 +12,7 @@ from claudomator_py.embed import Hashed
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.ranking import Needs, RoutingRules
-from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
 from tests.fakes.handoffs import handed
 

@@ -40,7 +40,7 @@ from claudomator_py.routing.ranking import (
     unless_vague,
 )
 from claudomator_py.routing.space import Space
-from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 

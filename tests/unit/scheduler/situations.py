@@ -8,10 +8,10 @@ from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.scheduler.admission import admit
-from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.lanes import Demand, hint_of
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.plan import StartRun, plan
+from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Snapshot
 from tests.fakes.agents import CLAUDE_MODELS, CODEX_MODELS
 from tests.fakes.configuration import rules

@@ -9,7 +9,7 @@ from claudomator_py.domain.decision import Fallback
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.wording import worded
-from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
+from claudomator_py.scheduler.records import DecisionRecord, OverriddenHint
 from tests.unit.scheduler.situations import HOLD, LOGIN, NOW, agent, decide, head, waits
 
 LIMITED = on_hold(

@@ -8,8 +8,8 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.resources.decisions.sentences import decision_sentences
-from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import Planner, StartRun, plan
+from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.scheduler.snapshot import AskedTier
 from claudomator_py.scheduler.tiers import AskTier
 from tests.unit.scheduler.situations import NOW, agent, head, snapshot, starts

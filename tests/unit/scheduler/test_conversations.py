@@ -6,7 +6,7 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked
 from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.scheduler.admission import admit
-from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.scheduler.snapshot import HeldBy
 from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import HOLD, IDLE, agent, decide, head, waits

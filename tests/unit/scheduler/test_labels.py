@@ -20,7 +20,7 @@ from claudomator_py.resources.decisions import (
     SelectionView,
 )
 from claudomator_py.scheduler.classification import Cause
-from claudomator_py.scheduler.decision import DecisionKind, PolicyVerdict, Route
+from claudomator_py.scheduler.records import DecisionKind, PolicyVerdict, Route
 
 # A new label, parameter or field is added here; nothing is ever taken out.
 LABELS: dict[type[StrEnum], str] = {

@@ -7,9 +7,9 @@ from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.budget import Figures, Unit
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.scheduler.admission import admit
-from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.plan import Planner
+from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.scheduler.snapshot import ActiveHold, DayLeft, Snapshot
 from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot, starts

@@ -19,7 +19,7 @@ from claudomator_py.routing.profile import Request, profile_of, text_hash
 from claudomator_py.routing.ranking import RoutingRules, decide, rank
 from claudomator_py.routing.role import done_by
 from claudomator_py.routing.space import Space
-from claudomator_py.scheduler.decision import SpecialistRecord
+from claudomator_py.scheduler.records import SpecialistRecord
 from claudomator_py.schema.agent_settings import MODEL_KINDS
 from claudomator_py.schema.cardfile import files_hash, shipped_cards, shipped_files
 from claudomator_py.schema.routing_settings import RoutingSettings

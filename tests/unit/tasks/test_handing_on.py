@@ -19,7 +19,7 @@ from claudomator_py.domain.run import Exchange, ResumedConversation
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.handing_on import fall_back
-from claudomator_py.scheduler.decision import HandoffRecord, Route
+from claudomator_py.scheduler.records import HandoffRecord, Route
 from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.tables import RUN, Run
 from claudomator_py.tasks.handing_on import (

@@ -5,7 +5,7 @@ from typing import Any
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.sentences import decision_sentences
 from claudomator_py.resources.decisions.service import view_of
-from claudomator_py.scheduler.decision import DecisionRecord
+from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.store.decision_log import Recorded
 from claudomator_py.store.tables import Decision
 from tests.fakes.decisions import placement_of

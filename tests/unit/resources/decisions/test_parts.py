@@ -8,7 +8,7 @@ import pytest
 
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.service import view_of
-from claudomator_py.scheduler.decision import RECORDS, DecisionKind
+from claudomator_py.scheduler.records import RECORDS, DecisionKind
 from claudomator_py.store.decision_log import Recorded
 from claudomator_py.store.tables import Decision
 

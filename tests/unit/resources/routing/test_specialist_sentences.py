@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.resources.routing.service import specialist_sentences
-from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
+from claudomator_py.scheduler.records import Route, SpecialistCandidate, SpecialistRecord
 
 HIDDEN = "secret-agent"
 ALL = frozenset({"writer", "editor", HIDDEN})

@@ -1,4 +1,4 @@
-"""A decision as a value: what was chosen, from which candidates, and why each other candidate was not."""
+"""Records of decisions: what was chosen, from which candidates, and why each other candidate was not."""
 
 from collections.abc import Mapping
 from enum import StrEnum
