@@ -59,8 +59,10 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "add": LazyCommand("Submit a task without a file.", _command("tasks", "add", "cli_submit")),
     "list": LazyCommand("List tasks, newest first, one line each.", _command("tasks", "tasks")),
     "status": LazyCommand("Show everything at a glance.", _command("overview", "status")),
-    "show": LazyCommand("Show one task and its runs.", _command("tasks", "show")),
-    "result": LazyCommand("Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result")),
+    "show": LazyCommand("Show one task and its runs.", _command("tasks", "show", "cli_show")),
+    "result": LazyCommand(
+        "Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result", "cli_show")
+    ),
     "logs": LazyCommand("Print the output of a run.", _command("runs", "logs")),
     "log": LazyCommand("Show what happened, newest last, and who did it.", _command("events", "log")),
     "inbox": LazyCommand("List refused files of the inbox, with all their problems.", _command("overview", "inbox")),
@@ -73,7 +75,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "merge": LazyCommand("Merge the branch of a task.", _command("branches", "merge")),
     "pr": LazyCommand("Open a pull request from a task's branch, with `gh`.", _command("branches", "pr")),
     "discard": LazyCommand("Remove the work tree and the branch of a task.", _command("branches", "discard")),
-    "why": LazyCommand("Explain why a task is where it is.", _command("tasks", "why")),
+    "why": LazyCommand("Explain why a task is where it is.", _command("tasks", "why", "cli_show")),
     "cancel": LazyCommand(
         "Cancel tasks. A running one ends a little later.", _command("tasks", "cancel", "cli_change")
     ),

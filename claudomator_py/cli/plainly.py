@@ -17,13 +17,13 @@ from typing import Any, Final, NoReturn, TextIO, cast
 from claudomator_py import __version__
 
 LOOKS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
-    "status": ("overview", "status", ()),
-    "list": ("tasks", "tasks", ()),
-    "show": ("tasks", "show", ("task",)),
-    "why": ("tasks", "why", ("task",)),
-    "log": ("events", "log", ()),
+    "status": ("overview.cli", "status", ()),
+    "list": ("tasks.cli", "tasks", ()),
+    "show": ("tasks.cli_show", "show", ("task",)),
+    "why": ("tasks.cli_show", "why", ("task",)),
+    "log": ("events.cli", "log", ()),
 }
-"""By command: its resource, its function and the arguments that it needs."""
+"""By command: its module, its function and the arguments that it needs."""
 _INTERRUPTED: Final = 130
 AGAIN: Final = "CLAUDOMATOR_WHOLE"
 """Set for the full command that replaces this one."""
@@ -59,25 +59,25 @@ def shown(arguments: Sequence[str]) -> bool:
 
 
 def _parsed(arguments: Sequence[str]) -> tuple[str, str, dict[str, str]] | None:
-    """Return the resource, the function and its arguments; None if the arguments have any other form."""
+    """Return the module, the function and its arguments; None if the arguments have any other form."""
     name, *rest = arguments or ("",)
     if name not in LOOKS:
         return None
-    resource, function, needed = LOOKS[name]
+    module, function, needed = LOOKS[name]
     named: dict[str, str] = {}
     if rest[-2:-1] in (["-o"], ["--output"]) and rest[-1] in ("table", "wide"):
         named["output"] = rest[-1]
         del rest[-2:]
     if len(rest) != len(needed) or any(argument.startswith("-") or not argument for argument in rest):
         return None
-    return resource, function, {**named, **dict(zip(needed, rest, strict=True))}
+    return module, function, {**named, **dict(zip(needed, rest, strict=True))}
 
 
-def _show(resource: str, function: str, named: dict[str, Any]) -> None:
+def _show(module: str, function: str, named: dict[str, Any]) -> None:
     from claudomator_py.cli.stand_ins import standing_in
 
     with standing_in():
-        command = importlib.import_module(f"claudomator_py.resources.{resource}.cli")
+        command = importlib.import_module(f"claudomator_py.resources.{module}")
         if "output" in named:
             from claudomator_py.cli.output import Format
 

@@ -38,7 +38,8 @@ _TOKENS = Table[TokenView](
 _DATE = regex(r"\d{4}-\d{2}-\d{2}")
 
 
-def _role(text: str) -> Role:
+def parse_role(text: str) -> Role:
+    """Return the role of that name. Raises BadParameter if no token can have it."""
     given = (Role.READ, Role.OPERATE, Role.ADMIN)
     if text not in given:
         raise typer.BadParameter(f"{text!r} is not a role; write one of {', '.join(given)}")
@@ -69,7 +70,7 @@ def create(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the holder in the audit log. Names are never reused.")
     ],
-    role: Annotated[str, typer.Option(parser=_role, metavar="read|operate|admin", help="What the holder may do.")],
+    role: Annotated[str, typer.Option(parser=parse_role, metavar="read|operate|admin", help="What the holder may do.")],
     organisation: Annotated[
         str | None, typer.Option(metavar="ORG", help="Limit the holder to this organisation's tasks.")
     ] = None,

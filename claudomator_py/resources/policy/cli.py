@@ -11,11 +11,12 @@ from claudomator_py.cli.connect import Client, ConfigOption, connected
 from claudomator_py.cli.output import formatted, note, out, table_text, wants_json, write, wrote_json
 from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.budget import Spending
-from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted, parse_instant
 from claudomator_py.domain.verdict import VerdictView, consequences, verdict_sentence
+from claudomator_py.resources.access.cli import parse_role
 from claudomator_py.resources.policy import CHECKS, PolicyView, RuleView
 from claudomator_py.surface.table import Column, Table, ago
 from claudomator_py.values import dataclass
@@ -70,12 +71,6 @@ def rules_table(policy: PolicyView) -> str:
     return table_text(_RULES, rules)
 
 
-def _role(text: str) -> Role:
-    if text not in ("read", "operate", "admin"):
-        raise typer.BadParameter(f"{text!r} is not a role; write one of read, operate, admin")
-    return Role(text)
-
-
 def testing(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
     """Return the command that tests the rules. tester: returns what tests the rules of a configuration."""
 
@@ -117,7 +112,7 @@ def testing(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
             message = f"{at!r} is not a time; write one such as 2026-11-23T22:00:00+01:00"
             raise typer.BadParameter(message, param_hint="--at") from None
         asked = RuleContext(
-            Principal(creator, _role(role), organisation), source, specialist, Spending(usd=spent_usd), now
+            Principal(creator, parse_role(role), organisation), source, specialist, Spending(usd=spent_usd), now
         )
         judge, verdicts, bad = tester(config), [], False
         for file in read(files):

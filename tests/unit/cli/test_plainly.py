@@ -145,8 +145,8 @@ def test_each_of_them_is_a_command_that_needs_nothing_more() -> None:
     from importlib import import_module
     from inspect import Parameter, signature
 
-    for resource, function, needed in LOOKS.values():
-        taken = signature(getattr(import_module(f"claudomator_py.resources.{resource}.cli"), function)).parameters
+    for module, function, needed in LOOKS.values():
+        taken = signature(getattr(import_module(f"claudomator_py.resources.{module}"), function)).parameters
         assert {name for name, entry in taken.items() if entry.default is Parameter.empty} == set(needed)
         assert {"config", "state_dir", "output"} <= set(taken)
 
