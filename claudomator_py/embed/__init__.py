@@ -1,6 +1,7 @@
 """Encoders: from texts to vectors, by which routing compares them; here the one without a model, which counts words,
 word pairs and character n-grams, hashed to a fixed width."""
 
+import re
 import unicodedata
 import zlib
 from collections import Counter
@@ -9,8 +10,6 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from claudomator_py.values import regex
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
@@ -21,7 +20,7 @@ _DIMENSIONS = 4_096
 _VERSION = 1
 _MAX_LENGTH = 20_000
 """Characters of a text that are encoded."""
-_WORD = regex(r"[^\W_]+(?:'[^\W_]+)?")
+_WORD = r"[^\W_]+(?:'[^\W_]+)?"
 _GRAMS = (3, 4, 5)
 _WEIGHTS = (1.0, 0.7, 0.4)
 """Weights of words, word pairs and n-grams. N-grams make up for typing errors and inflection."""
@@ -84,7 +83,7 @@ class Hashed:
 
 
 def _features(text: str) -> Counter[int]:
-    words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    words = re.findall(_WORD, unicodedata.normalize("NFKC", text).lower())
     features = Counter(
         [feature for word in words for feature in (_remembered(word) if len(word) <= _USUAL else _of_word(word))]
     )

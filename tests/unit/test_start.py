@@ -133,6 +133,13 @@ def test_the_daemon_starts_without_what_nobody_uses_yet() -> None:
     assert built == []
 
 
+def test_the_process_of_a_sentence_model_begins_with_the_standard_library() -> None:
+    code = "import claudomator_py.embed.model_worker, json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, check=True)
+    modules = set(json.loads(done.stdout))
+    assert modules & {"dataclasses", "inspect", "numpy", "pydantic", "claudomator_py.domain"} == set()
+
+
 def test_models_are_built_at_once_again_after_the_block() -> None:
     with bulk_import():
 
