@@ -110,12 +110,12 @@ COMMANDS: Mapping[str, LazyCommand] = {
 
 GROUPS: Mapping[str, LazyCommand] = {
     "schedule": LazyCommand("Recurring tasks: list, preview, pause, run, delete.", _resource("schedules")),
-    "specialists": LazyCommand("Specialists: list, show, add, edit, share, import, export.", _resource("specialists")),
+    "specialists": LazyCommand("Specialists: list, show, add, edit, grant, import, export.", _resource("specialists")),
     "channel": LazyCommand("Channels: create, list, show, post, read, settings, delete.", _resource("channels")),
     "decisions": LazyCommand("Decisions: list, show, export as JSON lines.", _resource("decisions")),
-    "routing": LazyCommand("Routing: statistics, what was learned, reset, freeze.", _resource("routing")),
+    "routing": LazyCommand("Routing: stats, learned, labels, reset, freeze.", _resource("routing")),
     "token": LazyCommand("API tokens: create, list, revoke.", _resource("access", "TOKEN_COMMANDS")),
-    "sessions": LazyCommand("Browser sessions: list, log out.", _resource("access", "SESSION_COMMANDS")),
+    "sessions": LazyCommand("Browser sessions: list, end.", _resource("access", "SESSION_COMMANDS")),
 }
 
 

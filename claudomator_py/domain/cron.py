@@ -10,6 +10,7 @@ from datetime import date
 from typing import Final
 
 from claudomator_py.domain.errors import InvalidText, shown, suggestion
+from claudomator_py.domain.units import counted
 from claudomator_py.values import dataclass, regex
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -203,7 +204,7 @@ def _not_five(text: str, words: Sequence[str]) -> BadCron:
         message = f"`{shown(text[: zone.start(2)].strip())}` is no part of an expression"
         five = _SHORTHANDS.get(zone[2].strip().lower(), zone[2]) or "0 3 * * *"
         return BadCron(message, f'write `timezone: {shown(zone[1])}`, and the schedule as "{shown(five)}"')
-    count = f"`{shown(text)}` has {len(words)} fields instead of five"
+    count = f"`{shown(text)}` has {counted(len(words), 'field')} instead of five"
     remedy = 'write minute, hour, day, month and weekday, such as "0 3 * * *" for 3 o\'clock every day'
     if len(words) < len(_FIELDS):
         return BadCron(count, remedy)

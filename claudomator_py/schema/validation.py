@@ -162,7 +162,7 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
         return "is not a known key", key_suggestion(str(path[-1]), _keys_at(model, path[:-1])) if model else "remove it"
     if kind == "missing":
         return "is missing", "add it"
-    empty = "is empty", "give it a value, or delete the line" if model else "give it a value"
+    empty = "is empty", "give it a value, or delete the line" if _is_optional(model, path) else "give it a value"
     if value is None:
         return empty
     match kind:
@@ -271,6 +271,13 @@ def _mapping_remedy(model: type[BaseModel] | None, path: Path, value: object) ->
 def _keys_at(model: type[BaseModel], path: Path) -> tuple[str, ...]:
     target = _model_at(model, path)
     return tuple(target.model_fields) if target else ()
+
+
+def _is_optional(model: type[BaseModel] | None, path: Path) -> bool:
+    """Whether the document may lack what stands at that place."""
+    around = _model_at(model, path[:-1]) if model else None
+    field = around.model_fields.get(str(path[-1])) if around and path else None
+    return model is not None and (field is None or not field.is_required())
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:

@@ -32,6 +32,8 @@ ZONE: Final = "Europe/Berlin"
 STUCK_S: Final = 300.0
 PHASES: Final = (80, 200)
 """How many tasks have ended when the daemon is killed, and when the night nears its end."""
+STAYING: Final = 2
+"""How many tasks run until the morning."""
 DURATIONS: Final = frozenset({"latency_ms"})
 """Columns that are no instants, although their names end like one."""
 DATA: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
@@ -86,9 +88,10 @@ class BadNight:
         self.site.drop("broken.yaml", "instructions: Tidy the logs.\ntimeout: soon\n")
         self._daemon.client.undrain()
         self._until(PHASES[0], "a third of the night")
+        wait_until(lambda: self._running() > STAYING, "runs that will end", STUCK_S)
         self._daemon.kill()
-        going = self._going()
-        wait_until(lambda: self._going() <= going // 2, "half of the runs to end while there is no daemon", STUCK_S)
+        ended = self._ended_runs()
+        wait_until(lambda: self._ended_runs() > ended, "a run to end while there is no daemon", STUCK_S)
         self._daemon = self.site.start(TZ=ZONE).ready()
         self._until(PHASES[1], "most of the night")
         wait_until(self._is_over, "all accounts to be used up", STUCK_S)
@@ -99,9 +102,11 @@ class BadNight:
         stretch(self.site.state / FILE_NAME, began_ms)
         return self.site.start(TZ=ZONE).ready()
 
-    def _going(self) -> int:
-        """The number of runs that have not ended."""
-        return sum(not (run / record.EXIT).exists() for run in (self.site.state / "runs").iterdir())
+    def _ended_runs(self) -> int:
+        return sum((run / record.EXIT).exists() for run in (self.site.state / "runs").iterdir())
+
+    def _running(self) -> int:
+        return self._daemon.client.status().counts.get("RUNNING", 0)
 
     def _until(self, number: int, what: str) -> None:
         def ended() -> bool:
@@ -113,7 +118,7 @@ class BadNight:
     def _is_over(self) -> bool:
         status = self._daemon.client.status()
         limited = [agent.limited for agent in status.agents if agent.auto_select]
-        return status.counts.get("RUNNING", 0) == 2 and all(limited)
+        return status.counts.get("RUNNING", 0) == STAYING and all(limited)
 
     def tasks(self) -> Iterator[TaskSpec]:
         """Yield the tasks of the night, and note what their runs do."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.bad_night import BadNight, configuration
+from tests.browser.bad_night import STAYING, BadNight, configuration
 from tests.browser.conftest import NARROW, Complaints, Desktop
 from tests.browser.pictures import FORMS, PAGES, TASKS
 from tests.e2e.site import Site, open_site
@@ -31,7 +31,7 @@ def test_no_page_sticks_out_of_a_narrow_screen_after_it(site: Site, browser: Bro
     desktop.complaints.expect("status of 404", "status of 422")
     counts = desktop.daemon.client.status().counts
     assert counts["FAILED"] > 40
-    assert counts["RUNNING"] == 2
+    assert counts["RUNNING"] == STAYING
     page = desktop.page(viewport=NARROW)
     wide = []
     for path in (*PAGES, *(f"/tasks/{name}" for name in (*TASKS, *FORMS))):

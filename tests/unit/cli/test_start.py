@@ -295,6 +295,16 @@ def test_the_help_lists_each_command_once_in_its_section(offline: Command) -> No
         assert len(re.findall(rf"^  {name}  ", stdout, re.MULTILINE)) == 1, name
 
 
+def test_the_summary_of_a_group_names_commands_that_it_has() -> None:
+    group = typer.main.get_command(application())
+    assert isinstance(group, typer.core.TyperGroup)
+    groups = {name: command for name, command in group.commands.items() if isinstance(command, typer.core.TyperGroup)}
+    assert len(groups) > 5
+    for name, command in groups.items():
+        named = re.findall(r"(?:: |, )([a-z]+)", command.help or "")
+        assert set(named) <= set(command.commands), name
+
+
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("validate", "--schema"), ("no-such-command",)])
 def test_output_that_cannot_be_written_is_an_error_without_a_traceback(
     offline: Command, arguments: tuple[str, ...]

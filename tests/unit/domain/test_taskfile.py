@@ -180,6 +180,8 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"env": ["A=1"]}, "env: is a list, but must be a mapping; write {key: value}"),
     ({"tags": ["a", "a"]}, "tags: `a` appears twice"),
     ({"tags": None}, "tags: is empty; give it a value, or delete the line"),
+    ({"instructions": None}, "instructions: is empty; give it a value"),
+    ({"agent": {"type": ""}}, "agent.type: is empty; give it a value, or delete the line"),
     ({"tags": ["a"] * 51}, "tags: has more than 50 items; shorten it"),
     (
         {"x-n": 2**63},
@@ -301,6 +303,7 @@ def test_a_rendered_problem_is_one_printable_line() -> None:
     ("fields", "words"),
     [
         ({"schedule": "0 3 * *"}, "schedule: `0 3 * *` has 4 fields instead of five; write minute, hour, day, month"),
+        ({"schedule": "daily"}, "schedule: `daily` has 1 field instead of five; write minute"),
         ({"schedule": "@daily"}, 'schedule: `@daily` is not supported; write "0 0 * * *"'),
         ({"timezone": "Europe/Berlin"}, "timezone: is about times, and there is no schedule; add `schedule`"),
         ({"overlap": "queue"}, "overlap: is about times, and there is no schedule; add `schedule`, or remove it"),

@@ -6,7 +6,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.units import HOUR_MS, format_instant, parse_instant
 from claudomator_py.resources.report import BranchChange, RepositoryReport
 from claudomator_py.resources.report.page import REPOSITORIES
@@ -35,6 +37,19 @@ def test_refused_files_are_shown_with_their_problems(operator: Visitor, prepared
     text = text_of(operator.get("/report"))
     assert "Refused files (1)" in text
     assert "tasks/<b>.yaml:3: is wrong; write <i>" in text
+
+
+@pytest.mark.parametrize("refs", [[], [{"name": "refs/heads/new", "after": "b" * 40}]])
+def test_branches_are_to_be_merged_where_there_are_any(
+    operator: Visitor, prepared: PreparedService, refs: list[dict[str, str]]
+) -> None:
+    changes = {"place": "/srv/shop", "files": [{"path": "a", "change": "added"}], "file_count": 1}
+    made = RunChanges.model_validate(changes | {"refs": refs, "ref_count": len(refs)})
+    prepared.end_run(prepared.add_run(prepared.add("t")), Outcome(status=OutcomeStatus.SUCCEEDED, changes=made))
+    prepared.world.now_ms += HOUR_MS
+    text = text_of(operator.get("/report"))
+    assert "scratch directories" in text
+    assert ("Merge or discard them in the list of unmerged branches" in text) == bool(refs)
 
 
 def test_a_time_that_is_none_leads_back(operator: Visitor) -> None:
