@@ -25,12 +25,15 @@ _BY_CODE: Mapping[int, Reason] = MappingProxyType(
     {401: Reason.AUTH, 402: Reason.NO_CREDIT, 403: Reason.AUTH, 429: Reason.RATE_LIMITED}
 )
 _AUTH_REQUIRED = -32000
-_KEYS = ("errorKind", "errorName", "codexErrorInfo", "codex_error_info", "code", "type", "kind", "category", "status")
+_KEYS = ("errorkind", "errorname", "codexerrorinfo", "errortype", "code", "type", "kind", "category", "status")
+"""Without separators and in lower case."""
 _STATUS_KEYS = ("httpStatusCode", "statusCode", "http_status", "status", "code")
 _MAX_DEPTH = 6
 _SEPARATORS = regex(r"[\W_]+")
 _RULES = error_rules("acp")
 _STOPS = error_table("acp", "stops")
+_TOLD = (Reason.AUTH, Reason.NO_CREDIT, Reason.NETWORK, Reason.NO_ANSWER)
+"""Reasons for a silence that an agent's last retry names; without one, its service is overloaded."""
 _LOOKS_LIKE_ERROR = regex(
     r"\s*(?:(?i:\W{0,3}(?:API |Internal |Fatal |Request )?error\W{0,3}:|unexpected status [45]\d\d"
     r"|\W{0,3}(?:API|model) (?:call|request) failed\b)|HTTP [45]\d\d:|[45]\d\d [A-Z{])"
@@ -64,6 +67,8 @@ class TurnEnd:
             case "refused":
                 return self._refused(error)
             case "silent":
+                return self._silent(error)
+            case "interrupted" if text_of(event_of(self.end, "retry"), "text"):
                 return self._silent(error)
             case "gone":
                 return self._process_end(error)
@@ -111,8 +116,7 @@ class TurnEnd:
             reason = self._by_words(message, count_of(retry, "status")).reason
         if reason is Reason.RATE_LIMITED:
             return limited(detail, None)
-        known = reason if reason in (Reason.AUTH, Reason.NO_CREDIT, Reason.NETWORK) else Reason.OVERLOADED
-        return failed(known or Reason.OVERLOADED, detail)
+        return failed(reason if reason in _TOLD else Reason.OVERLOADED, detail)
 
     def _process_end(self, error: str) -> RunVerdict:
         code = self.end.get("exit_code")
@@ -217,12 +221,17 @@ def _by_data(data: object, depth: int = 0) -> Reason | None:
     """Return the reason that the error's data names; None: none that is known."""
     if not isinstance(data, Mapping) or depth > _MAX_DEPTH:
         return None
+    by_name = {_plain(str(key)): value for key, value in data.items()}
     for key in _KEYS:
-        value = data.get(key)
+        value = by_name.get(key)
         named = next(iter(value), None) if isinstance(value, Mapping) else value
-        if isinstance(named, str) and (reason := _BY_NAME.get(_SEPARATORS.sub("", named).lower())) is not None:
+        if isinstance(named, str) and (reason := _BY_NAME.get(_plain(named))) is not None:
             return reason
     return next((verdict for inner in data.values() if (verdict := _by_data(inner, depth + 1)) is not None), None)
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name).lower()
 
 
 def _status(data: Any, depth: int = 0) -> int | None:

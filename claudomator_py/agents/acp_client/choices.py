@@ -1,7 +1,8 @@
 """Configure a session before its prompt: the mode in which the agent asks for permission, the model and the effort."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from claudomator_py.agents.acp_client import TurnOrder
@@ -12,6 +13,10 @@ from claudomator_py.json_fields import Event, event_of, objects_of, text_of
 _WANTED: Final = {"default": "ask", "acceptEdits": "edits", "plan": "plan", "bypassPermissions": "all"}
 _ASKING: Final = ("ask", "default", "manual", "read-only", "normal")
 """Names of asking modes, for agents that nothing is known about."""
+_AMBIGUOUS: Final = ("ask", "read-only")
+"""Some agents answer questions in such a mode, and change nothing: the description tells."""
+_PERMISSION: Final = re.compile(r"permission|approv|confirm|prompts?\b", re.IGNORECASE)
+"""What describes a mode in which an agent asks before it acts."""
 _UNASKED: Final = re.compile(r"auto|yolo|bypass|full|accept|dangerous|review|never|dont", re.IGNORECASE)
 """Names of modes in which the agent, or a model, grants permissions itself."""
 _MAX_NAMED: Final = 8
@@ -98,25 +103,36 @@ def choose_effort(session: Settable, order: TurnOrder, state: Mapping[str, Any],
     _set(session, "model", str(option.get("id")), value)
 
 
-def _modes(state: Mapping[str, Any]) -> tuple[list[str], str | None, str | None]:
-    """Return the modes offered, the current one, and the option that sets it; None: a method does."""
+def _modes(state: Mapping[str, Any]) -> tuple[dict[str, str], str | None, str | None]:
+    """Return the modes offered with their descriptions, the current one, and the option that sets it; None: a method
+    does."""
     option = _option(state, "mode") or _of_category(state, "mode")
     if option is not None:
-        return [value for value, _ in _values(option)], text_of(option, "currentValue"), str(option.get("id"))
+        offered = {entry["value"]: text_of(entry, "description") or "" for entry in _entries(option)}
+        return offered, text_of(option, "currentValue"), str(option.get("id"))
     modes = event_of(state, "modes")
-    offered = [str(mode.get("id")) for mode in objects_of(modes, "availableModes")]
-    return offered, text_of(modes, "currentModeId"), None
+    listed = objects_of(modes, "availableModes")
+    return (
+        {str(mode.get("id")): text_of(mode, "description") or "" for mode in listed},
+        text_of(modes, "currentModeId"),
+        None,
+    )
 
 
-def _match(name: str | None, offered: list[str]) -> str | None:
+def _match(name: str | None, offered: Iterable[str]) -> str | None:
     return next((mode for mode in offered if mode == name or (name and mode.endswith(f"#{name}"))), None)
 
 
-def _asking(offered: list[str], current: str | None) -> str | None:
+def _asking(offered: Mapping[str, str], current: str | None) -> str | None:
     """Return the asking mode of an agent that nothing is known about."""
     by_name = {mode.rpartition("#")[2].lower(): mode for mode in offered}
-    mode = next((by_name[name] for name in _ASKING if name in by_name), None)
+    named = ((name, by_name[name]) for name in _ASKING if name in by_name)
+    mode = next((mode for name, mode in named if _asks(name, offered[mode])), None)
     return current if mode is None and current is not None and not _UNASKED.search(current) else mode
+
+
+def _asks(name: str, description: str) -> bool:
+    return name not in _AMBIGUOUS or not description or _PERMISSION.search(description) is not None
 
 
 def _option(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
@@ -129,11 +145,15 @@ def _of_category(state: Mapping[str, Any], category: str) -> Mapping[str, Any] |
 
 def _values(option: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return an option's (value, name) pairs, grouped or not."""
+    return ((entry["value"], str(entry.get("name"))) for entry in _entries(option))
+
+
+def _entries(option: Mapping[str, Any]) -> Iterator[Event]:
     for entry in objects_of(option, "options"):
         if isinstance(entry.get("options"), list):
-            yield from _values(entry)
+            yield from _entries(entry)
         elif isinstance(entry.get("value"), str):
-            yield entry["value"], str(entry.get("name"))
+            yield entry
 
 
 def _named_value(wanted: str, offered: list[tuple[str, str]]) -> str | None:
@@ -141,5 +161,5 @@ def _named_value(wanted: str, offered: list[tuple[str, str]]) -> str | None:
     return by_value or next((value for value, name in offered if name == wanted), None)
 
 
-def _named(offered: list[str]) -> str:
-    return f"; it has {', '.join(offered[:_MAX_NAMED])}" if offered else ""
+def _named(offered: Collection[str]) -> str:
+    return f"; it has {', '.join(islice(offered, _MAX_NAMED))}" if offered else ""

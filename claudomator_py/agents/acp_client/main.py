@@ -6,6 +6,7 @@ from claudomator_py.agents.acp_client import TurnOrder, order_of
 from claudomator_py.agents.acp_client.peer import Peer, PeerGone, RequestRefused
 from claudomator_py.agents.acp_client.session import AcpSession
 from claudomator_py.agents.client_output import End, Output, Terminated, ignore_termination, raise_on_termination
+from claudomator_py.json_fields import Event
 
 _GRACE_S = 2.0
 _NOT_FOUND = 127
@@ -33,8 +34,9 @@ def _run(peer: Peer, order: TurnOrder, prompt: str, output: Output) -> int:
         end = ending(session, peer)
     except Terminated:
         ignore_termination()
+        facts = _facts(session)
         session.interrupt()
-        end, patience_s = End("interrupted", "it was told to stop"), 0.5
+        end, patience_s = End("interrupted", "it was told to stop", **facts), 0.5
     print_end(end, session, peer, output)
     try:
         peer.end(patience_s, _GRACE_S)
@@ -50,11 +52,13 @@ def ending(session: AcpSession, peer: Peer) -> End:
     except End as end:
         return end
     except RequestRefused as refused:
-        facts = session.turn.facts() if session.turn is not None else {}
-        return End("refused", refused.message, code=refused.code, data=refused.data, **facts)
+        return End("refused", refused.message, code=refused.code, data=refused.data, **_facts(session))
     except PeerGone as gone:
-        facts = session.turn.facts() if session.turn is not None else {}
-        return End("gone", str(gone), exit_code=peer.exit_code(2.0), **facts)
+        return End("gone", str(gone), exit_code=peer.exit_code(2.0), **_facts(session))
+
+
+def _facts(session: AcpSession) -> Event:
+    return session.turn.facts() if session.turn is not None else {}
 
 
 def print_end(end: End, session: AcpSession, peer: Peer, output: Output) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.acp_client.choices import choose_effort, choose_mode, choose_model
 from claudomator_py.agents.acp_client.peer import Message, PeerGone, RequestRefused, RpcChannel
-from claudomator_py.agents.acp_client.turn import Turn
+from claudomator_py.agents.acp_client.turn import Turn, failure_of
 from claudomator_py.agents.client_output import End, Output, shown
 from claudomator_py.json_fields import Event, event_of, objects_of, text_of
 
@@ -190,6 +190,8 @@ class AcpSession:
                 continue
             if self._order.usage_file:
                 turn.usage.take_file(self._order.usage_file, self._id, begun)
+            if (error := failure_of(result)) is not None:
+                raise RequestRefused(error)
             return End("answered", stop_reason=result.get("stopReason"), **turn.facts(result))
 
     def _silent(self, number: int, turn: Turn) -> End:

@@ -6,6 +6,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from claudomator_py.agents.acp_client import TurnOrder
@@ -35,14 +36,19 @@ class UsageTally:
         """What the end of the turn reports: ``absent`` (no numbers), ``nothing`` (zeros), ``counts``."""
 
     def take_chunk(self, meta: Event) -> None:
-        """Take the usage in a message chunk's metadata."""
+        """Take the usage of one call of the model, in a message chunk's metadata."""
+        self._take_call(meta, _INPUT[:1], _OUTPUT)
+
+    def _take_call(self, meta: Event, used: tuple[str, ...], made: tuple[str, ...]) -> None:
         if isinstance(usage := meta.get("usage"), Mapping):
             self._has_chunks = True
-            self._chunks[0] += _total(usage, _INPUT[:1])
-            self._chunks[1] += _total(usage, _OUTPUT)
+            self._chunks[0] += _total(usage, used)
+            self._chunks[1] += _total(usage, made)
 
     def take_update(self, update: Mapping[str, Any]) -> None:
-        """Take a usage update. Only its cost is read, as only dollars mean the same everywhere: the session's total."""
+        """Take a usage update: the session's total in dollars, and what one call of the model used, if its metadata has
+        the words of the model's service. Some say the same again in other words."""
+        self._take_call(event_of(update, "_meta"), ("prompt_tokens",), ("completion_tokens",))
         cost = event_of(update, "cost")
         if cost.get("currency", "USD") == "USD" and (amount := amount_of(cost, "amount")) is not None:
             self.cost_usd = amount
@@ -81,9 +87,10 @@ class UsageTally:
         return {"input_tokens": counts[0], "output_tokens": counts[1]}
 
     def _counts(self, result: Mapping[str, Any]) -> tuple[int, int] | None:
-        usage = result.get("usage")
+        meta = event_of(result, "_meta")
+        usage = result.get("usage") or meta.get("usage")
         if self._means == "gemini" or not isinstance(usage, Mapping):
-            usage = event_of(event_of(result, "_meta"), "quota").get("token_count")
+            usage = event_of(meta, "quota").get("token_count")
         if not isinstance(usage, Mapping):
             return None
         used, made, whole = _total(usage, _INPUT[:2]), _total(usage, _OUTPUT), _total(usage, ("totalTokens",))
@@ -205,8 +212,11 @@ class Turn:
                 self._take_state(event_of(update, "_meta"))
 
     def take_notification(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take a notification outside the protocol."""
-        if "retry" in method.lower():
+        """Take a notification outside the protocol: of those, only reports of a retry are read."""
+        update = event_of(params, "update")
+        if "retry" in (text_of(update, "sessionUpdate") or "").lower():
+            self._take_retry(update)
+        elif "retry" in method.lower():
             self._take_retry(params)
 
     def decide(self, params: Mapping[str, Any]) -> bool:
@@ -286,13 +296,16 @@ class Turn:
     def _called(self, update: Mapping[str, Any]) -> ToolCall:
         """Return the reported call. A new call drops the text before it, which is not the answer."""
         if not self.calls.knows(update):
-            self._text, self._length, self._last_piece, self._message_id = [], 0, "", None
+            self._drop_text()
         call = self.calls.take(update)
         if not call.printed and (call.given or call.title):
             call.printed = bool(call.given) or not call.open or call.status == "in_progress"
             if call.printed:
                 self._output.event("tool", id=call.id, tool=call.tool, kind=call.kind, subject=shown(call.subject))
         return call
+
+    def _drop_text(self) -> None:
+        self._text, self._length, self._last_piece, self._message_id = [], 0, "", None
 
     def _take_state(self, meta: Event) -> None:
         """Take the state of the agent's thread, which some report outside the protocol."""
@@ -303,10 +316,30 @@ class Turn:
                 self._take_retry(own["error"])
 
     def _take_retry(self, update: Mapping[str, Any]) -> None:
+        """Take the report that a request failed and is sent again. What came of its answer will come again."""
+        self._drop_text()
         words = [update.get(key) for key in ("category", "message", "detail", "additionalDetails", "reason")]
         text = ": ".join(word for word in words if isinstance(word, str))
         self.retry = {"text": shown(text) or "it asks again", "status": _status(update), "data": update}
         self._output.event("retry", text=self.retry["text"])
+
+
+def failure_of(result: Event) -> Event | None:
+    """Return the error with which a turn ended; None: none. Some agents put it into the result's metadata, as an object
+    or its JSON."""
+    if result.get("stopReason") in ("end_turn", "cancelled"):
+        return None
+    for key, value in event_of(result, "_meta").items():
+        if value and key.rpartition("/")[2].lower() in ("error", "errormessage"):
+            return error if isinstance(error := _decoded(value), Mapping) else {"message": str(value)}
+    return None
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 def _status(value: object, depth: int = 0) -> int | None:

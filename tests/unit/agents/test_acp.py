@@ -10,8 +10,9 @@ import pytest
 from claudomator_py.agents.acp.kind import KIND
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.run import ExitRecord
 from tests.fakes.acp import ASKED, SESSION
-from tests.unit.agents.acp_runs import Runs, task
+from tests.unit.agents.acp_runs import NOW_MS, Runs, task
 
 TOUCH = {"toolCallId": "c1", "title": "Make a file", "kind": "execute", "rawInput": {"command": "touch made"}}
 OK: list[dict[str, Any]] = [{"say": "Done."}, {"end": {}}]
@@ -165,6 +166,36 @@ def test_silence_after_a_word_about_a_limit_is_one_without_a_time(runs: Runs) ->
     assert ran.outcome.reset_at is None
 
 
+def told(**update: object) -> dict[str, Any]:
+    """What an agent tells of its session outside the protocol."""
+    return {"tell": "_x/session_notification", "params": {"sessionId": SESSION, "update": update}}
+
+
+def test_a_retry_may_be_told_as_an_update_of_the_session(runs: Runs) -> None:
+    retrying = told(sessionUpdate="retry_state", attempt=1, reason="API error (status 429 Too Many Requests)")
+    ran = silent(runs, [told(sessionUpdate="title", title="A retry"), retrying, {"until_cancelled": True}])
+    assert (ran.outcome.status, ran.outcome.provenance) == (OutcomeStatus.LIMITED, Provenance.ESTIMATED)
+
+
+def test_what_came_of_a_request_that_is_sent_again_is_no_part_of_the_answer(runs: Runs) -> None:
+    retrying = told(sessionUpdate="retry_state", reason="Transport error")
+    assert runs.run({"turn": [{"say": "I beg"}, retrying, {"say": "I begin."}, {"end": {}}]}).outcome.text == "I begin."
+
+
+def test_a_run_that_is_stopped_while_it_asks_again_ends_as_what_it_waits_for(runs: Runs) -> None:
+    retrying = told(sessionUpdate="retry_state", reason="error sending request: connection refused")
+    launch, asked = runs.launch({"turn": [retrying, {"until_cancelled": True}]})
+    with subprocess.Popen(launch.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        next(line for line in iter(process.stdout.readline, b"") if b'"retry"' in line)
+        process.terminate()
+        printed = process.stdout.read()
+    reader = KIND.reader(asked)
+    reader.feed("stdout", printed)
+    outcome = reader.outcome(ExitRecord(1, "timeout", NOW_MS - 1_000, NOW_MS), NOW_MS)
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.NETWORK)
+
+
 def test_words_that_it_asks_again_do_not_break_the_silence(runs: Runs) -> None:
     again: list[dict[str, Any]] = [{"tell": "x/retry", "params": {"message": "again"}}, {"wait": 0.5}]
     states: list[dict[str, Any]] = [{"update": {"sessionUpdate": "usage_update", "used": 1, "size": 2}}, {"wait": 0.5}]
@@ -264,8 +295,10 @@ def test_a_question_of_its_own_reaches_the_operator(runs: Runs) -> None:
 # --- modes and models ---
 
 
-def modes(current: str, *offered: str) -> dict[str, Any]:
-    return {"modes": {"currentModeId": current, "availableModes": [{"id": entry, "name": entry} for entry in offered]}}
+def modes(current: str, *offered: str, about: str = "") -> dict[str, Any]:
+    described = {"description": about} if about else {}
+    listed = [{"id": entry, "name": entry, **described} for entry in offered]
+    return {"modes": {"currentModeId": current, "availableModes": listed}}
 
 
 @pytest.mark.parametrize(
@@ -275,6 +308,10 @@ def modes(current: str, *offered: str) -> dict[str, Any]:
         (modes("accept-edits", "ask", "accept-edits"), "ask"),
         (modes("default", "default", "yolo"), None),
         (modes("build", "build", "plan"), None),
+        (modes("code", "code", "ask", about="Get answers, without changes to the code."), None),
+        (modes("agent", "agent", "plan", "read-only", about="Look, and change nothing."), None),
+        (modes("code", "ask", "code", about="Request permission before making any changes"), "ask"),
+        (modes("auto", "read-only", "auto", about="Requires approval to edit files."), "read-only"),
         ({}, None),
     ],
 )

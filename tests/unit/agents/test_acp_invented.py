@@ -57,6 +57,25 @@ TURNS: list[tuple[str, list[dict[str, Any]], dict[str, Any] | None, tuple[Reason
     (GENERIC, [], error(-32603, "Internal error", {"cause": {"response": {"status": 429}}}), LIMITED),
     (GENERIC, [], error(-32000, "Authentication required"), (Reason.AUTH,)),
     (GENERIC, [tool("completed"), said("Now I")], error(-32603, "Service Unavailable", {"status": 503}), AWAY),
+    (
+        GENERIC,
+        [said("Half")],
+        error(-32603, "Internal error", {"error_kind": "max_tokens_truncation"}),
+        (Reason.UNFINISHED,),
+    ),
+    (GENERIC, [said("Half")], error(-32603, "The response was truncated at 8000 tokens"), (Reason.UNFINISHED,)),
+    # Turns that end with a refusal that is an error of the service, in the result's metadata.
+    *(
+        (GENERIC, [], ended("refusal", _meta={key: message}), reasons)
+        for key in ("errorMessage", "an.agent/error")
+        for message, reasons in (
+            ({"code": -32603, "message": "Internal error", "data": {"statusCode": 401}}, (Reason.AUTH,)),
+            ('{"code": -32003, "message": "Quota exceeded", "data": {"statusCode": 429}}', LIMITED),
+            ('{"message": "Quota exceeded: 503", "data": {"type": "server_error", "statusCode": 503}}', AWAY),
+            ("Rate limit reached", LIMITED),
+        )
+    ),
+    (GENERIC, [said("No.")], ended("refusal", _meta={"errorMessage": "", "errors": 0}), (Reason.REFUSED,)),
     # Turns that call themselves ended.
     *((GENERIC, [said("Half")], ended(stop), (Reason.UNFINISHED,)) for stop in ("length", "pause_turn", "END_TURN")),
     *(

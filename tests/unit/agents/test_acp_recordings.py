@@ -1,4 +1,4 @@
-"""What thirteen real agents said over ACP, reduced to what is read of it: no success that was none, no time made up.
+"""What sixteen real agents said over ACP, reduced to what is read of it: no success that was none, no time made up.
 
 ``tests/data/acp`` has a turn a line: what the agent sent, how its prompt was answered, and what in truth became of it
 (the answer of the fake service behind it, or that it was cancelled or cut off).
@@ -14,7 +14,7 @@ import pytest
 from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import GENERIC, profiles
 from claudomator_py.agents.acp_client import TurnOrder
-from claudomator_py.agents.acp_client.turn import Turn
+from claudomator_py.agents.acp_client.turn import Turn, failure_of
 from claudomator_py.agents.client_output import Output
 from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
@@ -52,9 +52,8 @@ def judged(agent: str, recorded: dict[str, Any]) -> Outcome:
         output.event("end", outcome="silent", error="nothing came", **turn.facts())
     elif end is None:
         output.event("end", outcome="gone", error="it ended", **turn.facts())
-    elif "error" in end:
-        error = end["error"]
-        payload = {"error": error["message"], "code": error["code"], "data": error.get("data")}
+    elif (error := end.get("error") or failure_of(end["result"])) is not None:
+        payload = {"error": error["message"], "code": error.get("code"), "data": error.get("data")}
         output.event("end", outcome="refused", **payload, **turn.facts())
     else:
         result = end["result"]

@@ -45,6 +45,21 @@ def test_a_session_that_goes_on_counts_what_is_new(runs: Runs) -> None:
     assert again.outcome.tokens == Tokens(input=200, output=5)
 
 
+def test_the_usage_of_a_turn_may_be_in_the_metadata_of_its_result(tmp_path: Path) -> None:
+    usage = {"inputTokens": 1200, "outputTokens": 25, "totalTokens": 1225}
+    outcome = (
+        Runs(tmp_path, program="grok").run({"turn": [{"say": "Done."}, {"end": {"_meta": {"usage": usage}}}]}).outcome
+    )
+    assert (outcome.status, outcome.tokens) == (OutcomeStatus.SUCCEEDED, Tokens(input=1200, output=25))
+
+
+def test_the_usage_of_each_call_may_be_in_an_update_and_again_in_other_words(tmp_path: Path) -> None:
+    words = ({"inputTokens": 7, "outputTokens": 2}, {"prompt_tokens": 7, "completion_tokens": 2})
+    call = [{"update": {"sessionUpdate": "usage_update", "used": 9, "_meta": {"usage": usage}}} for usage in words]
+    outcome = Runs(tmp_path, program="codebuddy").run({"turn": [*call, {"say": "Done."}, *call, {"end": {}}]}).outcome
+    assert (outcome.status, outcome.tokens) == (OutcomeStatus.SUCCEEDED, Tokens(input=14, output=4))
+
+
 @pytest.mark.parametrize(
     "text",
     [None, "", "[]", "{", told(-1, 2), told(True, 2), told("12", 3), told(None, 3), told(1.5, 2), "x" * 2_000_000],
