@@ -41,11 +41,11 @@ def encoder(settings: "EncoderSettings", environ: Mapping[str, str]) -> "Encoder
         case EncoderKind.HASHED:
             return Hashed()
         case EncoderKind.MINILM:
-            from claudomator_py.embed.bundled import minilm, weights
+            from claudomator_py.embed.model_process import minilm, weights
 
             return minilm(weights())
         case EncoderKind.ONNX:
-            from claudomator_py.embed.bundled import onnx
+            from claudomator_py.embed.model_process import onnx
 
             return onnx(Path(settings.folder or ""))
         case EncoderKind.OPENAI:

