@@ -28,10 +28,17 @@ class Facts:
     broken_references: int
 
 
-def hold(site: Site, *, acknowledged: Collection[str] = (), file_names: Collection[str] = ()) -> Facts:
+def hold(
+    site: Site,
+    *,
+    acknowledged: Collection[str] = (),
+    file_names: Collection[str] = (),
+    keeps_output: bool = True,
+) -> Facts:
     """Assert them all. The daemon has drained its tasks and was stopped.
 
     acknowledged: ids of the tasks that the API said were accepted. file_names: names of the tasks of all valid files.
+    keeps_output: whether what ended runs left in their directories is there; it is not flushed before their rows are.
     """
     site.no_processes()
     facts = read_facts(site)
@@ -40,7 +47,7 @@ def hold(site: Site, *, acknowledged: Collection[str] = (), file_names: Collecti
         *_settled(facts),
         *_started_once(facts),
         *_attempts(facts),
-        *_endings(facts),
+        *_endings(facts, keeps_output),
         *_order(facts),
         *_directories(facts),
     ]
@@ -131,7 +138,7 @@ def _attempts(facts: Facts) -> Iterator[str]:
                 yield f"{where}: run {run.seq} succeeded, and another followed"
 
 
-def _endings(facts: Facts) -> Iterator[str]:
+def _endings(facts: Facts, keeps_output: bool) -> Iterator[str]:
     """No ending is made up: the row says what the ledger and the exit record say."""
     fields = {entry.run_id: entry.number for entry in facts.site.ledger.entries() if entry.what == "end"}
     checked = {entry.run_id for entry in facts.site.ledger.entries() if (entry.what, entry.number) == ("check", 0)}
@@ -142,7 +149,7 @@ def _endings(facts: Facts) -> Iterator[str]:
         succeeded = outcome.status is OutcomeStatus.SUCCEEDED
         if run.kind == "simulated":
             messages = [event.get("outcome") == "success" for event in _simulated_events(facts, run, "end")]
-            if succeeded and messages != [True]:
+            if succeeded and messages != [True] and (messages or keeps_output):
                 yield f"{name}: run {run.id} succeeded without saying so"
         elif succeeded and fields.get(run.id) != 0:
             yield f"{name}: run {run.id} succeeded; the ledger says {fields.get(run.id)}"
@@ -151,8 +158,9 @@ def _endings(facts: Facts) -> Iterator[str]:
         if succeeded and facts.specs[run.task_id, run.revision].check and run.id not in checked:
             yield f"{name}: run {run.id} succeeded without its check"
         exit_files = [file for root in facts.site.run_roots if (file := root / run.id / record.EXIT).exists()]
-        recorded = json.loads(exit_files[0].read_bytes())["exit_code"] if exit_files else None
-        if run.exit_code != recorded:
+        content = exit_files[0].read_bytes() if exit_files else b""
+        recorded = json.loads(content)["exit_code"] if content or (exit_files and keeps_output) else None
+        if run.exit_code != recorded and (content or keeps_output):
             yield f"{name}: run {run.id} has the exit code {run.exit_code}, recorded is {recorded}"
     for task in facts.tasks.values():
         last = facts.runs.get(task.last_run_id or "")
