@@ -77,7 +77,7 @@ docs: $(VENV)/dev.stamp ## the documentation as a site in build/site; a broken l
 reference: $(VENV)/dev.stamp ## write the pages of docs/reference anew, from the code
 	$(VENV)/bin/python -m docs.reference.generate
 
-chaos: $(VENV)/dev.stamp ## kill processes at random, over and over
+chaos: $(VENV)/dev.stamp ## kill processes at random, over and over; as root, let the power fail, too
 	$(PYTEST) -m chaos $(ARGS)
 
 slow: $(VENV)/dev.stamp ## the tests that take long, and the property tests with many more examples

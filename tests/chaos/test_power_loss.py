@@ -26,7 +26,7 @@ from tests.chaos.workload import Operator
 from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import hold
 from tests.e2e.site import Site
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
 pytestmark = [pytest.mark.chaos, pytest.mark.needs_root]
@@ -163,8 +163,13 @@ def test_whenever_the_power_fails_everything_is_accounted_for(
         for _ in range(losses):
             live_and_lose_power(site, random, operator)
         daemon = site.start().ready()
-        while not operator.done:
-            operator.work(daemon.client)
+
+        def is_done() -> bool:
+            operator.work(daemon.client, 10)
+            return operator.done
+
+        # What was acknowledged and is gone would be waited for.
+        wait_until(is_done, "the operator to find all tasks", PATIENCE_S)
         wait_until(lambda: sum(daemon.client.status().counts.values()) >= tasks, "the files to be taken", READY_S)
         site.drain(daemon)
         assert daemon.stop() == 0
@@ -172,7 +177,5 @@ def test_whenever_the_power_fails_everything_is_accounted_for(
     finally:
         site.close()
     assert sorted(task.name for task in done.tasks.values()) == sorted(operator.names)
-    states = Counter(task.state for task in done.tasks.values())
-    say(
-        f"{losses} losses of power; {len(done.tasks)} tasks {dict(states)}; {len(done.runs)} runs, {len(lost(done))} lost"
-    )
+    states, runs = Counter(task.state for task in done.tasks.values()), f"{len(done.runs)} runs, {len(lost(done))} lost"
+    say(f"{losses} losses of power; {len(done.tasks)} tasks {dict(states)}; {runs}")
