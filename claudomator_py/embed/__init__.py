@@ -64,7 +64,7 @@ class Hashed:
     weighs_rarity = True
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """Return texts x ``_DIMENSIONS``: the weighted square roots of the features' counts, not normalised."""
+        """Return texts x ``dimensions``: the weighted square roots of the features' counts, not normalised."""
         import numpy as np  # imported late, as a daemon without tasks does not need it
 
         rows = np.zeros((len(texts), _DIMENSIONS), dtype=np.float32)
