@@ -22,6 +22,7 @@ from claudomator_py.daemon import (
     limit_heaps,
     lower_open_files,
     raise_open_files,
+    skip_sqlite_statistics,
     use_huge_pages,
 )
 from claudomator_py.daemon.health import Pulse
@@ -57,6 +58,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     set_up_log(Log(format=log_format or LogFormat.TEXT))
     install_crash_hook(os.environ)
     limit_heaps()
+    skip_sqlite_statistics()
     try:
         loaded = load(config)
         log_settings = loaded.settings.log

@@ -1,4 +1,5 @@
-"""Memory is given back, what large matrices took and what a crowd took that has left; heaps are on huge pages."""
+"""Memory is given back, what large matrices took and what a crowd took that has left; heaps are on huge pages, and
+SQLite does not count what it allocates."""
 
 import platform
 import subprocess
@@ -132,3 +133,26 @@ print(moved, (resident() - before) * 100 // size, full[:] == b"x" * size, use_hu
     assert int(grown) < 20, "unused pages were allocated"
     if tuple(map(int, platform.release().split("-")[0].split(".")[:2])) >= (6, 1) and "[never]" not in _ENABLED:
         assert int(moved) >= 3, "a mapping of 8 MiB has at least three whole huge pages"
+
+
+_SQLITE = """
+import _sqlite3
+import ctypes
+import sqlite3
+
+from claudomator_py.daemon import skip_sqlite_statistics
+
+if not skip_sqlite_statistics():
+    raise SystemExit
+connection = sqlite3.connect(":memory:")
+assert connection.execute("SELECT 1").fetchall() == [(1,)]
+print(ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, symbols are looked up differently")
+def test_sqlite_does_not_count_its_memory() -> None:
+    ran = subprocess.run([sys.executable, "-c", _SQLITE], capture_output=True, text=True, check=True)
+    if not ran.stdout:
+        pytest.skip("SQLite is part of this interpreter")
+    assert ran.stdout == "0\n"
