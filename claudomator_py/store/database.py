@@ -208,6 +208,11 @@ def _sqlite_engines(file: Path, busy_timeout_ms: int) -> _Engines:
     )
 
 
+# Without an adapter, the driver looks for two methods at each None and each bool that is bound, and formats an error.
+sqlite3.register_adapter(type(None), dict[None, None]().get)
+sqlite3.register_adapter(bool, int)
+
+
 def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str, ...]) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(file)),
