@@ -73,6 +73,8 @@ class ReportedRun:
     spec: TaskSpec
     announced: bool = False
     """Whether the run has announced a handoff while it was live."""
+    as_of: int | None = None
+    """Number of commits before run and task were read, see ``Database.is_as_of``; None: unknown."""
 
     def hands_on(self, outcome: Outcome) -> bool:
         """Return whether another specialist is to continue the task."""
@@ -230,10 +232,12 @@ class ReportApplier:
         self, connection: Connection, subject: ReportedRun, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Finished | None:
         """End the run, unless it is no longer at that step, and return how; None if nothing was written."""
-        present = _run(connection, report)
-        if present is None:
-            return None
-        run, task = present
+        run, task = subject.run, subject.task
+        if subject.as_of is None or not self._database.is_as_of(subject.as_of):
+            present = _run(connection, report)
+            if present is None:
+                return None
+            run, task = present
         if (run.asked, run.over_budget) != (subject.run.asked, subject.run.over_budget):
             # It has asked a question or met a budget since it was read.
             judged = self._judged(replace(subject, run=run), report)

@@ -110,12 +110,12 @@ class Collector:
         begun, self._begun = self._begun, []
         return begun
 
-    def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool | PendingEnd:
+    def collect(self, run: Run, now_ms: int, task: Task | None = None, as_of: int | None = None) -> bool | PendingEnd:
         """Advance the run. Return whether it is still live, or its end, which is not durable yet. task: the run's, if
-        read together with it."""
+        read together with it. as_of: see ``ReportedRun``."""
         step = run.check_seq
         status = self._host.reconcile(run.id, step)
-        subject = self._subject(run, task)
+        subject = self._subject(run, task, as_of)
         match status.fate:
             case RunFate.STARTING | RunFate.ALIVE:
                 self._attend(subject, step, status, now_ms)
@@ -136,10 +136,10 @@ class Collector:
         """Return whether the run's directory is gone."""
         return self._host.reconcile(run.id).fate is RunFate.MISSING
 
-    def _subject(self, run: Run, task: Task | None) -> ReportedRun:
+    def _subject(self, run: Run, task: Task | None, as_of: int | None) -> ReportedRun:
         spec = self._contents.get(run.id)
         if task is not None and spec is not None:
-            return ReportedRun(run, task, spec)
+            return ReportedRun(run, task, spec, as_of=as_of)
 
         def read(connection: Connection) -> ReportedRun:
             known = task or task_rows.get(connection, run.task_id)

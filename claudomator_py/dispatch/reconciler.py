@@ -153,7 +153,7 @@ class Reconciler:
             self._database.probe()
         if any(fault.item.doing is Activity.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
             self.sweep()
-        present = self._database.read(partial(self._present, now_ms=now_ms))
+        present = self._database.read(partial(self._present, now_ms=now_ms, commits=self._database.commits))
         # The end of a run and the start that takes its slot are one commit; so are acceptance and start of a file.
         with self._database.together(with_lazy=True):
             self._collect(present, now_ms)
@@ -168,14 +168,14 @@ class Reconciler:
         crashpoint("tick-end")
         return self._report(started, present.wanted, now_ms, again_ms, held_back=held_back)
 
-    def _present(self, connection: Connection, now_ms: int) -> "_Present":
+    def _present(self, connection: Connection, now_ms: int, commits: int) -> "_Present":
         live, rare = run_rows.live(connection), tick_rows.present(connection, now_ms)
         looking = partial(self._collector.keep_only, connection, live, now_ms, held=rare.holds)
         self._faults.attempt(Item(Activity.LIMITS, ALL_RUNS), looking)
         running = tick_rows.running(connection) if live else ()
         due = tick_rows.due(connection, now_ms, DUE_BATCH_SIZE) if rare.due else ()
         wanted = tick_rows.with_intent(connection) if rare.intent else ()
-        return _Present(live, {task.id: task for task in running}, wanted, [*due, *self._stale(connection)])
+        return _Present(commits, live, {task.id: task for task in running}, wanted, [*due, *self._stale(connection)])
 
     def _collect(self, present: "_Present", now_ms: int) -> None:
         ids = {run.id for run in present.live}
@@ -183,7 +183,7 @@ class Reconciler:
         self._faults.forget_others(Activity.COLLECT, ids)
         self._faults.forget_others(Activity.STOP, ids)
         for run in present.live:
-            self._take_further(run, present.running.get(run.task_id), now_ms)
+            self._take_further(run, present.running.get(run.task_id), now_ms, present.commits)
             if len(self._ending) == TOGETHER:
                 self._flush()
 
@@ -196,13 +196,14 @@ class Reconciler:
         for subject, begun in self._collector.begun():
             self._faults.attempt(_collecting(subject.run, subject.task), begun.result, whole=False)
 
-    def _take_further(self, run: Run, task: Task | None, now_ms: int) -> None:
+    def _take_further(self, run: Run, task: Task | None, now_ms: int, as_of: int) -> None:
         """Advance the run. A run that is to stop does not wait for the end of a pause after a fault."""
         self._seen.add(run.task_id)
         collecting = _collecting(run, task)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
         item = replace(collecting, doing=Activity.STOP) if stopping else collecting
-        lives = self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task), whole=False)
+        advancing = partial(self._collector.collect, run, now_ms, task, as_of)
+        lives = self._faults.attempt(item, advancing, whole=False)
         if isinstance(lives, PendingEnd):
             self._ending.append((item, lives))
         elif lives is not None:
@@ -340,6 +341,8 @@ class Reconciler:
 class _Present:
     """The state at the beginning of a tick."""
 
+    commits: int
+    """At least so many commits are in it."""
     live: Sequence[Run]
     running: Mapping[str, Task]
     """The tasks of live runs, by id."""

@@ -82,7 +82,8 @@ class Writer:
         """Redacts known secrets from values that people may see (see ``stored_json``); None to redact only by pattern.
         It must be fast."""
         self.commits = 0
-        """Number of groups that were committed, or may have been. Increased before futures resolve."""
+        """Number of groups that were committed, or may have been. Increased before futures resolve and before another
+        thread can write."""
         self.trouble: StoreUnavailable | None = None
         """Why the last group failed; None once a group has succeeded again."""
         self._logged: str | None = None
@@ -204,6 +205,12 @@ class Writer:
             if self._queue:
                 self._due = True
                 self._changed.notify()
+
+    def is_as_of(self, commits: int) -> bool:
+        """Return whether the first write of ``together``, which calls this, sees what was read when there were so many
+        ``commits``."""
+        group = self._group
+        return group is not None and group.is_new and self.commits == commits
 
     def is_current_thread(self) -> bool:
         """Return whether the caller runs inside a write, where waiting for another write would deadlock."""
@@ -372,8 +379,8 @@ class _Group:
             except BaseException as error:
                 self._lose(error)
             else:
-                self._close()
                 self._news.append(self._writer._succeed(results))
+                self._close()
                 for result in results:
                     if isinstance(result.item.future, _OnDemand):
                         result.resolve()
@@ -394,6 +401,11 @@ class _Group:
         """Raise StoreUnavailable if the transaction was lost."""
         if self._lost is not None:
             raise group_error(self._lost)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no item has been run since the last commit."""
+        return not self._results
 
     def failed(self, error: Exception) -> None:
         """Take note that a read has raised: the transaction, with all that was written before, may be lost."""
@@ -447,8 +459,8 @@ class _Group:
             # The state of the connection is unknown. Closing it undoes what was not committed.
             connection.invalidate()
         self._lost, lost = error, [*(result.item for result in self._results), *items]
-        self._close()
         self._writer._fail(lost, error)
+        self._close()
 
     def _close(self) -> None:
         connection, self.connection, self._results = self.connection, None, []

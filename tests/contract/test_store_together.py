@@ -282,3 +282,22 @@ def test_what_others_queued_is_lost_with_it(db: Database) -> None:
     with pytest.raises(StoreUnavailable, match="out of luck"):
         theirs.result(PATIENCE_S)
     assert ids(db) == []
+
+
+def test_a_write_knows_whether_what_was_read_is_still_so(db: Database) -> None:
+    commits = db.commits
+
+    def is_still_so(_: Connection) -> bool:
+        return db.is_as_of(commits)
+
+    with db.together():
+        first, second = db.submit(is_still_so), db.submit(is_still_so)
+    assert (first.result(), second.result()) == (True, False), "the first write may have changed what was read"
+    with db.together():
+        assert db.submit(is_still_so).result() is False
+    commits = db.commits
+    with ThreadPoolExecutor(1) as other, db.together():
+        other.submit(db.write, add(1)).result(PATIENCE_S)
+        assert db.submit(is_still_so).result() is False
+    commits = db.commits
+    assert db.write(is_still_so) is False, "elsewhere, nobody knows"
