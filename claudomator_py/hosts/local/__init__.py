@@ -189,14 +189,13 @@ class LocalRunHost(ReportingHost):
         nothing. After too many attempts the run is UNFINISHED. Raises OSError.
         """
         path = self.place(run_id, step)
-        awaited = self._awaited(path) is not None
-        status = decide_fate(path, awaited=awaited)
+        status = decide_fate(path, awaited=lambda: self._awaited(path))
         if status.fate is RunFate.ENDED:
             with self._lock:
                 shim = self._launched.pop(path, None)
             if shim is not None:
                 self._launcher.take_back(shim)
-        if status.fate is not RunFate.ORPHANED or step > 0 or awaited:
+        if status.fate is not RunFate.ORPHANED or step > 0 or self._awaited(path):
             return status
         with self._lock:
             tried = self._taken_over[path] = self._taken_over.get(path, 0) + 1
@@ -223,10 +222,10 @@ class LocalRunHost(ReportingHost):
                 continue
             path = self.place(run_id, step)
             with self._lock:
-                taken_over = self._taken_over.get(path, 0)
+                taken_over, shim = self._taken_over.get(path, 0), self._launched.get(path)
             if self._ended.get(name) != taken_over:
                 self._watched.setdefault(name, taken_over)
-                self._watcher.watch(name, path, self._awaited(path))
+                self._watcher.watch(name, path, shim)
 
     def _end(self, name: str) -> None:
         self._ended[name] = self._watched.pop(name)
@@ -292,10 +291,11 @@ class LocalRunHost(ReportingHost):
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         return sweep(self._root, known, grace_ms=self.grace_ms)
 
-    def _awaited(self, path: str) -> Shim | None:
+    def _awaited(self, path: str) -> bool:
+        """Return whether a shim was launched for it and is alive."""
         with self._lock:
             shim = self._launched.get(path)
-            if shim is not None and not shim.is_alive:
-                self._launched.pop(path).close()
-                return None
-            return shim
+            if shim is None or shim.is_alive:
+                return shim is not None
+            self._launched.pop(path).close()
+            return False

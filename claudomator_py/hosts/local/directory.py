@@ -13,6 +13,7 @@ from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.git.changes import SCRATCH
 from claudomator_py.hosts.local.fate import AnyPath, decide_fate, held_lock, mark, shim_identity, write_revoked
 from claudomator_py.hosts.shim import procfs, record, spec, watch
+from claudomator_py.hosts.shim.builtin import dumps
 from claudomator_py.hosts.shim.main import PROMPT
 from claudomator_py.private_files import create_file, flush_path
 
@@ -57,7 +58,7 @@ class RunDirectory:
         is replaced. Raises RunStarted, RunAlive, OSError.
         """
         path = self._place
-        if os.path.exists(path):
+        if os.access(path, os.F_OK):
             if decide_fate(path).fate is not RunFate.REVOKED:
                 raise RunStarted(f"the run in {path} has been started already")
             self.remove()
@@ -208,4 +209,4 @@ def _spec_json(order: RunSpec, cwd: str) -> bytes:
             "needs": None if order.needs is None else dict(order.needs),
         },
     }
-    return json.dumps(data).encode()
+    return dumps(data)

@@ -4,7 +4,7 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
@@ -34,12 +34,12 @@ class ShimIdentity:
     start_time: int
 
 
-def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
+def decide_fate(path: AnyPath, *, awaited: Callable[[], bool] = lambda: False) -> RunStatus:
     """Decide the fate of the run in that directory. A run that has not started and whose lock is free is revoked, so
     that a shim that wakes late exits.
 
-    awaited: the run's shim was launched and is alive; such a run is STARTING instead. Safe to repeat and to call
-    concurrently. Raises OSError.
+    awaited: returns whether the run's shim was launched and is alive; such a run is STARTING instead. Not called for an
+    ended run. Safe to repeat and to call concurrently. Raises OSError.
     """
     began = time.monotonic()
     while True:
@@ -54,7 +54,7 @@ def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
         # caller, which releases it soon.
         has_recorded = os.path.exists(f"{path}/{record.EXIT}")
         patience = _RECORDED_S if has_recorded else _BUSY_S
-        is_there = not has_recorded and (awaited or shim_identity(path) is not None)
+        is_there = not has_recorded and (awaited() or shim_identity(path) is not None)
         if is_there or time.monotonic() > began + patience:
             return RunStatus(RunFate.ALIVE if os.path.exists(f"{path}/{record.STARTED}") else RunFate.STARTING)
         time.sleep(_BUSY_PAUSE_S)
@@ -91,7 +91,7 @@ def held_lock(path: AnyPath) -> Iterator[bool]:
         os.close(fd)
 
 
-def _decide(path: AnyPath, *, awaited: bool) -> RunStatus:
+def _decide(path: AnyPath, *, awaited: Callable[[], bool]) -> RunStatus:
     """Decide while holding the lock."""
     exit_record = read_exit(path)
     if exit_record is not None:
@@ -100,7 +100,7 @@ def _decide(path: AnyPath, *, awaited: bool) -> RunStatus:
         return RunStatus(RunFate.ORPHANED if _has_orphan(path) else RunFate.UNFINISHED)
     if os.path.exists(f"{path}/{record.REVOKED}"):
         return RunStatus(RunFate.REVOKED)
-    if awaited:
+    if awaited():
         return RunStatus(RunFate.STARTING)
     write_revoked(path)
     return RunStatus(RunFate.REVOKED)

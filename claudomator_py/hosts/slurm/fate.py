@@ -74,7 +74,7 @@ class Fates:
         """Return what became of the run in that directory. Raises OSError."""
         if self._is_on_its_way(path, key):
             return RunStatus(RunFate.STARTING)
-        status = decide_fate(path, awaited=True)
+        status = decide_fate(path, awaited=lambda: True)
         match status.fate:
             case RunFate.STARTING:
                 return self._starting(engine, path, key)

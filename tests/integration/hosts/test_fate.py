@@ -83,7 +83,7 @@ def test_a_live_run_is_alive_until_the_lock_is_free(rig: Rig) -> None:
 
 def test_a_run_whose_shim_is_on_its_way_is_not_revoked(rig: Rig) -> None:
     path = rig.prepare(("true",))
-    assert decide_fate(path, awaited=True).fate is RunFate.STARTING
+    assert decide_fate(path, awaited=lambda: True).fate is RunFate.STARTING
     assert rig.shim(path).wait() == 0
 
 

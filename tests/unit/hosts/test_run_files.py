@@ -83,7 +83,7 @@ def test_a_run_that_nobody_holds_is_what_its_files_say(
     tmp_path: Path, results: tuple[str, ...], fate: RunFate, awaited: bool
 ) -> None:
     write(tmp_path, *results)
-    decided = decide_fate(tmp_path, awaited=awaited)
+    decided = decide_fate(tmp_path, awaited=lambda: awaited)
     if awaited and fate is RunFate.REVOKED and record.REVOKED not in results:
         assert decided == RunStatus(RunFate.STARTING)
         assert not (tmp_path / record.REVOKED).exists(), "its shim is on its way"
@@ -91,7 +91,7 @@ def test_a_run_that_nobody_holds_is_what_its_files_say(
     assert decided.fate is fate
     assert (decided.exit is not None) is (fate is RunFate.ENDED)
     assert (tmp_path / record.REVOKED).exists() is (fate is RunFate.REVOKED or record.REVOKED in results)
-    assert decide_fate(tmp_path, awaited=awaited) == decided
+    assert decide_fate(tmp_path, awaited=lambda: awaited) == decided
 
 
 @pytest.mark.parametrize(("results", "fate"), [((), RunFate.STARTING), ((record.STARTED,), RunFate.ALIVE)])
