@@ -166,11 +166,16 @@ def _by_signal(number: int) -> RunVerdict:
     return failed(Reason.INTERRUPTED, f"it was ended by signal {number}")
 
 
+_OF_VERDICT = tuple(item.name for item in fields(RunVerdict))
+_OF_RESULT = tuple(item.name for item in fields(Result) if item.name != "near")
+
+
 def outcome(verdict: RunVerdict, result: Result) -> Outcome:
     """Return verdict and result as an ``Outcome``."""
     near = result.near
-    known = {item.name: getattr(part, item.name) for part in (verdict, result) for item in fields(part)}
-    del known["near"]
+    known = {name: getattr(verdict, name) for name in _OF_VERDICT} | {
+        name: getattr(result, name) for name in _OF_RESULT
+    }
     return Outcome(
         **known,
         near_limit_until=near.until if near is not None else None,

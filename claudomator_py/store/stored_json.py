@@ -25,8 +25,8 @@ from claudomator_py.domain.units import counted
 from claudomator_py.json_fields import MAX_DEPTH, is_deep
 from claudomator_py.values import regex
 
-MAX_KEPT: Final = 128
-"""Parsed values cached per shape."""
+MAX_KEPT: Final = 256
+"""Parsed values cached per shape: all tasks that are routed at once, until they start."""
 MAX_KEPT_TEXT: Final = 8 * 1024
 """Characters of a text up to which its value is cached."""
 _MAX_INTEGER: Final = 2**63

@@ -273,11 +273,10 @@ class Arrivals:
 
     def _is_current(self, folder: Folder, reading: InboxReading[Any]) -> bool:
         name = reading.path.rpartition("/")[2]
-        entry = folder.entry(name)
-        if entry is not None and entry.stamp == reading.stamp:
+        stamp = folder.stamp(name)
+        if stamp == reading.stamp:
             return True
-        stamp = reading.stamp if entry is None else entry.stamp
-        self._ledger.wait(name, stamp, "it changed while it was parsed", time.monotonic(), quiet=False)
+        self._ledger.wait(name, stamp or reading.stamp, "it changed while it was parsed", time.monotonic(), quiet=False)
         return False
 
     def _refuse(self, folder: Folder, name: str, refused: RefusedFile) -> None:

@@ -122,6 +122,14 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def stamp(self, name: str) -> FileStamp | None:
+        """Return the entry's stamp; None if there is none."""
+        try:
+            status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        return self._entry(name, status).stamp if stat.S_ISLNK(status.st_mode) else FileStamp.of(status)
+
     def _entry(self, name: str, status: os.stat_result) -> InboxEntry:
         target = problem = None
         stamp = FileStamp.of(status)
@@ -196,10 +204,10 @@ class Folder:
             stamp = FileStamp.of(after)
             if stamp != FileStamp.of(before) or len(data) != after.st_size:
                 return Busy("it changed while it was read", quiet=True)
-        now = self.entry(entry.name)
+        now = self.stamp(entry.name)
         if now is None:
             return Vanished()
-        if now.stamp != stamp:
+        if now != stamp:
             return Busy("it changed while it was read", quiet=True)
         return Content(data, stamp)
 
