@@ -185,7 +185,7 @@ def _is_number(tokens: Sequence[_Token], place: int, step: int) -> bool:
 def _path(tokens: Sequence[_Token], place: int) -> str:
     """The dotted names from there on, without that of a function."""
     names = [tokens[place].text]
-    while _text(tokens, place + 1) == "." and place + 2 < len(tokens) and tokens[place + 2].kind == "name":
+    while _text(tokens, place + 1) == "." and _text(tokens, place + 2).isidentifier():
         place += 2
         if _text(tokens, place + 1) == "(":
             break

@@ -365,6 +365,9 @@ EQUIVALENT = {
     "holds = hold_rows.over(connection, now_ms) if over is None else over": "whoever gives them has read the same",
     "dispatch/agent_states.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
+    "hosts/local/fate.py: Gt -> GtE: if is_there or time.monotonic() > began + patience:": (
+        "at that very moment either is right"
+    ),
     "protocols/hub/__init__.py: Gt -> GtE: if left_s > 0:": "at that very moment either is right",
     "protocols/hub/__init__.py: Gt -> GtE: if assignment.not_before_s > self._now_s:": (
         "at that very moment either is right"

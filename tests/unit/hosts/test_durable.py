@@ -163,7 +163,8 @@ def test_a_mark_that_cannot_be_made_is_told_unless_something_is_in_its_place(fol
 def test_no_file_is_left_open_once_a_run_has_ended(run: int, folder: Path) -> None:
     opened = number_opened()
     record.claim_start(run)
-    assert decide_fate(folder / "r").fate is RunFate.UNFINISHED
+    record.write_agent(run, os.getpid())
+    assert decide_fate(folder / "r").fate is RunFate.ORPHANED
     exit_file = record.ExitFile(run)
     exit_file.write(record.ExitFields())
     exit_file.flush()

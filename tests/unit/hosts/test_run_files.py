@@ -330,6 +330,13 @@ def test_nothing_else_in_its_place_is_waited_for_or_followed(tmp_path: Path, dir
         record.read(record.EXIT, directory)
 
 
+def test_variables_are_taken_once(tmp_path: Path, directory: int) -> None:
+    (tmp_path / record.VARIABLES).write_text(json.dumps({"TOKEN": "secret"}))
+    assert record.take_variables(directory) == {"TOKEN": "secret"}
+    with pytest.raises(FileNotFoundError):
+        record.take_variables(directory)
+
+
 def test_a_record_whose_space_is_reserved_says_how_the_run_ended(tmp_path: Path, directory: int) -> None:
     reserved = record.ExitFile(directory)
     assert (tmp_path / record.EXIT_TEMPORARY).stat().st_blocks > 0

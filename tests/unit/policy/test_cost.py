@@ -85,6 +85,7 @@ def test_ordinary_rules_are_evaluated_where_they_are_needed(text: str, monkeypat
         "true ? " * 20 + "true" + " : false" * 20,
         "task.tags.exists(t, t == 'a'",
         "task.name == 'a' # b",
+        "task.",
         *(f"task.tags.exists(t, {' || '.join(['t in task.paths'] * 99)})",),
     ],
 )
