@@ -58,7 +58,7 @@ class Activity(StrEnum):
 
 
 _WHILE = {
-    "WAITING": (Activity.READY, Activity.CANCEL),
+    "WAITING": (Activity.READY, Activity.START, Activity.CANCEL),
     "QUEUED": (Activity.START, Activity.ROUTE, Activity.CLASSIFY, Activity.CANCEL),
     "NEEDS_INPUT": (Activity.CANCEL,),
     "RUNNING": (Activity.COLLECT, Activity.STOP),

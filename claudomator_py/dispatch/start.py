@@ -330,8 +330,7 @@ class Starter:
                 raise
             # The next tick finds that no process holds the run, revokes it and queues the task again, with a pause from
             # the second time on.
-            _log_of(name, run).error("run_not_started", problem=str(error))
-            return False
+            raise HostFault(str(error)) from error
         crashpoint("start-spawned")
         _log_of(name, run).info("run_started", model=run.model, tier=run.tier)
         return True

@@ -115,6 +115,7 @@ def test_a_rejected_task_fails_with_what_the_person_said_and_so_do_its_dependent
     task = reject(world, "Not on a Friday.")
     assert (task.state, task.reason) == ("FAILED", "rejected")
     assert task.reason_text == "Rejected. Not on a Friday."
+    assert "The operator rejected it." in world.service.why("t").sentences
     assert world.state("after") == "FAILED dependency_failed"
     with pytest.raises(Conflict):
         reject(world)

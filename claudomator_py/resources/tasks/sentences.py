@@ -217,7 +217,7 @@ def expiry(task: Task, now_ms: int) -> str | None:
 
 
 def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, specialists: bool) -> list[str]:
-    """Return sentences on answers and approvals in this generation, and on how to reply if it asks.
+    """Return sentences on answers, approvals and rejections in this generation, and on how to reply if it asks.
 
     events: the task's, in order. specialists: whether the caller can see any.
     """
@@ -232,6 +232,8 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, special
             what += "".join(f", and `{command}`" for command in event.data.get("commands", ()))
             why = f": {event.data['why']}" if event.data.get("why") else ""
             sentences.append(f"{who(event)} approved {what}{why}.")
+        elif event.kind == "rejected":
+            sentences.append(f"{who(event)} rejected it.")
     if task.state == "NEEDS_INPUT":
         asked = current_request(task) or request_of_older_version(task)
         sentences += _remedies(task, asked, specialists=specialists)

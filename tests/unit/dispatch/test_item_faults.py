@@ -307,3 +307,18 @@ def test_what_the_system_refuses_without_a_path_is_looked_up_in_the_log() -> Non
     assert (error_text(placed), remedy_of(placed)) == ("/srv/x: Invalid argument", "check that path")
     full = OSError(errno.ENOSPC, "No space left on device")
     assert (error_text(full), remedy_of(full)) == ("No space left on device", "make room on that disk")
+
+
+def test_what_keeps_runs_from_starting_is_said_while_the_task_waits_for_the_next_attempt(world: World) -> None:
+    world.submit("t")
+    world.host.no_processes = PermissionError(errno.EACCES, "Permission denied", "/opt/venv/bin/python")
+    while not (shown(world) and world.state("t") == "WAITING fault"):
+        world.tick(10 * SECOND_MS)
+    for text in (str(world.task("t").reason_text), " ".join(world.service.why("t").sentences), *shown(world)):
+        assert "/opt/venv/bin/python: Permission denied" in text
+    assert any(not check.ok and check.blocking for check in checks(world.faults.all()))
+    world.host.no_processes = None
+    while world.task("t").state != "RUNNING" or shown(world):
+        world.tick(10 * SECOND_MS)
+    world.succeed("t")
+    assert world.state("t") == "COMPLETED"
