@@ -1,6 +1,6 @@
 """The policy's verdict on a task as shown: its shape, and its words on the command line and on the page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.decision import PolicyCheck
@@ -62,11 +62,16 @@ def applies(check: PolicyCheck) -> str:
     return {True: "yes", False: "no", None: "fault"}[check.matched]
 
 
+def approvers_text(by: Sequence[Sequence[str]]) -> str:
+    """Return who has to approve, by each rule that says so; empty if none does."""
+    return " and ".join(" or ".join(listed) for listed in by)
+
+
 def consequences(verdict: VerdictView) -> list[str]:
     """Return what follows for the task, as sentences."""
     reasons = []
     if verdict.approval is not None:
-        who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "anyone with the role operate"
+        who = approvers_text(verdict.approval.by) or "anyone with the role operate"
         within = verdict.approval.within_ms
         reasons.append(f"Approval by {who}" + (f" within {format_duration(within)}." if within is not None else "."))
     if verdict.specialist is not None:

@@ -233,6 +233,15 @@ def _contradiction(verdict: Verdict, rule: Rule) -> str | None:
         floor, ceiling = _bounds(verdict.constraints, rule)
         if floor is not None and ceiling is not None and TIERS.index(floor) > TIERS.index(ceiling):
             return f"an earlier rule and this one leave no tier: floor {floor}, ceiling {ceiling}"
+    left = _narrowed(verdict.constraints, rule)
+    for what, lists, excluded in (
+        ("agent", left.one_of, left.excluded_agents),
+        ("host", left.hosts, left.excluded_hosts),
+    ):
+        # Of two lists, only the configured agents tell whether they have one in common, as an agent may also be listed
+        # by its kind.
+        if (none := next((listed for listed in lists if set(listed) <= set(excluded)), None)) is not None:
+            return f"an earlier rule and this one leave no {what}: only {' or '.join(none)}, which is excluded"
     return None
 
 

@@ -53,6 +53,7 @@ def test_an_approval_is_asked_for_once_and_says_who_gave_it_and_why(policed: Mak
     world.submit("dig")
     world.tick()
     assert world.state("dig") == "NEEDS_INPUT approval"
+    assert "It has to be approved by admin." in world.service.why("dig").sentences
 
     with pytest.raises(Forbidden) as refused:
         approve(world, "dig", JOE)

@@ -13,6 +13,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.text import clause, one_line, subject_line
 from claudomator_py.domain.units import counted, format_instant, short_id, size_text
+from claudomator_py.domain.verdict import approvers_text
 from claudomator_py.domain.wording import TaskRef, clock_text, due_text, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP
@@ -262,7 +263,8 @@ def _remedies(task: Task, asked: InputRequest, *, specialists: bool) -> list[str
             if specialists and task.specialist is None:
                 also = "also says who does it" if asked.specialist is None else "gives it to somebody else"
                 lets += f", `--specialist ID` {also}"
-            return [f"`claudomator approve {name}` {lets}; {reject}"]
+            who = [f"It has to be approved by {approvers_text(asked.approvers)}."] if asked.approvers else []
+            return [f"`claudomator approve {name}` {lets}; {reject}", *who]
         case InputKind.APPROVAL if asked.asks_to_continue:
             instead = f'`claudomator answer {name} "..."` also says how'
             return [f"`claudomator approve {name}` has {asked.agent} continue it; {instead}; {reject}"]

@@ -181,12 +181,21 @@ def test_a_built_in_rule_says_by_which_words_it_judged(seen: str, ending: str) -
         {"tier": {"floor": "powerful"}},
         {"specialist": "dba"},
         {"exclude_specialists": ["writer"]},
+        {"exclude_agents": ["codex", "claude"]},
+        {"exclude_hosts": ["local"]},
     ],
 )
 def test_rules_that_leave_nothing_refuse(second: dict[str, Any]) -> None:
-    verdict = judge(rule(tier={"ceiling": "fast"}, specialist="writer"), rule("b", **second))
-    assert verdict.denied_by == "b"
-    assert "rule" in str(verdict.denial)
+    first = rule(tier={"ceiling": "fast"}, specialist="writer", agents=["claude", "codex"], hosts=["local"])
+    for rules in ((first, rule("b", **second)), (rule(**second), first.model_copy(update={"name": "b"}))):
+        verdict = judge(*rules)
+        assert verdict.denied_by == "b"
+        assert "rule" in str(verdict.denial)
+
+
+@pytest.mark.parametrize("second", [{"exclude_agents": ["claude"]}, {"agents": ["codex"]}, {"agents": ["alpha"]}])
+def test_rules_that_may_leave_an_agent_do_not_refuse(second: dict[str, Any]) -> None:
+    assert judge(rule(agents=["claude", "codex"]), rule("b", **second)).denied_by is None
 
 
 @pytest.mark.parametrize(
