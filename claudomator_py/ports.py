@@ -1,7 +1,7 @@
 """What the service needs from outside: agents to launch and read, hosts that keep runs alive without the daemon, work
 trees, messengers, encoders."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -309,12 +309,14 @@ class Branches(Protocol):
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
         """Remove a tree and its branch, keeping its contents under a git reference. Raises NotMerged."""
 
-    def commit(self, name: str, title: str, left_at: str | None = None) -> Commit | None:
+    def commit(
+        self, name: str, title: str, left_at: str | None = None, only: Collection[str] | None = None
+    ) -> Commit | None:
         """Commit a tree's uncommitted changes to its branch. Returns None if there was nothing to commit. Raises
         NotMerged, having changed nothing.
 
         left_at: commit at which a run left the branch. A commit on top of it with the same title was made by an earlier
-        call whose result was lost in a crash, and is returned.
+        call whose result was lost in a crash, and is returned. only: paths of the files to commit; None for all.
         """
 
     def recover(self) -> None:

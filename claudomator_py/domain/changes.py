@@ -315,6 +315,13 @@ class RunChanges(ChangeRecord):
             }
         )
 
+    @property
+    def left(self) -> tuple[str, ...] | None:
+        """Paths of all files that it left uncommitted; None if the record does not name them all, or not exactly."""
+        names = (*self.uncommitted, *self.untracked)
+        is_whole = self.fault is None and len(names) == self.uncommitted_count + self.untracked_count
+        return names if is_whole and not any("\ufffd" in name for name in names) else None
+
     def shortened(self) -> "RunChanges":
         """Return a copy with only as many file names as an outcome may have."""
         return self.model_copy(

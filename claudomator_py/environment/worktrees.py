@@ -2,7 +2,7 @@
 minutes."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -201,12 +201,19 @@ class WorktreeManager:
             if self.trees.seen(tree.name) is None:
                 self._lookers.submit(self.trees.look, tree)
 
-    def looked_after_run(self, path: str, title: str | None = None, left_at: str | None = None) -> bool:
+    def looked_after_run(
+        self,
+        path: str,
+        title: str | None = None,
+        left_at: str | None = None,
+        only: Collection[str] | None = None,
+    ) -> bool:
         """Return whether the tree in that folder has been examined since a run in it ended; ask again after ``made`` is
         called.
 
         title: of a commit of uncommitted changes made first; None for no commit. left_at: the commit at which the run
-        left its branch. Each True is valid for one run. Also True if the folder is not a tree.
+        left its branch. only: the files to commit; None for all. Each True is valid for one run. Also True if the
+        folder is not a tree.
         """
         tree = self.trees.find(Path(path).name) if path else None  # a folder of the run's own has no path here
         if tree is None or tree.path != path:
@@ -214,7 +221,7 @@ class WorktreeManager:
         with self._lock:
             looking = self._looking.get(path)
             if looking is None:
-                self._looking[path] = looking = self._lookers.submit(self._look, tree, title, left_at)
+                self._looking[path] = looking = self._lookers.submit(self._look, tree, title, left_at, only)
                 looking.add_done_callback(lambda _: self.made())
                 return False
             if not looking.done():
@@ -231,7 +238,7 @@ class WorktreeManager:
             return changes.model_copy(update={"commit_fault": redact(fault)})
         return changes if made is None else changes.committed(made)
 
-    def _look(self, tree: Tree, title: str | None, left_at: str | None) -> TreeState:
+    def _look(self, tree: Tree, title: str | None, left_at: str | None, only: Collection[str] | None) -> TreeState:
         if title is not None and self._branches is not None:
             again = Retrying(
                 retry=retry_if_exception_cause_type(TreeBusy),
@@ -240,7 +247,7 @@ class WorktreeManager:
                 reraise=True,
             )
             try:
-                if (made := again(self._branches.commit, tree.name, title, left_at)) is not None:
+                if (made := again(self._branches.commit, tree.name, title, left_at, only)) is not None:
                     self._committed[tree.path] = made
             except NotMerged as refused:
                 # The changes stay in the tree.

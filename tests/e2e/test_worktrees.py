@@ -307,6 +307,17 @@ def test_a_task_between_that_works_elsewhere_passes_on_what_was_done_and_what_wa
     assert "1 file that the tasks before it left uncommitted is not in that tree. `commit: true`" in payload["after"]
 
 
+def test_what_only_the_check_left_is_not_committed_with_the_work(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    check = [["sh", "-c", "echo x > report.xml; rm api/readme; echo more >> '*.py'; rm draft"]]
+    (view,) = done(
+        site, daemon, spec(shop, "fix", "echo 1 > '*.py'; echo 2 > b.py; echo > draft", commit=True, check=check)
+    )
+    assert git(shop, "show", "--format=", "--name-only", str(view.branch)).splitlines() == ["*.py", "b.py"]
+    (branch,) = daemon.client.branches()
+    assert (branch.commits, branch.changed) == (1, 2)
+
+
 def test_a_base_that_is_not_there_fails_with_what_to_do(site: Site, shop: Path) -> None:
     daemon = site.start().ready()
     (view,) = done(site, daemon, spec(shop, "fix", "true", base="release-9"))

@@ -5,7 +5,7 @@ configuration: hooks and merge drivers of the repository are not used (see ``sha
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -69,9 +69,11 @@ class LocalBranches:
             raise NotMerged(f"the work tree {name} is not there any more", "there is nothing left to discard")
         return discarded[0]
 
-    def commit(self, name: str, title: str, left_at: str | None = None) -> Commit | None:
+    def commit(
+        self, name: str, title: str, left_at: str | None = None, only: Collection[str] | None = None
+    ) -> Commit | None:
         with self._at(name, dry_run=False) as at:
-            return at.commit(title, left_at)
+            return at.commit(title, left_at, only)
 
     @contextmanager
     def _at(self, name: str, *, dry_run: bool) -> Iterator["_MergeTree"]:
@@ -332,25 +334,25 @@ class _MergeTree:
             remedy = f"merge by hand there, as {tree.branch} has commits that are not checked out"
         raise NotMerged(words, remedy)
 
-    def _snapshot(self, title: str) -> str:
+    def _snapshot(self, title: str, only: Collection[str] | None = None) -> str:
         """Commit the uncommitted changes in the object database. Return the commit, or that of the branch if there is
-        nothing that can be committed."""
+        nothing that can be committed. only: see ``Branches.commit``."""
         tip = self._tip()
         self._require_on_branch(tip)
         if (where := self._where()) != f"on {self.tree.branch}":
             self._refuse(f"{self.tree.path} is {where}, and not on {self.tree.branch}", tip)
-        files = self._files()
+        files = self._files(only)
         return tip if files == self._tree_of(tip) else self._new(files, [tip], title)
 
-    def commit(self, title: str, left_at: str | None) -> Commit | None:
+    def commit(self, title: str, left_at: str | None, only: Collection[str] | None) -> Commit | None:
         """Commit the uncommitted changes to its branch. Return None if there are none, unless a daemon that crashed
-        after the run has committed them."""
+        after the run has committed them. only: see ``Branches.commit``."""
         changed = self._changed()
         if self._shadow.tip(self.tree.ref) is None and not changed:
             return None
         made = tip = self._tip()
         if changed:
-            made = self._snapshot(title)
+            made = self._snapshot(title, only)
             if made == tip:
                 # Committed by a daemon that crashed before it updated the index.
                 self._reset_index()
@@ -364,14 +366,20 @@ class _MergeTree:
         shown = self._git("show", "-s", "--no-show-signature", "--format=%P%n%s", commit)
         return shown == f"{parent}\n{title}"
 
-    def _files(self) -> str:
+    def _files(self, only: Collection[str] | None = None) -> str:
         """Return a tree of all files in the work tree that are not ignored, without repositories in it: git would
-        commit a link to a commit that nobody else has."""
+        commit a link to a commit that nobody else has. only: the changed files to take, instead of all."""
         index = self._shadow.path / "index.all"
         copy_index(Path(self.tree.git_dir) / "index", index)
         own = {"GIT_INDEX_FILE": str(index)}
-        without = [f":(top,exclude,literal){path}" for path in _nested(self._changed())]
-        self._git("add", "--all", "--", ".", *without, variables=own, timeout_s=CHECKOUT_S)
+        changed = self._changed()
+        nested = _nested(changed)
+        wanted = [path for path in changed if path not in nested and (only is None or path in only)]
+        paths = "\0".join(wanted).encode(errors="surrogateescape")
+        literal = {"GIT_LITERAL_PATHSPECS": "1", **own}
+        given = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        if wanted:
+            self._git("add", "--all", *given, variables=literal, stdin=paths, timeout_s=CHECKOUT_S)
         return self._git("write-tree", variables=own)
 
     def _advance(self, own: str, begun: str, tip: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.dispatch.start import TOGETHER
 from claudomator_py.domain.host import LOCAL, HostNeeds
 from claudomator_py.domain.run import Launch, LaunchRequest, RunConflict, RunSpec
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.faults import checks
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -135,10 +135,12 @@ def test_a_process_that_cannot_be_made_costs_nothing_and_is_tried_again_with_pau
     world.submit("t", retry={"max_attempts": 1})
     world.host.no_processes = OSError(11, "Resource temporarily unavailable")
     assert world.tick().started == 0
-    for _ in range(20):
-        world.tick()
-    assert len(starts(world.host)) == 2
-    assert world.state("t") == "WAITING backoff"
+    for pause_ms, expected in ((0, 1), (10 * SECOND_MS, 2)):
+        world.tick(pause_ms)
+        for _ in range(20):
+            world.tick()
+        assert len(starts(world.host)) == expected
+    assert world.state("t") == "WAITING fault"
     for _ in range(6):
         world.tick(10 * MINUTE_MS)
     assert world.task("t").attempts == 0
