@@ -7,7 +7,7 @@ zone.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from claudomator_py.domain.blocked import Blocked, BlockParams, Why
+from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.text import clause
@@ -81,7 +81,7 @@ def _values(what: Blocked, *, brief: bool) -> Iterator[tuple[str, Sentence]]:
         value = getattr(params, name)
         if value is not None and value != ():
             yield name, words(value, brief)
-    if limit := _limit(params):
+    if limit := hold_cause(what):
         yield "limit", said(limit)
     if params.figures is not None:
         yield "unit", said(params.figures.unit)
@@ -128,24 +128,21 @@ def _conversation(value: ConversationRef, _: bool) -> Sentence:
 def hold_cause(what: Blocked) -> str:
     """Return what causes a hold and how its end is known: ``5h window, reported``, ``by the operator: kept for the
     day``. For use where the end is shown beside it; empty if nothing is known."""
-    return _limit(what.params)
-
-
-def _limit(params: BlockParams) -> str:
+    params = what.params
     if params.provenance is None:
         return ""
     source = clause(params.source or "", _SOURCE)
     if params.reason is None:
-        what = f"by the operator{f': {source}' if source else ''}"
+        cause = f"by the operator{f': {source}' if source else ''}"
     else:
         named = window_text(params.window) if params.window is not None else source
         # The surrounding words already say that it is limited.
         parts = [] if params.reason is Reason.RATE_LIMITED else [params.reason.value]
         parts += [named] if named and named != params.reason else []
-        what = f"{': '.join(parts)}, {params.provenance}" if parts else params.provenance.value
-    if params.family is not None and params.family not in what:
-        what = f"{params.family} models, {what}"
-    return f"{what}; {_DOUBT}" if params.doubted is not None else what
+        cause = f"{': '.join(parts)}, {params.provenance}" if parts else params.provenance.value
+    if params.family is not None and params.family not in cause:
+        cause = f"{params.family} models, {cause}"
+    return f"{cause}; {_DOUBT}" if params.doubted is not None else cause
 
 
 _WORDS: Mapping[str, Callable[[Any, bool], Sentence]] = {

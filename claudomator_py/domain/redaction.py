@@ -149,7 +149,8 @@ class Redactor:
     def _spans_of_cut(self, text: str) -> list[Span]:
         spans = self._spans(text)
         ends: list[Span] = []
-        for ellipsis in islice(_ellipses(text), _MAX_CUT) if self._known and _is_cut(text) else ():
+        is_cut = "..." in text or "\N{HORIZONTAL ELLIPSIS}" in text
+        for ellipsis in islice(_ellipses(text), _MAX_CUT) if self._known and is_cut else ():
             place = ellipsis.start()
             before = text[max(0, place - self._longest) : place]
             begun = max(_begun(form, before) for form in self._known)
@@ -164,10 +165,6 @@ def _has_sign(text: str) -> bool:
         if literal in text and search(text):
             return True
     return _SIGN_OF_BEARER in text.lower()
-
-
-def _is_cut(text: str) -> bool:
-    return "..." in text or "\N{HORIZONTAL ELLIPSIS}" in text
 
 
 def _ellipses(text: str) -> Iterable[re.Match[str]]:

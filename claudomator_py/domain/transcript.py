@@ -64,7 +64,7 @@ def _unmarked(match: re.Match[str]) -> str:
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
     """Return what the text names. redactor: knows the secrets; None omits only what has the shape of a secret."""
     text = _clean(_CREDENTIALS.sub("", named_in(text)[: _MAX_READ + MAX_HELD]), redactor)
-    urls = [_address(url) for url in _URL.findall(text)]
+    urls = [re.split(r"[?#]", url, maxsplit=1)[0].rstrip(".,;:!*") for url in _URL.findall(text)]
     commands = [
         command.strip()
         for command in (*_CODE.findall(text), *_PROMPT.findall(text))
@@ -89,10 +89,6 @@ def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
 def _clean(text: str, redactor: Redactor | None, most: int = _MAX_READ) -> str:
     # Cut only after redaction: a secret cut in two would not be found.
     return without_personal((redactor or Redactor()).redact(text[: most + MAX_HELD])[:most])
-
-
-def _address(url: str) -> str:
-    return re.split(r"[?#]", url, maxsplit=1)[0].rstrip(".,;:!*")
 
 
 def _some(values: Iterable[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, reduce
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -20,7 +20,7 @@ from claudomator_py.domain.errors import Lines, Path, Problem, located, shown
 from claudomator_py.domain.fields import TextUse
 from claudomator_py.schema.validation import marks_at, problem_at, remedy_among
 from claudomator_py.schema.yamlfaults import BadText
-from claudomator_py.schema.yamltext import Document, Plain, quoted, read_documents
+from claudomator_py.schema.yamltext import Document, quoted, read_documents
 from claudomator_py.values import dataclass, regex, toml_data
 
 
@@ -141,7 +141,9 @@ def misread(
             continue
         comment = document.comments.get(path)
         if comment is not None and (use.is_prose or _is_part(comment)):
-            value = _value_at(document.value, path)
+            value: Any = document.value
+            for part in path:
+                value = value[part]
             text = quoted(f"{'' if value is None else value} {comment}".strip())
             message = f"`{shown(comment)}` is a comment to YAML, and no part of the text"
             remedy = f"put the text in quotes: {text}; write a comment in a line of its own"
@@ -190,12 +192,6 @@ def _is_part(comment: str) -> bool:
     """True if the comment looks like part of the preceding text: its sign is followed by a letter or digit, or by
     nothing."""
     return comment == "#" or comment[1:2].isalnum()
-
-
-def _value_at(value: Any, path: Path) -> Plain:
-    for part in path:
-        value = value[part]
-    return cast("Plain", value)
 
 
 SUFFIXES = (".yaml", ".yml", ".md", ".json")

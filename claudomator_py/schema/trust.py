@@ -61,8 +61,8 @@ class Trust:
         daemon's user; None for that of this process."""
         self._own = os.geteuid() if own is None else own
         self.unknown: list[str] = []
-        found_users = {name: _user_id(name) for name in users}
-        found_groups = {name: _group_id(name) for name in groups}
+        found_users = {name: _id(name, lambda name: pwd.getpwnam(name).pw_uid) for name in users}
+        found_groups = {name: _id(name, lambda name: grp.getgrnam(name).gr_gid) for name in groups}
         self.unknown = [name for name, ids in (found_users | found_groups).items() if ids is None]
         self._users = {self._own, ROOT, *(uid for uid in found_users.values() if uid is not None)}
         self._groups = {gid for gid in found_groups.values() if gid is not None}
@@ -195,16 +195,9 @@ def _group_name(gid: int) -> str:
         return str(gid)
 
 
-def _user_id(name: str) -> int | None:
+def _id(name: str, look_up: Callable[[str], int]) -> int | None:
     try:
-        return pwd.getpwnam(name).pw_uid
-    except KeyError:
-        return int(name) if name.isdecimal() else None
-
-
-def _group_id(name: str) -> int | None:
-    try:
-        return grp.getgrnam(name).gr_gid
+        return look_up(name)
     except KeyError:
         return int(name) if name.isdecimal() else None
 

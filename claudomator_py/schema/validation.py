@@ -159,7 +159,9 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
     if kind == "refused":
         return context["message"], context["remedy"]
     if kind == "extra_forbidden":
-        return "is not a known key", key_suggestion(str(path[-1]), _keys_at(model, path[:-1])) if model else "remove it"
+        target = _model_at(model, path[:-1]) if model else None
+        known = target.model_fields if target else ()
+        return "is not a known key", key_suggestion(str(path[-1]), known) if model else "remove it"
     if kind == "missing":
         return "is missing", "add it"
     empty = "is empty", "give it a value, or delete the line" if _is_optional(model, path) else "give it a value"
@@ -167,7 +169,7 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
         return empty
     match kind:
         case "enum" | "literal_error":
-            words = _choices(context)
+            words = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
             if isinstance(value, str):
                 return f"`{shown(value)}` is not one of {', '.join(words)}", near(value, words) or "write one of these"
             return f"{described(value)}, but must be one of {', '.join(words)}", _quotes(value)
@@ -221,11 +223,6 @@ def _whole(text: str) -> int:
         return int(text, 0)
 
 
-def _choices(context: Mapping[str, Any]) -> list[str]:
-    words = str(context["expected"]).replace(" or ", ", ").split(", ")
-    return [word.strip("'") for word in words]
-
-
 def _bound(model: type[BaseModel] | None, path: Path, context: Mapping[str, Any]) -> str:
     name, limit = next((key, value) for key, value in context.items() if key in ("gt", "ge", "lt", "le"))
     words = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}[name]
@@ -266,11 +263,6 @@ def _mapping_remedy(model: type[BaseModel] | None, path: Path, value: object) ->
     target = _model_at(model, path) if model else None
     example = shown(value) if isinstance(value, str) and value else "..."
     return f"write {{{next(iter(target.model_fields))}: {example}}}" if target else "write {key: value}"
-
-
-def _keys_at(model: type[BaseModel], path: Path) -> tuple[str, ...]:
-    target = _model_at(model, path)
-    return tuple(target.model_fields) if target else ()
 
 
 def _is_optional(model: type[BaseModel] | None, path: Path) -> bool:

@@ -152,22 +152,21 @@ def queued(connection: Connection, taken: Taken) -> Sequence[QueuedTasks]:
 
 def answers(connection: Connection) -> Mapping[tuple[str, str], int]:
     """Return the number of all questions about tiers ever answered, by source and cause; an empty cause for none."""
-    counted = _counted(connection, CLASSIFICATION.c.source.is_not(None))
-    for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
-        counted[source, cause] = counted.get((source, cause), 0) + number
-    return counted
+    return _counted(connection, CLASSIFICATION.c.source.is_not(None))
 
 
 def remember_answers(connection: Connection, task_ids: Collection[str]) -> None:
     """Add the answers for these tasks, whose rows are removed in this transaction, to the stored numbers."""
     leaving = _counted(connection, and_(CLASSIFICATION.c.source.is_not(None), CLASSIFICATION.c.task_id.in_(task_ids)))
-    for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
-        leaving[source, cause] = leaving.get((source, cause), 0) + number
     counts = [[source, cause, number] for (source, cause), number in leaving.items()]
     remembered.keep(connection, _ANSWERS, {"counts": counts})
 
 
 def _counted(connection: Connection, wanted: ColumnElement[bool]) -> dict[tuple[str, str], int]:
+    """Return the number of the wanted rows by source and cause, added to the stored numbers."""
     group = (CLASSIFICATION.c.source, CLASSIFICATION.c.cause)
     query = select(*group, func.count()).where(wanted).group_by(*group)
-    return {(source, cause or ""): number for source, cause, number in connection.execute(query)}
+    counted = {(source, cause or ""): number for source, cause, number in connection.execute(query)}
+    for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
+        counted[source, cause] = counted.get((source, cause), 0) + number
+    return counted

@@ -359,7 +359,11 @@ def _named_rules(tools: Sequence[str], request: InputRequest) -> tuple[str, ...]
     name that allows none of the denied calls, if all of them went beyond the reach, or for a call that was not
     denied."""
     fenced = {call.rule: call for call in request.tools if call.rule is not None and call.beyond is not None}
-    by_name = {name: rule for rule, call in fenced.items() for name in (*_names(rule), call_text(call))}
+    by_name = {
+        name: rule
+        for rule, call in fenced.items()
+        for name in (rule, rule.partition(" ")[0], grant_text(rule), call_text(call))
+    }
     rules, problems = dict[str, None](), list[Problem]()
     for tool in tools:
         if (rule := by_name.get(tool)) is not None:
@@ -373,10 +377,6 @@ def _named_rules(tools: Sequence[str], request: InputRequest) -> tuple[str, ...]
             rules[tool] = None
     refuse(problems)
     return tuple(rules)
-
-
-def _names(rule: str) -> tuple[str, ...]:
-    return rule, rule.partition(" ")[0], grant_text(rule)
 
 
 def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry) -> list[Problem]:

@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
-from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, refuse
 from claudomator_py.domain.lifecycle import (
     ENDED,
@@ -239,10 +238,9 @@ def _revision(
         return number
     content = task_rows.revision_of(connection, task.id, number)
     spec = TaskSpec.model_validate(content.spec)
-    changes: dict[str, object] = {
-        "agent": _hint(spec.agent, request),
-        "budget": _budget(spec.budget, request.budget),
-    }
+    limits = {} if request.budget is None else request.budget.model_dump(exclude_none=True)
+    budget = spec.budget.model_copy(update=limits)
+    changes: dict[str, object] = {"agent": _hint(spec.agent, request), "budget": budget}
     if request.specialist is not None:
         same = request.specialist == spec.specialist
         changes |= {"specialist": request.specialist, "skill": spec.skill if same else None}
@@ -271,8 +269,3 @@ def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
     if not isinstance(changed, AgentHint):
         raise Invalid.of(changed)
     return changed
-
-
-def _budget(budget: Budget, requested: Budget | None) -> Budget:
-    """The task's budget, overridden by the limits that the request names."""
-    return budget if requested is None else budget.model_copy(update=requested.model_dump(exclude_none=True))

@@ -290,7 +290,9 @@ def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lif
     if (ending.goes_on or ending.may_go_on) and it.conversation_id is not None:
         return goes_on(connection, it.task, run, optional=ending.may_go_on, confirms=ending.confirms)
     if run.resumes is not None:
-        return give_up_conversation(connection, it.task, run.id, _why_afresh(run, it.outcome), now_ms)
+        lost = it.outcome.conversation_lost
+        why = f"{run.agent} no longer knows it" if lost else f"it ended in {it.outcome.reason}"
+        return give_up_conversation(connection, it.task, run.id, why, now_ms)
     return {}
 
 
@@ -348,10 +350,6 @@ def _confirms(task: Task, run: Run) -> bool:
     """Whether the run was asked to finish work that had succeeded near a limit, or to confirm that it was done."""
     resumption = resumption_of(task)
     return run.resumes is not None and resumption is not None and resumption.confirms
-
-
-def _why_afresh(run: Run, outcome: Outcome) -> str:
-    return f"{run.agent} no longer knows it" if outcome.conversation_lost else f"it ended in {outcome.reason}"
 
 
 def _was_a_try(connection: Connection, run: Run) -> bool:

@@ -50,7 +50,7 @@ def choose_mode(session: Settable, order: TurnOrder, state: Mapping[str, Any], o
         _set(session, "mode", option, choice)
         output.event("notice", text=f"mode: {choice}")
     for key, value in order.options.items():
-        if _option(state, key) is not None:
+        if _option(state, "id", key) is not None:
             _set(session, "mode", key, value)
 
 
@@ -70,21 +70,16 @@ def choose_model(session: Settable, order: TurnOrder, state: Mapping[str, Any], 
     """Choose the model. Raises End if the agent does not offer it."""
     if not order.model:
         return
-    option = _option(state, "model") or _of_category(state, "model")
-    if option is not None:
-        offered = list(_values(option))
-        value = _named_value(order.model, offered)
-        if value is not None:
-            _set(session, "model", str(option.get("id")), value)
-            output.event("notice", text=f"model: {value}")
-            return
-        raise End("model", f"it offers no model {order.model!r}{_named([name for name, _ in offered])}")
+    option = _option(state, "id", "model") or _option(state, "category", "model")
     available = objects_of(event_of(state, "models"), "availableModels")
     listed = [(str(model.get("modelId")), str(model.get("name"))) for model in available]
-    value = _named_value(order.model, listed) or (order.model if order.model_by == "unchecked" else None)
+    offered = listed if option is None else list(_values(option))
+    value = _named_value(order.model, offered)
+    if value is None and option is None and order.model_by == "unchecked":
+        value = order.model
     if value is None:
-        raise End("model", f"it offers no model {order.model!r}{_named([name for name, _ in listed])}")
-    _set(session, "model", None, value)
+        raise End("model", f"it offers no model {order.model!r}{_named([name for name, _ in offered])}")
+    _set(session, "model", None if option is None else str(option.get("id")), value)
     output.event("notice", text=f"model: {value}")
 
 
@@ -92,7 +87,7 @@ def choose_effort(session: Settable, order: TurnOrder, state: Mapping[str, Any],
     """Choose the effort, if the agent has such a setting. Raises End if it does not offer this effort."""
     if not order.effort:
         return
-    option = _of_category(state, "thought_level")
+    option = _option(state, "category", "thought_level")
     if option is None:
         output.event("notice", text=f"it has no setting for effort, so {order.effort!r} is ignored")
         return
@@ -106,7 +101,7 @@ def choose_effort(session: Settable, order: TurnOrder, state: Mapping[str, Any],
 def _modes(state: Mapping[str, Any]) -> tuple[dict[str, str], str | None, str | None]:
     """Return the modes offered with their descriptions, the current one, and the option that sets it; None: a method
     does."""
-    option = _option(state, "mode") or _of_category(state, "mode")
+    option = _option(state, "id", "mode") or _option(state, "category", "mode")
     if option is not None:
         offered = {entry["value"]: text_of(entry, "description") or "" for entry in _entries(option)}
         return offered, text_of(option, "currentValue"), str(option.get("id"))
@@ -135,12 +130,8 @@ def _asks(name: str, description: str) -> bool:
     return name not in _AMBIGUOUS or not description or _PERMISSION.search(description) is not None
 
 
-def _option(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    return next((option for option in objects_of(state, "configOptions") if option.get("id") == name), None)
-
-
-def _of_category(state: Mapping[str, Any], category: str) -> Mapping[str, Any] | None:
-    return next((option for option in objects_of(state, "configOptions") if option.get("category") == category), None)
+def _option(state: Mapping[str, Any], key: str, value: str) -> Mapping[str, Any] | None:
+    return next((option for option in objects_of(state, "configOptions") if option.get(key) == value), None)
 
 
 def _values(option: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -46,14 +46,9 @@ class NodeList:
 
 def list_nodes(host: HostSpec) -> NodeList:
     """Return the nodes that a host's jobs may get, as Slurm lists them now. Raises EngineSilent."""
-    chosen = [] if host.partition is None else [f"--partition={host.partition}"]
-    lines = ask("sinfo", "--Node", "--noheader", "--format=%N|%P|%a|%T|%C|%f|%E", *chosen).splitlines()
-    rows = [line.split("|", 6) for line in lines]
-    # A job that names no partition gets the default one, which has a star.
-    default = [row for row in rows if row[1].endswith("*")] if host.partition is None else []
     nodes: dict[str, NodeView] = {}
     cpus = {}
-    for name, _, partition, state, counts, features, reason in default or rows:
+    for name, _, partition, state, counts, features, reason in _rows(host, "%N|%P|%a|%T|%C|%f|%E", "--Node"):
         # A node is listed once per partition.
         is_listed = name in nodes and _takes_runs(nodes[name])
         if not is_listed and _fits(host.constraint, features.split(",")):
@@ -68,13 +63,20 @@ def list_nodes(host: HostSpec) -> NodeList:
 def longest_min(host: HostSpec) -> int | None:
     """Return how many minutes a host's jobs may take, as Slurm says now; None if that has no limit, or an unknown one.
     Raises EngineSilent."""
-    chosen = [] if host.partition is None else [f"--partition={host.partition}"]
-    rows = [line.split("|") for line in ask("sinfo", "--noheader", "--format=%P|%l", *chosen).splitlines()]
-    default = [row for row in rows if row[0].endswith("*")] if host.partition is None else []
-    limits = [_minutes(row[-1]) for row in default or rows]
+    limits = [_minutes(limit) for _, limit in _rows(host, "%P|%l")]
     # A job may name several partitions, and gets one that allows what it asks for.
     known = [limit for limit in limits if limit is not None]
     return max(known) if known and len(known) == len(limits) else None
+
+
+def _rows(host: HostSpec, columns: str, *options: str) -> list[list[str]]:
+    """Return these columns of what sinfo says about the partitions that a host's jobs may get. Raises EngineSilent."""
+    chosen = [] if host.partition is None else [f"--partition={host.partition}"]
+    lines = ask("sinfo", *options, "--noheader", f"--format={columns}", *chosen).splitlines()
+    rows, place = [line.split("|", columns.count("|")) for line in lines], columns.split("|").index("%P")
+    # A job that names no partition gets the default one, which has a star.
+    default = [row for row in rows if row[place].endswith("*")] if host.partition is None else []
+    return default or rows
 
 
 class Nodes:
