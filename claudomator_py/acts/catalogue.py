@@ -129,19 +129,8 @@ def data() -> dict[str, Any]:
 
 def read(document: Mapping[str, Any]) -> Catalogue:
     """Build the catalogue from parsed TOML. Raises ValueError or KeyError."""
-    files = Files(
-        *(
-            tuple(document[name])
-            for name in (
-                "scratch_folders",
-                "secret_files",
-                "public_files",
-                "system_files",
-                "protected_branches",
-                "local_contexts",
-            )
-        )
-    )
+    kept = ("scratch_folders", "secret_files", "public_files", "system_files", "protected_branches", "local_contexts")
+    files = Files(*(tuple(document[name]) for name in kept))
     known = WordTests(files).by_name()
     kinds: dict[str, ActKind] = {}
     patterns: dict[str, list[tuple[Pattern, ActKind]]] = {}

@@ -20,27 +20,10 @@ _COPY = regex(r"(?:[\w.-]+@)?[\w.-]+::?(?!\\)[^:]*|\w+@[\w.-]+")
 _CONNECTION = regex(r"(?:^|[\s;?&])(?:host|hostaddr|server|data source)\s*=\s*([^\s;&]+)", re.IGNORECASE)
 _TAG = regex(r"(?:refs/tags/.*|v?\d+(?:\.\d+)+\S*)")
 _FILES = (
-    *(
-        ".c",
-        ".cfg",
-        ".conf",
-        ".css",
-        ".csv",
-        ".db",
-        ".go",
-        ".gz",
-        ".h",
-        ".hurl",
-        ".html",
-        ".ini",
-        ".java",
-        ".js",
-        ".json",
-        ".lock",
-    ),
-    *(".log", ".md", ".php", ".py", ".rb", ".rs", ".sh", ".sql", ".tar", ".toml", ".ts", ".txt", ".xml", ".yaml"),
-    *(".yml", ".zip"),
-)
+    ".c", ".cfg", ".conf", ".css", ".csv", ".db", ".go", ".gz", ".h", ".hurl", ".html", ".ini", ".java", ".js",
+    ".json", ".lock", ".log", ".md", ".php", ".py", ".rb", ".rs", ".sh", ".sql", ".tar", ".toml", ".ts", ".txt",
+    ".xml", ".yaml", ".yml", ".zip",
+)  # fmt: skip
 """File suffixes that look like top-level domains."""
 
 
@@ -92,30 +75,8 @@ class WordTests:
 
     def by_name(self) -> Mapping[str, Test]:
         """Return the tests by the names that patterns use."""
-        return {
-            "any": self.any,
-            "host": self.host,
-            "host-word": self.host_word,
-            "away": self.away,
-            "database-away": self.database_away,
-            "outside": self.outside,
-            "home": self.home,
-            "system": self.system,
-            "secret": self.secret,
-            "target-away": self.target_away,
-            "target-outside": self.target_outside,
-            "target-system": self.target_system,
-            "source-outside": self.source_outside,
-            "edited-outside": self.edited_outside,
-            "edited-system": self.edited_system,
-            "acting": self.acting,
-            "database-url": self.database_url,
-            "protected": self.protected,
-            "shared": self.shared,
-            "release": self.release,
-            "cluster-away": self.cluster_away,
-            "unread": self.unread,
-        }
+        tests = (name for name, value in vars(WordTests).items() if callable(value) and not name.startswith("_"))
+        return {name.replace("_", "-"): getattr(self, name) for name in tests if name != "by_name"}
 
     def any(self, word: str, call: Call) -> bool:
         """Accept every word."""

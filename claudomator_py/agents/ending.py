@@ -27,16 +27,8 @@ _ENDED_BY: dict[str, tuple[Reason, str]] = {
 _NAMED_DENIALS = 5
 _SHELL_SIGNALS = {128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15)}
 _CRASHES = {
-    int(number): number.name
-    for number in (
-        signal.SIGILL,
-        signal.SIGTRAP,
-        signal.SIGABRT,
-        signal.SIGBUS,
-        signal.SIGFPE,
-        signal.SIGSEGV,
-        signal.SIGSYS,
-    )
+    int(signal.Signals[name]): name
+    for name in ("SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS")
 }
 """Signals that a process brings on itself by a fault."""
 _NOT_STARTED = {126: "could not be executed", 127: "was not found"}

@@ -32,19 +32,10 @@ class LabelRule(WordedCode):
     CANCELLED = "cancelled", "the task was cancelled"
 
 
-OF_THE_WORK = frozenset(
-    {
-        Reason.REFUSED,
-        Reason.TURN_LIMIT,
-        Reason.TIMEOUT,
-        Reason.STALLED,
-        Reason.CHECK_FAILED,
-        Reason.OUTPUT_LIMIT,
-        Reason.CONTEXT_TOO_LONG,
-        Reason.UNFINISHED,
-        Reason.AGENT_ERROR,
-    }
-)
+OF_THE_WORK = frozenset({
+    Reason.REFUSED, Reason.TURN_LIMIT, Reason.TIMEOUT, Reason.STALLED, Reason.CHECK_FAILED, Reason.OUTPUT_LIMIT,
+    Reason.CONTEXT_TOO_LONG, Reason.UNFINISHED, Reason.AGENT_ERROR,
+})  # fmt: skip
 """Reasons that may result from giving a task to the wrong specialist. All others concern limits, accounts, the machine
 or people, and would have affected any specialist."""
 

@@ -252,22 +252,11 @@ _STEERS: Final = regex(
     re.IGNORECASE,
 )
 _TELLING: Final = (
-    *(
-        "ignore",
-        "disregard",
-        "forget",
-        "override",
-        "specialist",
-        "engineer",
-        "reviewer",
-        "manager",
-        "auditor",
-        "writer",
-    ),
-    *("administrator", "researcher", "designer", "analyst", "developer", "architect", "doctor", "human", "reject"),
-    *("clarify", "tier", "model", "opus", "sonnet", "haiku", "risk", "priority", "route", "polic", "skip", "review"),
-    *("approval", "filters", "unrestricted", "declare"),
-)
+    "ignore", "disregard", "forget", "override", "specialist", "engineer", "reviewer", "manager", "auditor", "writer",
+    "administrator", "researcher", "designer", "analyst", "developer", "architect", "doctor", "human", "reject",
+    "clarify", "tier", "model", "opus", "sonnet", "haiku", "risk", "priority", "route", "polic", "skip", "review",
+    "approval", "filters", "unrestricted", "declare",
+)  # fmt: skip
 """A text that contains none of these words cannot match ``_STEERS``."""
 _ADDRESSES: Final = regex(
     rf"(?:^|[\s(\"'\u201c\[<!-])(?:(?:note|hint|message|instructions?) (?:to|for) (?:the |all |any )?)?(?:the )?{_WHO}"

@@ -31,19 +31,10 @@ EXTENSION: Final = "urn:claudomator:card:1"
 """The parameters of this extension are a complete card of ours."""
 KEPT: Final = "a2a"
 """The key in ``Card.extra`` that holds the document from which the card was read."""
-_TELLING: Final = frozenset(
-    {
-        "supportedInterfaces",
-        "protocolVersion",
-        "preferredTransport",
-        "additionalInterfaces",
-        "defaultInputModes",
-        "defaultOutputModes",
-        "securitySchemes",
-        "supportsAuthenticatedExtendedCard",
-        "supportsExtendedAgentCard",
-    }
-)
+_TELLING: Final = frozenset({
+    "supportedInterfaces", "protocolVersion", "preferredTransport", "additionalInterfaces", "defaultInputModes",
+    "defaultOutputModes", "securitySchemes", "supportsAuthenticatedExtendedCard", "supportsExtendedAgentCard",
+})  # fmt: skip
 """Keys that identify a card written for A2A. A card without a version is one of 0.3, where the version has a
 default."""
 _BESIDE: Final = frozenset(

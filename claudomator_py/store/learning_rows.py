@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, case, delete, func, select, update
 
 from claudomator_py.domain.learning import LabelRule, LabelVerdict
 from claudomator_py.scheduler.records import DecisionKind
@@ -69,11 +69,8 @@ def mark(connection: Connection, ids: Sequence[str], now_ms: int, *, forgotten: 
 def forget(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
     """Forget what was learned, and return the number of labels that no longer count. organisation: only its labels;
     None: all. specialist: only labels that concern it; None: all."""
-    which: list[ColumnElement[bool]] = [LABEL.c.forgotten_ms.is_(None)]
-    rows: list[ColumnElement[bool]] = []
-    if organisation is not None:
-        which.append(LABEL.c.organisation == organisation)
-        rows.append(STANDING.c.organisation == organisation)
+    which = [LABEL.c.forgotten_ms.is_(None), *_of(LABEL, organisation)]
+    rows = _of(STANDING, organisation)
     if specialist is not None:
         which.append((LABEL.c.specialist == specialist) | (LABEL.c.wanted == specialist))
         rows.append(STANDING.c.specialist == specialist)
@@ -115,9 +112,7 @@ def _of_standing(query: Select[int], label: Label, topic: str) -> Select[int]:
 
 def standings(connection: Connection, organisation: str | None) -> Sequence[Standing]:
     """Return the organisation's standings, ordered by specialist and topic. organisation: None for all."""
-    query = select(STANDING)
-    if organisation is not None:
-        query = query.where(STANDING.c.organisation == organisation)
+    query = select(STANDING).where(*_of(STANDING, organisation))
     query = query.order_by(STANDING.c.specialist, STANDING.c.topic, STANDING.c.organisation)
     return Standing.rows(connection, query)
 
@@ -206,11 +201,8 @@ def compared(connection: Connection, since_ms: int, organisation: str | None, li
 
 
 def _since(since_ms: int, organisation: str | None) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = [
-        DECISION.c.kind == DecisionKind.SPECIALIST.value,
-        DECISION.c.at_ms >= since_ms,
-    ]
-    return conditions if organisation is None else [*conditions, DECISION.c.organisation == organisation]
+    made = (DECISION.c.kind == DecisionKind.SPECIALIST.value, DECISION.c.at_ms >= since_ms)
+    return [*made, *_of(DECISION, organisation)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +218,7 @@ class Corrections:
 
 def corrections(connection: Connection, organisation: str | None) -> Sequence[Corrections]:
     """Return the corrections that count, most frequent first. organisation: only its own; None: all."""
-    which: list[ColumnElement[bool]] = [LABEL.c.wanted.is_not(None), LABEL.c.forgotten_ms.is_(None)]
-    if organisation is not None:
-        which.append(LABEL.c.organisation == organisation)
+    which = [LABEL.c.wanted.is_not(None), LABEL.c.forgotten_ms.is_(None), *_of(LABEL, organisation)]
     columns = (LABEL.c.specialist, LABEL.c.wanted, LABEL.c.topic)
     query = select(*columns, func.count().label("tasks"), func.max(LABEL.c.at_ms).label("last_ms"))
     query = query.where(*which).group_by(*columns).order_by(func.count().desc(), *columns)
@@ -237,17 +227,14 @@ def corrections(connection: Connection, organisation: str | None) -> Sequence[Co
 
 def waiting(connection: Connection, organisation: str | None) -> int:
     """Return the number of labels not learned yet. organisation: only its own; None: all."""
-    query = select(func.count()).select_from(LABEL).where(LABEL.c.learned_ms.is_(None))
-    if organisation is not None:
-        query = query.where(LABEL.c.organisation == organisation)
+    query = select(func.count()).select_from(LABEL).where(LABEL.c.learned_ms.is_(None), *_of(LABEL, organisation))
     return int(connection.execute(query).scalar_one())
 
 
 def with_right_specialist(connection: Connection, organisation: str | None, limit: int) -> Sequence[Label]:
     """Return the newest labels that count and tell the right specialist. organisation: only its own; None: all."""
-    query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), LABEL.c.wanted.is_not(None) | _CONFIRMS)
-    if organisation is not None:
-        query = query.where(LABEL.c.organisation == organisation)
+    right = LABEL.c.wanted.is_not(None) | _CONFIRMS
+    query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), right, *_of(LABEL, organisation))
     return _labels(connection, query, limit)
 
 
@@ -258,6 +245,11 @@ def specs(connection: Connection, labels: Sequence[Label]) -> dict[str, dict[str
         TASK_REVISION, (TASK_REVISION.c.task_id == LABEL.c.task_id) & (TASK_REVISION.c.revision == LABEL.c.revision)
     )
     return {row.decision_id: row.spec for row in connection.execute(query.where(LABEL.c.decision_id.in_(ids)))}
+
+
+def _of(table: Table, organisation: str | None) -> list[ColumnElement[bool]]:
+    """Return the condition for the organisation's rows; none for all rows."""
+    return [] if organisation is None else [table.c.organisation == organisation]
 
 
 def _counting(organisation: str) -> Select[tuple[object, ...]]:

@@ -64,20 +64,10 @@ class HubEvents(ClientEvents):
         return Result(text=text_of(self.end or {}, "text"))
 
 
-OF_AN_AGENT = frozenset(
-    {
-        Reason.RATE_LIMITED,
-        Reason.OVERLOADED,
-        Reason.NETWORK,
-        Reason.NO_CREDIT,
-        Reason.CONTEXT_TOO_LONG,
-        Reason.REFUSED,
-        Reason.TURN_LIMIT,
-        Reason.BUDGET,
-        Reason.TIMEOUT,
-        Reason.AGENT_ERROR,
-    }
-)
+OF_AN_AGENT = frozenset({
+    Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.NETWORK, Reason.NO_CREDIT, Reason.CONTEXT_TOO_LONG, Reason.REFUSED,
+    Reason.TURN_LIMIT, Reason.BUDGET, Reason.TIMEOUT, Reason.AGENT_ERROR,
+})  # fmt: skip
 """The reasons that an agent may give for a failure; any other becomes ``agent_error``."""
 
 

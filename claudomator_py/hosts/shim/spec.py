@@ -24,18 +24,9 @@ class Spec:
     """
 
     __slots__ = (
-        "bounds",
-        "commands",
-        "cwd",
-        "env_names",
-        "folder_bounds",
-        "folders",
-        "grace",
-        "output_bytes",
-        "run_id",
-        "stall",
-        "timeout",
-    )
+        "bounds", "commands", "cwd", "env_names", "folder_bounds", "folders", "grace", "output_bytes", "run_id",
+        "stall", "timeout",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -179,16 +179,7 @@ class TaskDependency(Row):
     depends_on_id: str | None = Field(default=None, foreign_key="task.id")
 
 
-_SUMMED = (
-    "agent",
-    "ended_as",
-    "reason",
-    "started_ms",
-    "ended_ms",
-    "input_tokens",
-    "output_tokens",
-    "cost_usd",
-)
+_SUMMED = ("agent", "ended_as", "reason", "started_ms", "ended_ms", "input_tokens", "output_tokens", "cost_usd")
 
 _SPENT = ("started_ms", "agent", "state", "live", "input_tokens", "output_tokens", "cost_usd", "in_vain")
 
