@@ -180,8 +180,10 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     if full and now_ms < head.queued + rules.prefer_wait:
         until = head.queued + rules.prefer_wait
         return blocked(BlockCode.PREFERRED_FULL, agents=tuple(map(_no_slot, full)), until=until)
-    unknown = (blocked(BlockCode.NOT_CONFIGURED, agent=head.agent_type),)
-    because = tuple(item for agent in hinted if (item := _rejection(agent)) is not None) if hinted else unknown
+    if hinted:
+        because = tuple(item for agent in hinted if (item := _rejection(agent)) is not None)
+    else:
+        because = (blocked(BlockCode.NOT_CONFIGURED, agent=head.agent_type),)
     override = OverriddenHint(agent=head.agent_type, because=because)
     return _balance(open_agents, rules, why=_LEAST_ACTIVE, overridden=override)
 

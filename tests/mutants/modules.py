@@ -207,7 +207,7 @@ EQUIVALENT = {
         "what a hint means is open to balancing as a whole, or not at all"
     ),
     "scheduler/admission.py: no filter: because = "
-    "tuple(item for agent in hinted if (item := _rejection(agent)) is not None) if hinted else unknown": (
+    "tuple(item for agent in hinted if (item := _rejection(agent)) is not None)": (
         "what cannot take the task now has a reason"
     ),
     "dispatch/apply_report.py: the condition is True: "
