@@ -8,9 +8,10 @@
 #   @ai-sdk/openai-compatible 2.0.92 (npm)   undefined
 #   pydantic-ai-slim 2.68.0 (PyPI), @openai/agents 0.20.0, @ai-sdk/openai 3.0.141 (npm)   1000 and 200
 #
-# A stream has usage only if stream_options.include_usage asks for it. The first four do not ask at an address that they
-# do not know, without a warning, so a budget of tokens or costs never ends a run. Of one vendor's agents, those in
-# JavaScript ask, and those in Python do not. Each of the four has a setting for it; with that, all count the same.
+# A stream has usage only if stream_options.include_usage asks for it. The first four do not ask: openai-agents and
+# langchain-openai since the address is not OpenAI's, the other two unless they are told to. None of them warns, so a
+# budget of tokens or costs never ends a run. Of one vendor's agents, those in JavaScript ask, and those in Python do
+# not. Each of the four has a setting for it; with that, all count the same.
 # Source: https://platform.openai.com/docs/api-reference/chat/create (stream_options).
 set -euo pipefail
 work=$(mktemp -d)
