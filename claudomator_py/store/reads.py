@@ -252,7 +252,7 @@ def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget", "reaso
     latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
     oldest = (TASK.c.updated_ms, TASK.c.id)
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
-    by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
+    by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.created_ms, TASK.c.id)
     since = TASK.c.updated_ms >= bindparam("since", type_=BigInteger)
     return {
         "NEEDS_INPUT": _StatusList(and_(mine, TASK.c.state == "NEEDS_INPUT"), oldest),

@@ -290,6 +290,14 @@ def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World)
     assert status.totals == {"needs_you": 1, "problems": 1, "inbox": 1, "running": 2, "queued": 3, "recent": 1}
 
 
+def test_what_waits_alike_is_listed_as_it_was_submitted(world: World) -> None:
+    names = [f"waits{number}" for number in range(8)]
+    for name in names:
+        world.submit(name, depends_on=["nobody"])
+        world.now_ms += 1
+    assert [view.name for view in world.overview.status().queued] == names
+
+
 def test_a_list_that_is_cut_tells_its_whole_length(world: World) -> None:
     for number in range(5):
         world.submit(f"ready{number}", priority="high")
