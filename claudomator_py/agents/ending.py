@@ -191,7 +191,8 @@ _BY_STATUS = {
 }
 _STATUS = regex(
     r"(?:\bstatus(?: code)?\W{1,4}|\berror\W{1,3}|\"code\"\W{1,3})([45]\d\d)\b"
-    r"|\b([45]\d\d) (?:Unauthorized|Forbidden|Not Found|Too Many Requests|Internal|Bad Gateway|Service Unavailable)",
+    r"|\b([45]\d\d) (?:Unauthorized|Forbidden|Not Found|Too Many Requests|Internal|Bad Gateway|Service Unavailable)"
+    r"|\b(?:request|call)\b[^\n]{0,60}\bfailed(?: with)?\W{1,3}([45]\d\d)\b",
     re.IGNORECASE,
 )
 
@@ -275,7 +276,7 @@ def limited(message: str, reset_at: int | None, limit: str | None = None) -> Run
 def find_status(message: str) -> int | None:
     """Return the HTTP status that an error message names."""
     match = _STATUS.search(message)
-    return int(match[1] or match[2]) if match else None
+    return int(match[1] or match[2] or match[3]) if match else None
 
 
 def by_status(status: int | None) -> Reason | None:

@@ -1,5 +1,6 @@
 """Read the events of the ACP client, and what the run came to."""
 
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import ClassVar
 
@@ -92,6 +93,11 @@ class AcpEvents(ClientEvents):
             stderr=ending.stderr,
         )
         return turn.verdict()
+
+    def to_come(self, at_ms: int, *, stopped: bool) -> Mapping[str, int]:
+        """Return the number of commands that were still in the background when the turn ended."""
+        tasks = count_of(self.end or {}, "background")
+        return {"background task": tasks} if tasks else {}
 
     def result(self) -> Result:
         end = self.end or {}

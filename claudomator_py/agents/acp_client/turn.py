@@ -179,6 +179,8 @@ class Turn:
         self.usage = UsageTally(order.usage)
         self.rejected: list[ToolCall] = []
         self.failed_status = False
+        self._background: set[str] = set()
+        """Ids of commands that the agent has moved to the background, where they still run."""
         self.retry: dict[str, Any] | None = None
         """The agent's last report of a retry; None: it has made progress since."""
         self.progress_s = clock()
@@ -212,12 +214,15 @@ class Turn:
                 self._take_state(event_of(update, "_meta"))
 
     def take_notification(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take a notification outside the protocol: of those, only reports of a retry are read."""
+        """Take a notification outside the protocol: of those, reports of retries and of background work are read."""
         update = event_of(params, "update")
-        if "retry" in (text_of(update, "sessionUpdate") or "").lower():
-            self._take_retry(update)
-        elif "retry" in method.lower():
-            self._take_retry(params)
+        name = (text_of(update, "sessionUpdate") or method).lower()
+        if "retry" in name:
+            self._take_retry(update or params)
+        elif "task_backgrounded" in name:
+            self._background.add(text_of(update, "task_id") or "")
+        elif "task_completed" in name:
+            self._background.discard(text_of(event_of(update, "task_snapshot"), "task_id") or "")
 
     def decide(self, params: Mapping[str, Any]) -> bool:
         """Return whether the call that the agent asks about is allowed, and print the decision."""
@@ -260,6 +265,7 @@ class Turn:
             "counts": self.usage.reported if result is not None else None,
             "cost_usd": self.usage.cost_usd,
             "retry": self.retry,
+            "background": len(self._background) or None,
         }
 
     def _progress(self) -> None:

@@ -196,6 +196,14 @@ def test_a_run_that_is_stopped_while_it_asks_again_ends_as_what_it_waits_for(run
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.NETWORK)
 
 
+@pytest.mark.parametrize(("ended", "dropped"), [("c1", 0), ("c2", 1)])
+def test_a_command_that_is_still_in_the_background_at_the_end_is_dropped(runs: Runs, ended: str, dropped: int) -> None:
+    begun = told(sessionUpdate="task_backgrounded", task_id="c1", command="make")
+    over = told(sessionUpdate="task_completed", task_snapshot={"task_id": ended, "exit_code": 0})
+    outcome = runs.run({"turn": [begun, over, *OK]}).outcome
+    assert (outcome.status, outcome.dropped) == (OutcomeStatus.SUCCEEDED, dropped)
+
+
 def test_words_that_it_asks_again_do_not_break_the_silence(runs: Runs) -> None:
     again: list[dict[str, Any]] = [{"tell": "x/retry", "params": {"message": "again"}}, {"wait": 0.5}]
     states: list[dict[str, Any]] = [{"update": {"sessionUpdate": "usage_update", "used": 1, "size": 2}}, {"wait": 0.5}]

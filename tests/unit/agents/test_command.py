@@ -284,6 +284,21 @@ def test_a_line_of_a_failure_is_one_although_the_program_exits_with_0(line: str,
     assert says("working\nbye\n", "", 0, **words).status is OutcomeStatus.SUCCEEDED
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Error: Invalid or missing API key. Run 'amp login' to authenticate.", "auth"),
+        ("Error: API request for getUserInfo failed: 429", "rate_limited"),
+        ("Error: Amp server returned an error. Try again in a moment.", "overloaded"),
+        ("Error: the call failed with 503", "overloaded"),
+        ("Error: 3 requests were sent; the test failed: 42900 is too much", "agent_error"),
+    ],
+)
+def test_a_failed_request_is_known_by_its_status(line: str, reason: str) -> None:
+    """As Amp exits if its service refuses it."""
+    assert says("", f"{line}\n", 1, failure_text=["^Error: "]).reason == reason
+
+
 RETRIES = {"limit_text": ["RateLimitError"], "failure_text": [r"litellm\.\w+Error", "^Only"]}
 
 
