@@ -1,8 +1,10 @@
 """Where a real agent CLI is started as a run starts it: by its kind, under a shim, against a fake of its service."""
 
 import subprocess
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.event_reader import EventReader
@@ -21,7 +23,8 @@ from tests.real_clis.clis import Cli, bare
 RUN = "CLAUDOMATOR_RUN"
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
-LIMITS = RunLimits(timeout_ms=240_000, stall_ms=None, grace_ms=5_000, output_bytes=1 << 26)
+TIMEOUT_MS = 240_000
+LIMITS = RunLimits(timeout_ms=TIMEOUT_MS, stall_ms=None, grace_ms=5_000, output_bytes=1 << 26)
 
 
 def task(**fields: object) -> TaskSpec:
@@ -53,7 +56,6 @@ class Bench:
         *,
         resume: str | None = None,
         prior: Tokens | None = None,
-        limits: RunLimits = LIMITS,
     ) -> "Running":
         """Start the task. resume: the conversation to go on with; prior: what it had used."""
         agent = AgentSpec(
@@ -76,7 +78,7 @@ class Bench:
         launch = AGENT_KINDS[self.cli.agent_kind].launch(request)
         env = {**launch.env, **agent.env, **spec.env}
         path = self.rig.prepare(
-            launch.argv, cwd=self.repository, env_names=(*env, RUN), stdin=launch.stdin, limits=limits
+            launch.argv, cwd=self.repository, env_names=(*env, RUN), stdin=launch.stdin, limits=LIMITS
         )
         return Running(request, path, self.rig.shim(path, {**env, RUN: path.name}))
 
@@ -98,9 +100,9 @@ class Running:
         """Its end; it has to have come."""
         return ended(self.path)
 
-    def outcome(self) -> Outcome:
-        """What its reader makes of it."""
-        record = self.ended().exit
+    def outcome(self, **changes: Any) -> Outcome:
+        """What its reader makes of it, with these changes to the record of its end."""
+        record = replace(self.ended().exit, **changes)
         return self._fed().outcome(record, record.ended_ms)
 
     def conversation(self) -> str | None:
@@ -115,8 +117,7 @@ class Running:
             assert isinstance(reader, EventReader)
             return reader.stuck_since is not None
 
-        wait_until(lambda: stuck() or self._is_over(), deadline_s=120)
-        assert stuck(), self.outcome()
+        self.until(stuck)
 
     def _fed(self) -> OutputReader:
         reader = AGENT_KINDS[self.request.agent.kind].reader(self.request)
@@ -129,8 +130,12 @@ class Running:
 
     def until_made(self, place: Path) -> None:
         """Wait until a tool has made the file."""
-        wait_until(lambda: place.exists() or self._is_over(), deadline_s=120)
-        assert place.exists(), self.outcome()
+        self.until(place.exists)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until it holds, which it has to do before the run is over; the run's own time bounds the wait."""
+        wait_until(lambda: condition() or self._is_over(), deadline_s=2 * TIMEOUT_MS / 1000)
+        assert condition(), self.outcome()
 
     def _is_over(self) -> bool:
         return not alive(self.shim.process.pid)
