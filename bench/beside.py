@@ -4,9 +4,11 @@ Files are dropped for an agent of the kind ``command`` that runs ``true``, with 
 configured, so that the shipped specialists are loaded and routing is on. Only the ratios say something of the builds.
 
 The earlier build is taken out of the history: the commit ``BENCH_COMMIT``, or 1c4eaac9 of 26 November. It runs with
-the libraries that are installed here. Memory is what is resident once all those tasks have been done, by a daemon that
-is asked for its status; starts are those of other daemons, which nobody asks. Idle counts from the fifth second after
-the tasks. CPU is that of the daemon's own process.
+the libraries that are installed here; 1c4eaac9 also needs structlog (``pip install structlog``).
+
+Memory is what is resident once all those tasks have been done, by a daemon that is asked for its status; starts are
+those of other daemons, which nobody asks. Idle counts from the fifth second after the tasks. CPU is that of the
+daemon's own process.
 """
 
 import os
