@@ -43,6 +43,7 @@ _SUMMED_RUNS = Statement(
         *(RUN.c[name] for name in ("task_id", "id", "live", "ended_as", "input_tokens", "output_tokens", "cost_usd")),
         # Only specialists charge fees.
         case((RUN.c.specialist.is_not(None), sound(RUN.c.outcome)["fee"]["usd"].as_float())),
+        RUN.c.in_vain,
     )
     .where(_OF_TASKS)
     .order_by(RUN.c.generation, RUN.c.seq)
@@ -346,6 +347,8 @@ class TaskRuns:
     output_tokens: int | None = None
     cost_usd: float | None = None
     fees_usd: float | None = None
+    unpriced: int = 0
+    """Number of ended runs whose cost is not known."""
     shown: tuple[Run, ...] = ()
     """The last run that succeeded, and the last run."""
 
@@ -369,7 +372,8 @@ def run_summaries(connection: Connection, task_ids: Collection[str]) -> Mapping[
 
 def _summed(runs: Sequence[Row], shown: Iterable[Run]) -> TaskRuns:
     inputs, outputs, usd, fees = (_sum(run[at] for run in runs if not run[1]) for at in (3, 4, 5, 6))
-    return TaskRuns(len(runs), inputs, outputs, usd, fees, tuple(shown))
+    unpriced = sum(run[2] is not None and run[5] is None and run[7] is not True for run in runs)
+    return TaskRuns(len(runs), inputs, outputs, usd, fees, unpriced, tuple(shown))
 
 
 def _shown(runs: Sequence[Row]) -> list[str]:

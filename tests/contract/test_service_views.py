@@ -409,3 +409,19 @@ def test_what_is_kept_of_tasks_that_are_over_is_never_older_than_their_rows(data
         assert listed(fresh) == kept
         seen.append(kept)
     assert [entry != following for entry, following in pairwise(seen)] == [True] * (len(changes) - 1)
+
+
+def test_runs_whose_cost_is_not_known_are_counted_beside_the_cost(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 2, "backoff": "1m"})
+    world.tick()
+    world.fail("t", "agent_error")
+    world.tick(HOUR_MS)
+    assert (world.task("t").cost_usd, world.task("t").unpriced) == (None, 1)
+    world.end("t", cost_usd=0.5)
+    world.tick()
+    assert (world.task("t").cost_usd, world.task("t").unpriced) == (0.5, 1)
+    world.submit("known")
+    world.tick()
+    world.end("known", cost_usd=0.5)
+    world.tick()
+    assert world.task("known").unpriced == 0

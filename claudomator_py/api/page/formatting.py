@@ -101,11 +101,12 @@ def tokens_text(tokens: Tokens) -> str | None:
     return ", ".join(parts) or None
 
 
-def cost_text(usd: float | None) -> str | None:
-    """Return US dollars: ``$0.25``, with more places for smaller amounts; None: unknown."""
+def cost_text(usd: float | None, unpriced: int = 0) -> str | None:
+    """Return US dollars: ``$0.25``, with more places for smaller amounts; None: unknown. unpriced: runs that are not
+    in it, as their cost is not known."""
     if usd is None:
         return None
-    return f"${amount_text(Unit.USD, usd)}"
+    return f"{'at least ' if unpriced else ''}${amount_text(Unit.USD, usd)}"
 
 
 def meaning_of(reason: str | None) -> str | None:

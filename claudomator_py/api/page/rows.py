@@ -164,7 +164,7 @@ def row_of(task: TaskView) -> TaskRow:
         since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),
         took=took(task.started_at, task.updated_at) if task.started_at and task.state in ENDED else None,
         attempts=task.attempts,
-        cost=cost_text(task.cost_usd),
+        cost=cost_text(task.cost_usd, task.unpriced),
         changes=task.changes,
         is_doubtful=is_doubtful,
         priority=task.priority if task.priority != "normal" else None,

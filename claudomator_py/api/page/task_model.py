@@ -179,7 +179,7 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, Sequence[L
         ("By", None if task.creator in (OPERATOR.id, INBOX.id) else task.creator),
         ("Organisation", task.organisation),
         ("Tokens", tokens_text(task.tokens)),
-        ("Cost", cost_text(task.cost_usd)),
+        ("Cost", cost_text(task.cost_usd, task.unpriced)),
         ("Budget", None if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
         ("Restarts", f"{task.generation - 1}, {counted(task.runs, 'run')} in all" if task.generation > 1 else None),
     ]

@@ -117,6 +117,8 @@ def finding(tree: Tree) -> str | None:
         return f"its .git file cannot be read ({error.strerror})"
     finally:
         os.close(folder)
+    if tree.common_dir and not Path(tree.common_dir).is_dir():
+        return f"its repository {tree.repository} is not there any more"
     if back_pointer(tree.git_dir) != f"{tree.path}/{POINTER}":
         return "its repository no longer knows it"
     return None

@@ -110,6 +110,8 @@ class TaskView(View):
     available_actions: tuple[Action, ...] = ()
     fees_usd: float | None = None
     """Fees of its specialists, which the cost includes."""
+    unpriced: int = 0
+    """Number of its ended runs whose cost is not known, and which the cost lacks."""
     asks: InputView | None = None
     """The request for a person's input, while it needs any."""
     generation: int = 1

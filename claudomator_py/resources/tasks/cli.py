@@ -93,10 +93,14 @@ def list_text(views: Sequence[TaskView]) -> str:
         Column("AGENT", lambda view: view.agent, spare=2),
         Column("AGE", lambda view: table.age(view.created_at), spare=1),
         Column("CHANGES", lambda view: view.changes, wide=True),
-        Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True, spare=3),
+        Column("COST", _cost, right=True, spare=3),
         Column("DETAIL", lambda view: _detail(view, now, with_changes=not is_wide()), flexible=True, least=44),
     )
     return table_text(columns, views)
+
+
+def _cost(view: TaskView) -> str | None:
+    return None if view.cost_usd is None else f"{'at least ' if view.unpriced else ''}${view.cost_usd:.2f}"
 
 
 def _detail(view: TaskView, now: int, *, with_changes: bool) -> str:

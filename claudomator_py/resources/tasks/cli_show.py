@@ -159,7 +159,8 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
     used = [f"{task.tokens.input or 0:,} in, {task.tokens.output or 0:,} out"] if task.tokens.output is not None else []
     ran_on = "last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "agent"
     fees = "" if task.fees_usd is None else f", ${amount_text(Unit.USD, task.fees_usd)} of it for the specialist"
-    used += [f"${amount_text(Unit.USD, task.cost_usd)}{fees}"] if task.cost_usd is not None else []
+    at_least = "at least " if task.unpriced else ""
+    used += [f"{at_least}${amount_text(Unit.USD, task.cost_usd)}{fees}"] if task.cost_usd is not None else []
     return fields(
         [
             ("name", task.name),

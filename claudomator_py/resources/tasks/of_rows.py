@@ -61,7 +61,7 @@ class EndedViews:
         task, spec, runs = rows.task, rows.spec, rows.runs
         if task.state not in ("COMPLETED", "CANCELLED") or task.thread or spec.prerequisites or spec.budget.units:
             return make()
-        sums = (runs.number, runs.input_tokens, runs.output_tokens, runs.cost_usd, runs.fees_usd)
+        sums = (runs.number, runs.input_tokens, runs.output_tokens, runs.cost_usd, runs.fees_usd, runs.unpriced)
         row = (vars(task), spec, sums, [vars(run) for run in runs.shown], rows.origin, rows.conceals)
         known = self._kept.get(task.id)
         if known is not None and known[0] == row:
@@ -98,6 +98,7 @@ def run_fields(runs: TaskRuns, outcome: Outcome | None, spec: TaskSpec) -> dict[
         "tokens": Tokens(input=runs.input_tokens, output=runs.output_tokens),
         "cost_usd": _rounded(runs.cost_usd),
         "fees_usd": _rounded(runs.fees_usd),
+        "unpriced": runs.unpriced,
     }
     if (last := runs.last) is None:
         return fields | {"agent": spec.agent.type, "tier": spec.agent.tier, "model": spec.agent.model}

@@ -404,6 +404,8 @@ def test_without_its_repository_nothing_is_removed(trees: LocalTrees, repository
     with pytest.raises(TreeFault):
         trees.remove(tree)
     assert Path(tree.path).is_dir()
+    with pytest.raises(TreeFault, match=r"its repository .*shop is not there any more"):
+        trees.ensure(order(repository.path))
 
 
 def test_the_trees_of_others_are_not_forgotten(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:

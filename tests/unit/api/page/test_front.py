@@ -352,6 +352,7 @@ def test_a_question_is_shown_itself(operator: Visitor, prepared: PreparedService
 
 
 def test_amounts() -> None:
+    assert (cost_text(None, 2), cost_text(0.25, 2)) == (None, "at least $0.25")
     assert [cost_text(usd) for usd in (None, 0.0, 0.0023, 0.0123, 0.25, 12.5)] == [
         None,
         "$0.00",
