@@ -6,10 +6,10 @@
 import importlib.util
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Final, NoReturn, Self, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
@@ -297,18 +297,27 @@ _SESSION = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backe
 _END_SESSION = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 
+_CONNECTION: Final[Mapping[str, str | int]] = {
+    "application_name": "claudomator",
+    "connect_timeout": 10,
+    # By default, TCP waits for a server that has vanished for a quarter of an hour, and for its answer for two hours.
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 40_000,
+}
+"""Parameters of each connection, unless the URL has them. Units as in libpq: ``tcp_user_timeout`` ms, others s."""
+
+
 def _postgresql_engine(url: URL, connections: int, settings: str) -> Engine:
     given = url.query.get("options")
     options = " ".join((given,) if isinstance(given, str) else given or ())
+    parameters = {name: value for name, value in _CONNECTION.items() if name not in url.query}
     return create_engine(
         url.difference_update_query(("options",)),
         pool_size=connections,
         max_overflow=0,
-        connect_args={
-            "options": f"{settings} {options}".strip(),
-            "application_name": "claudomator",
-            "connect_timeout": 10,
-        },
+        connect_args={**parameters, "options": f"{settings} {options}".strip()},
         json_deserializer=read_json,
     )
 

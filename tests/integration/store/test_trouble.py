@@ -369,6 +369,25 @@ def test_a_backup_is_whole_and_stands_alone(tmp_path: Path) -> None:
         assert database.read(count) == 1
 
 
+def test_a_server_that_vanishes_is_noticed_within_a_minute_or_as_the_url_says(
+    postgresql_url: str, tmp_path: Path
+) -> None:
+    def parameters(url: str) -> list[str]:
+        def read(connection: Connection) -> list[str]:
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            given = driver.info.get_parameters()
+            return [given.get(name) for name in ("keepalives_idle", "tcp_user_timeout", "connect_timeout")]
+
+        with Database.open(url, state_dir=tmp_path) as database:
+            assert database.write(read) == database.read(read)
+            return database.read(read)
+
+    assert parameters(postgresql_url) == ["20", "40000", "10"]
+    more = make_url(postgresql_url).update_query_dict({"keepalives_idle": "7", "connect_timeout": "33"})
+    assert parameters(more.render_as_string(hide_password=False)) == ["7", "40000", "33"]
+
+
 def test_a_postgresql_database_is_not_copied(postgresql_url: str, tmp_path: Path) -> None:
     with Database.open(postgresql_url, state_dir=tmp_path) as database, pytest.raises(StoreUnavailable) as refusal:
         database.backup(tmp_path / "copy.db")
