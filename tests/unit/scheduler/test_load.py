@@ -88,7 +88,8 @@ def test_a_thread_has_one_turn_and_nobody_has_it_while_a_run_of_it_is_live() -> 
 def test_a_task_waits_while_another_one_is_at_work_in_its_thread_or_has_its_turn_there(thread: str, may: bool) -> None:
     in_turn = {"its own turn": "task-001", "another's turn": "task-002"}
     load = load_of(snapshot(live=1, threads=("begun",), in_turn=in_turn))
-    task = head(1, thread=thread)
+    task = head(1 if thread == "its own turn" else 3, thread=thread)
+    assert load.taken(rules()).leaves(task.task_id, task.dir_key, thread) is may
     if may:
         assert decide(task, agent("claude"), load=load).agent == "claude"
     else:
