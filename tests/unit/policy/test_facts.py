@@ -23,6 +23,7 @@ def test_where_a_task_says_nothing_a_condition_finds_nothing() -> None:
     silent = ("organisation", "specialist", "skill", "agent", "model", "tier", "continues", "working_dir")
     assert [task[name] for name in silent] == [""] * len(silent)
     assert task["budget"] == {"usd": 0.0, "tokens": 0.0, "runs": 0.0}
+    assert task["creator"] == task["author"] != ""
     assert facts().values["limits"]["day"] == {"usd": inf, "tokens": inf, "runs": inf}
 
 
@@ -32,9 +33,12 @@ def test_what_a_task_says_is_found() -> None:
         Principal("ann", Role.OPERATE, "acme"),
         specialist="painter",
         skill="walls",
+        creator="bob",
         limits=Budget(runs=3),
     ).values
     results = {
+        "creator": "bob",
+        "author": "ann",
         "organisation": "acme",
         "specialist": "painter",
         "skill": "walls",
