@@ -22,7 +22,7 @@ from tests.patience import wait_until
 def launcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launcher]:
     """Both ways to start a shim keep the same promises."""
     if request.param == "directly":
-        monkeypatch.setattr(Launcher, "_ask", lambda *_: None)
+        monkeypatch.setattr(Launcher, "_from_server", lambda *_: None)
     launcher = Launcher()
     yield launcher
     launcher.close()
@@ -110,7 +110,7 @@ import pathlib, sys, time
 sys.path.insert(0, {str(INSTALLATION)!r})
 from claudomator_py.hosts.local.launcher import Launcher
 if {way!r} == "directly":
-    Launcher._ask = lambda *_: None
+    Launcher._from_server = lambda *_: None
 launcher = Launcher()
 shim = launcher.start(pathlib.Path({str(path)!r}), {ENV!r})
 print(shim.pid, flush=True)
@@ -134,7 +134,7 @@ def test_a_run_has_the_users_umask_whatever_the_daemons_own_is(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "directly":
-        monkeypatch.setattr(Launcher, "_ask", lambda *_: None)
+        monkeypatch.setattr(Launcher, "_from_server", lambda *_: None)
     before = os.umask(0o077)
     launcher = Launcher(0o002)
     try:
