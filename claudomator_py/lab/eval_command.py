@@ -90,13 +90,17 @@ def _evaluate_tasks(specialists: Path, data: Path, encoder: str, policy: Path | 
     from claudomator_py.routing.calibration import calibration_for
     from claudomator_py.schema.routing_settings import Preset
 
-    rules = None if policy is None else Policy(configuration(policy, os.environ, Path.cwd()).settings.policy)
+    configured = None if policy is None else configuration(policy, os.environ, Path.cwd()).settings
+    rules = None if configured is None else Policy(configured.policy)
     try:
         settings = encoder_named(encoder)
         cards, cases = read_set(specialists, data)
         with compared(settings) as (chosen, words):
             calibration = calibration_for(Preset.CALIBRATED, chosen.id)
-            result, records = evaluate_tasks(cards, cases, chosen, calibration, time.perf_counter_ns, words, rules)
+            default = None if configured is None else configured.routing.default_specialist
+            default = default if any(card.id == default for card in cards) else None
+            clock = time.perf_counter_ns
+            result, records = evaluate_tasks(cards, cases, chosen, calibration, clock, words, rules, default)
     except ValueError as error:
         fail(f"The encoder {encoder} cannot be used: {error}.", "", ExitCode.USAGE)
     if not result.fitted:

@@ -58,14 +58,15 @@ def evaluate(
     clock_ns: Callable[[], int],
     words: Encoder | None = None,
     policy: Policy | None = None,
+    default: str | None = None,
 ) -> tuple[Evaluation, list[Evaluated]]:
     """Decide each case as if its creator saw all cards. Return the figures and the decision on each case.
 
     clock_ns: a monotonic clock in nanoseconds; decisions without a comparison are not timed. words: the encoder of
     words, used if the calibration gives words a weight. policy: the rules to apply, and with them the risk limits of
-    cards; None: only the built-in rules.
+    cards; None: only the built-in rules. default: the specialist of a held task that fits no other, once approved.
     """
-    space, rules = space_of(cards, encoder, calibration), RoutingRules(calibration)
+    space = space_of(cards, encoder, calibration)
     beside = Words(cards, words) if words is not None and calibration.weights.words else None
     by_id, applied = {card.id: card for card in cards}, policy or Policy()
     names = Names((Participant(card.id, card.title) for card in cards), of_task=True)
@@ -75,9 +76,11 @@ def evaluate(
     for case in cases:
         text, verdict = case.request.text, _verdict(applied, case)
         unread = assess(text).unread
-        needs = (
-            Needs(verdict.risk, verdict.requires, verdict.excluded, unread=unread) if policy is not None else ANYBODY
-        )
+        # What is held is decided as it is once it is approved.
+        held, needs = verdict.demanded is not None, ANYBODY
+        if policy is not None:
+            needs = Needs(verdict.risk, verdict.requires, verdict.excluded, unread=unread, approved=held)
+        rules = RoutingRules(calibration, default if held else None)
         claims = Assignments(by_rule=verdict.specialist, rule=verdict.given_by, addressed=names.addressed(text))
         record = explicit_choice(claims, frozenset(by_id), needs, rules, None)
         if record is None:

@@ -8,6 +8,7 @@ import pytest
 from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import evaluate
 from claudomator_py.lab.labelled_set import Case, card_of, case_of
+from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.profile import Request
 
@@ -93,6 +94,19 @@ def test_what_it_counts() -> None:
         1.0,
         2.0,
     )
+
+
+def test_a_held_task_that_fits_nobody_is_the_default_specialists_once_approved() -> None:
+    cases = [Case(text, Request(text)) for text in ("Drop the customers database on the live server.", "Knit a scarf.")]
+    calibration = Calibration(encoder="e", threshold=0.9)
+    for policy, default, expected in (
+        (Policy(), "cook", ("human_review", "cook")),
+        (Policy(), None, ("human_review", "smith")),  # The operator is asked, and the nearest is a guess.
+        (None, None, ("human_review", None)),
+    ):
+        _, (held, free) = evaluate(CARDS, cases, Hashed(), calibration, lambda: 0, None, policy, default)
+        assert (held.route, held.specialist) == expected
+        assert (free.route, free.specialist) == ("default", None)
 
 
 def test_without_labels_there_are_decisions_and_no_figures() -> None:
