@@ -10,6 +10,7 @@ with ``cli.output.write_table``, or ``table_text`` for a part of what it writes;
 A cell is a value: both know how to show texts, numbers and instants, and leave out a column that is empty.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Generic, Literal, TypeVar
 
@@ -107,19 +108,32 @@ class Fold(Generic[T]):
 
 
 def folded(
-    rows: Sequence[T], key: Callable[[T], Hashable], task_id: Callable[[T], str], unlisted: Mapping[str, int]
+    rows: Sequence[T],
+    key: Callable[[T], Hashable],
+    task_id: Callable[[T], str],
+    unlisted: Mapping[str, int],
+    wider: Callable[[T], Hashable] = lambda _: None,
 ) -> tuple[Fold[T], ...]:
     """Return the rows in order, with those of an equal key folded at the position of the first.
 
-    key: returns None for a row that cannot be folded. unlisted: number of further rows like a row, by its id.
+    key: returns None for a row that cannot be folded. unlisted: number of further rows like a row, by its id. wider:
+    key by which rows are folded of which too few have an equal key; None: not at all.
     """
+    sizes: Counter[Hashable] = Counter()
+    for row in rows:
+        sizes[key(row)] += 1 + unlisted.get(task_id(row), 0)
+
+    def key_of(row: T) -> Hashable:
+        same = key(row)
+        return same if sizes[same] >= MIN_FOLDED else wider(row) or same
+
     alike: dict[Hashable, list[T]] = {}
     for row in rows:
-        same = key(row)
+        same = key_of(row)
         alike.setdefault(task_id(row) if same is None else (same,), []).append(row)
     folds: list[Fold[T]] = []
     for group in alike.values():
-        same = key(group[0])
+        same = key_of(group[0])
         more = 0 if same is None else sum(unlisted.get(task_id(row), 0) for row in group)
         if len(group) + more < MIN_FOLDED:
             folds += [Fold((row,)) for row in group]

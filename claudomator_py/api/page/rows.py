@@ -7,8 +7,8 @@ from zlib import crc32
 from claudomator_py.api.page.formatting import cost_text, model_text, short_line, took
 from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.wording import Piece, Sentence, worded
-from claudomator_py.resources.tasks import TaskView, said_together
+from claudomator_py.domain.wording import Piece, Sentence, said, worded
+from claudomator_py.resources.tasks import TaskView, said_together, wider_reason
 from claudomator_py.surface.table import Fold, folded
 from claudomator_py.values import dataclass
 
@@ -89,16 +89,19 @@ class TaskRow:
     """Whether the row has a field for an answer."""
     folds: str | None
     """Its words as one of several tasks with the same reason; None: it always stands alone."""
+    wider: str | None
+    """The reason without the names in it; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows that are one line until it is opened. words: of that line; None: a single row. unlisted: how many more tasks
-    there are that have no row."""
+    """Rows that are one line until it is opened. words: of that line; None: a single row. wait: their common reason.
+    unlisted: how many more tasks there are that have no row."""
 
     id: str
     rows: tuple[TaskRow, ...]
     words: str | None = None
+    wait: Sentence | None = None
     unlisted: int = 0
 
     @property
@@ -110,7 +113,7 @@ class RowGroup:
 def grouped(rows: Sequence[TaskRow], unlisted: Mapping[str, int]) -> tuple[RowGroup, ...]:
     """Return the rows in order, with those of equal reasons together at the place of the first. unlisted: the number of
     further tasks like one of these, by its id."""
-    return tuple(map(_group, folded(rows, _reason, lambda row: row.id, unlisted)))
+    return tuple(map(_group, folded(rows, _reason, lambda row: row.id, unlisted, _wider)))
 
 
 def _group(fold: Fold[TaskRow]) -> RowGroup:
@@ -118,13 +121,19 @@ def _group(fold: Fold[TaskRow]) -> RowGroup:
     if fold.key is None:
         return RowGroup(first.id, fold.rows)
     words = f"{fold.size:,} {first.folds}"
-    return RowGroup(f"fold-{crc32(repr(fold.key).encode()):x}", fold.rows, words, fold.unlisted)
+    wait = said(first.wider) if first.wider is not None and fold.key == _wider(first) else first.wait
+    return RowGroup(f"fold-{crc32(repr(fold.key).encode()):x}", fold.rows, words, wait, fold.unlisted)
 
 
 def _reason(row: TaskRow) -> tuple[str | None, ...] | None:
     """What makes rows alike; None: it stands by itself."""
     wording = None if row.wait is None else worded(row.wait)
     return (row.folds, row.code, wording) if row.folds and (row.code or wording) else None
+
+
+def _wider(row: TaskRow) -> tuple[str | None, ...] | None:
+    """What makes rows alike whose reasons name different tasks; None: nothing."""
+    return (row.folds, row.code, row.wider) if row.folds and row.wider else None
 
 
 def row_of(task: TaskView) -> TaskRow:
@@ -173,6 +182,7 @@ def row_of(task: TaskView) -> TaskRow:
         actions=_row_actions(task),
         answers="answer" in task.available_actions and task.asks is not None and task.asks.kind == "question",
         folds=said_together(task),
+        wider=wider_reason(task),
     )
 
 

@@ -117,7 +117,7 @@ def overview(status: StatusView) -> str:
             alone = [task for fold in folds if fold.key is None for task in fold.rows]
             known = {task.state for task in tasks} == {state}
             lines = [tasks_table(alone, ids=ids, known_state=known)] if alone else []
-            lines += folds_text((fold for fold in folds if fold.key is not None), now)
+            lines += folds_text(fold for fold in folds if fold.key is not None)
             more = _more(status.total(name) - sum(fold.size for fold in folds))
             parts.append("\n".join([heading(title, state), *lines, *more]))
         if name == "problems" and status.inbox:

@@ -10,7 +10,6 @@ from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.changes import RefChange, RunChanges
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
@@ -33,7 +32,7 @@ from claudomator_py.resources.report import (
 from claudomator_py.resources.report.night import Days
 from claudomator_py.resources.report.text import headline_of
 from claudomator_py.resources.session import Service
-from claudomator_py.resources.tasks import TaskView
+from claudomator_py.resources.tasks import TaskView, wider_reason
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import next_time
@@ -275,11 +274,7 @@ def _groups(views: Sequence[TaskView], unlisted: Mapping[str, int]) -> tuple[Tas
 
 
 def _failure_text(view: TaskView) -> str:
-    if view.reason == Reason.DEPENDENCY_FAILED:  # the name of the dependency differs from task to task
-        return "A task that it depends on did not complete."
-    if view.reason == WaitReason.DEPENDENCY:
-        return "A task that it depends on has not completed."
-    return _without_times(view)
+    return wider_reason(view) or _without_times(view)
 
 
 def _without_times(view: TaskView) -> str:

@@ -9,8 +9,8 @@ from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.fields import Strict
-from claudomator_py.domain.lifecycle import ENDED, KnownState, StateName
-from claudomator_py.domain.outcome import Tokens
+from claudomator_py.domain.lifecycle import ENDED, KnownState, StateName, WaitReason
+from claudomator_py.domain.outcome import Reason, Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.routing import ReachOrigin, ReachSource
@@ -430,3 +430,15 @@ def said_together(task: TaskView) -> str | None:
     """Return the verb for a folded line of such tasks; None if the task cannot be folded, like a question, which needs
     its own answer."""
     return None if task.asks is not None and task.asks.kind == "question" else _VERBS.get(task.state)
+
+
+_OF_DEPENDENCIES = {
+    Reason.DEPENDENCY_FAILED.value: "A task that it depends on did not complete.",
+    WaitReason.DEPENDENCY.value: "A task that it depends on has not completed.",
+}
+
+
+def wider_reason(task: TaskView) -> str | None:
+    """Return the reason without the names in it, as one of several tasks, each with other names; None if it has no
+    such names."""
+    return _OF_DEPENDENCIES.get(task.reason or "")

@@ -18,7 +18,7 @@ from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import worded
-from claudomator_py.resources.tasks import TaskView, said_together
+from claudomator_py.resources.tasks import TaskView, said_together, wider_reason
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Fold, Table, folded
 
@@ -136,17 +136,13 @@ def tasks_table(tasks: Sequence[TaskView], *, ids: Mapping[str, str] | None = No
     return table_text(columns, tasks, indent=_INDENT)
 
 
-def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:
-    """Return a line for each group of similar tasks: ``58 wait: claude is limited (a, b and 56 more)``.
-
-    now: epoch milliseconds.
-    """
+def folds_text(folds: Iterable[Fold[TaskView]]) -> list[str]:
+    """Return a line for each group of similar tasks: ``58 wait: claude is limited (a, b and 56 more)``."""
     lines: list[str] = []
     for fold in folds:
-        first = fold.rows[0]
         named = [task.name for task in fold.rows[:_NAMED]]
         names = f"{', '.join(named)} and {fold.size - len(named):,} more"
-        line = one_line(f"{fold.size:,} {said_together(first)}: {_reason(first, now)} ({names})")
+        line = one_line(f"{fold.size:,} {fold.key} ({names})")
         lines += wrapped(line, width() or NARROWEST)
     return lines
 
@@ -163,11 +159,15 @@ def folded_tasks(tasks: Sequence[TaskView], unlisted: Mapping[str, int], now: in
     """Return the tasks grouped by reason. unlisted: task id to the number of similar tasks that are not listed. now:
     epoch milliseconds."""
 
-    def key(task: TaskView) -> tuple[str, str] | None:
+    def line(task: TaskView, reason: str | None) -> str | None:
         verb = said_together(task)
-        return (verb, reason) if verb and (reason := _reason(task, now)) else None
+        return f"{verb}: {reason}" if verb and reason else None
 
-    return folded(tasks, key, lambda task: task.id, unlisted)
+    def wider(task: TaskView) -> str | None:
+        reason = wider_reason(task)
+        return line(task, reason and f"{task.reason}: {reason[:-1]}")
+
+    return folded(tasks, lambda task: line(task, _reason(task, now)), lambda task: task.id, unlisted, wider)
 
 
 def _reason(task: TaskView, now: int) -> str:

@@ -130,6 +130,20 @@ def test_equal_reasons_are_one_line_of_the_status(monkeypatch: pytest.MonkeyPatc
 
 
 @freeze_time(NOW)
+def test_what_failed_with_tasks_before_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    prepared = PreparedService(now_ms=START_MS)
+    for number in range(3):
+        prepared.add(f"broken-{number}", Failed(Reason.TIMEOUT))
+        prepared.add(f"after-{number}", Failed(Reason.DEPENDENCY_FAILED), depends_on=[f"broken-{number}"])
+    text = overview(prepared.status())
+    assert "3 failed: dependency_failed: A task that it depends on did not complete (after-2, after-1 and" in text
+    assert "broken-1 (FAILED)" not in text
+    with in_format(Format.WIDE):
+        assert "broken-1 (FAILED)" in overview(prepared.status())
+
+
+@freeze_time(NOW)
 def test_two_that_say_the_same_stand_by_themselves() -> None:
     status = PreparedService(now_ms=START_MS).status()
     text = overview(status.model_copy(update={"queued": tuple(waiting(2)), "totals": {"queued": 2}}))

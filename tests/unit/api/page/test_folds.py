@@ -140,6 +140,21 @@ def test_those_that_wait_for_one_task_are_one_line_and_for_another_a_second(
     assert sorted(size for size, _ in folds(queue)) == [6, 24]
 
 
+def test_those_that_depend_each_on_another_are_one_line(operator: Visitor, prepared: PreparedService) -> None:
+    for number in range(5):
+        prepared.add(f"asks-{number}", NeedsInput(InputKind.QUESTION))
+        prepared.add(f"after-asks-{number}", Waiting(WaitReason.DEPENDENCY), depends_on=[f"asks-{number}"])
+    for number in range(4):
+        prepared.add(f"broken-{number}", Failed(Reason.TIMEOUT))
+        prepared.add(f"after-broken-{number}", Failed(Reason.DEPENDENCY_FAILED), depends_on=[f"broken-{number}"])
+    queue, problems = (section(operator.get("/"), name) for name in ("queue", "problems"))
+    assert folds(queue) == [(5, 5)]
+    assert "A task that it depends on has not completed." in queue
+    assert "asks-3 (NEEDS_INPUT)" in queue, "each names its own once the line is opened"
+    assert folds(problems) == [(4, 4), (4, 4)]
+    assert "A task that it depends on did not complete." in problems
+
+
 def test_the_whole_of_a_list_that_fits_is_counted_as_before(operator: Visitor, prepared: PreparedService) -> None:
     for number in range(4):
         fail(prepared, f"t-{number}", "out of memory")
