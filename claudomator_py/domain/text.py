@@ -1,16 +1,11 @@
 """Texts of others, made safe to display, as terminal control codes could hide, forge or execute something; and folded,
 so that words are recognised however they are written."""
 
-import codecs
 import json
 import re
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from claudomator_py.values import dataclass, regex
-
-if TYPE_CHECKING:
-    # Imports the vocabulary for tool calls in text, which mere escaping does not need.
-    from claudomator_py.domain.redaction import Redactor
+from claudomator_py.values import regex
 
 _MAX_UNFINISHED = 4_096
 
@@ -137,52 +132,3 @@ def _cut(line: str, most: int) -> str:
 
 def _replacement(unwanted: re.Match[str]) -> str:
     return "\n" if unwanted["line_end"] is not None else ""
-
-
-@dataclass(frozen=True, slots=True)
-class TextPiece:
-    """The text of the bytes from ``offset`` to ``next_offset``, where a reader that starts again continues."""
-
-    offset: int
-    next_offset: int
-    text: str
-
-
-class ReadableText:
-    """Reads a stream that arrives in parts of any size, starting at an offset. Holds back whatever may be incomplete: a
-    character, a control sequence, the start of a possible secret."""
-
-    def __init__(self, redactor: "Redactor", offset: int = 0) -> None:
-        self._redactor = redactor
-        self._pending = b""
-        self.offset = offset
-        """Offset up to which bytes have been turned into pieces."""
-
-    def feed(self, data: bytes, *, final: bool = False) -> TextPiece | None:
-        """Return the next piece, if there is one. final: no more data follows."""
-        pending = self._pending + data
-        size = len(pending) if final else self._final_length(pending)
-        if size == 0:
-            self._pending = pending
-            return None
-        self._pending = pending[size:]
-        text = self._redactor.redact(plain(pending[:size].decode(errors="replace")))
-        piece = TextPiece(self.offset, self.offset + size, text)
-        self.offset = piece.next_offset
-        return piece
-
-    def skip_to(self, offset: int) -> list[TextPiece]:
-        """Return what was held back, and a note about the bytes up to that offset, which were not kept."""
-        pieces = [piece for piece in (self.feed(b"", final=True),) if piece is not None]
-        text = f"\n[{offset - self.offset} bytes were not kept]\n"
-        pieces.append(TextPiece(self.offset, offset, text))
-        self.offset = offset
-        return pieces
-
-    def _final_length(self, pending: bytes) -> int:
-        """Number of bytes whose meaning no later ones can change."""
-        # Each undecodable byte becomes one character, so that positions in the text map back to bytes.
-        text, _ = codecs.utf_8_decode(pending, "surrogateescape", False)
-        text = text[: finished(text)]
-        place = place_in(text, self._redactor.safe_length(plain(text)))
-        return len(text[:place].encode(errors="surrogateescape"))

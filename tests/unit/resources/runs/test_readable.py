@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.redaction import MARK, Redactor
-from claudomator_py.domain.text import ReadableText, TextPiece, finished, place_in, plain
+from claudomator_py.domain.text import finished, place_in, plain
+from claudomator_py.resources.runs.logs import ReadableText, TextPiece
 
 SECRET = "hunter22 two"
 pieces = st.sampled_from(
