@@ -197,6 +197,12 @@ _STATUS = regex(
 )
 
 
+_FILE_NAME = regex(
+    r"[\w./\\@-]*\w\.(?:[cm]?[jt]sx?|pyi?|go|rs|rb|java|kt|cs|php|[ch]|[ch]pp|swift|sh|sql|md|rst|txt|json|ya?ml|toml"
+    r"|html?|s?css|vue|svelte|lua|exs?|xml|log|lock)\b(?::\d+)*"
+)
+
+
 def words(pattern: str) -> re.Pattern[str]:
     """Return the pattern compiled without regard to case."""
     return re.compile(pattern, re.IGNORECASE)
@@ -287,5 +293,9 @@ def by_status(status: int | None) -> Reason | None:
 
 
 def by_words(message: str, rules: Rules) -> Reason | None:
-    """Return the reason of the first rule that matches; None: none does."""
-    return next((reason for pattern, reason in rules if pattern.search(message)), None)
+    """Return the reason of the first rule that matches; None: none does. A file that a task is about may be called
+    ``rate_limit.py`` or ``login.ts``: names of files say only of settings what is wrong."""
+    plain = _FILE_NAME.sub(" ", message)
+    of_settings = (Reason.BAD_INVOCATION, Reason.INVALID_MODEL)
+    found = (reason for pattern, reason in rules if pattern.search(message if reason in of_settings else plain))
+    return next(found, None)

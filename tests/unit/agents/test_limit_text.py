@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.agents.limit_text import epoch_ms, find_reset
+from claudomator_py.values import toml_data
 
 NEW_YORK = "America/New_York"
 
@@ -45,6 +46,28 @@ AFTERNOON = at("2026-11-21T15:36")
         ("Please try again in 1.5s.", AFTERNOON + 1_500),
         ("try again in 2 hours and 5 minutes", AFTERNOON + 7_500_000),
         ("resets in 3h 20m", AFTERNOON + 12_000_000),
+        ("Try again in two hours.", AFTERNOON + 7_200_000),
+        ("Try again in half an hour.", AFTERNOON + 1_800_000),
+        ("Your limit resets in more than 2 hours.", AFTERNOON + 7_200_000),
+        ("Your limit resets within 2 hours.", AFTERNOON + 7_200_000),
+        ("Try again in 01:23:45.", AFTERNOON + 5_025_000),
+        ("Reset in: 2h 5m", AFTERNOON + 7_500_000),
+        ("You have 2h 5m until your limit resets.", AFTERNOON + 7_500_000),
+        ("Time remaining: 2h 5m", AFTERNOON + 7_500_000),
+        ("Your quota refills in 2 hours.", AFTERNOON + 7_200_000),
+        ('{"type": "usage_limit_reached", "resets_in_seconds": 7200}', AFTERNOON + 7_200_000),
+        ("retry-after-ms: 120000", AFTERNOON + 120_000),
+        ("retry-after-ms: 5", AFTERNOON + 5),
+        ("Retry-After: Sun, 22 Nov 2026 07:28:00 GMT", at("2026-11-22T07:28", "UTC")),
+        ('{"resets_at": "2026-11-22T03:00:00Z"}', at("2026-11-22T03:00", "UTC")),
+        ("Quotas reset at midnight Pacific time.", at("2026-11-22T00:00", "America/Los_Angeles")),
+        ("resets at 6:30 p.m. (Pacific)", at("2026-11-21T18:30", "America/Los_Angeles")),
+        ("resets at 18:30 +0530", at("2026-11-22T18:30", "Asia/Kolkata")),
+        ("resets at 18:30 (local time)", at("2026-11-21T18:30")),
+        ("resets 7pm on Sunday", at("2026-11-22T19:00")),
+        ("Try again at 9:00 AM on December 1.", at("2026-12-01T09:00")),
+        ("resets at 9 tomorrow", at("2026-11-22T09:00")),
+        ("resets at 9am tomorrow (Europe/Berlin)", at("2026-11-22T09:00", "Europe/Berlin")),
         ("Your quota will reset after 11h32m5s.", AFTERNOON + 41_525_000),
         ("Try again in an hour.", AFTERNOON + 3_600_000),
         ("resets in 1 week", AFTERNOON + 7 * 86_400_000),
@@ -118,7 +141,6 @@ def test_each_way_to_say_it(message: str, expected: int) -> None:
         "resets 31/31/2026 15:00",
         "resets 2026/12-01 09:00",
         "resets 24:30",
-        "retry-after-ms: 5",
         "Retry-After: 3600/min",
         "resets today",
     ],
@@ -161,10 +183,11 @@ def test_an_hour_that_comes_twice_is_the_next_of_both() -> None:
     assert find_reset("resets 1:30am", first + 600_000, NEW_YORK) == second
 
 
-def test_an_unknown_zone_is_that_of_this_machine() -> None:
+def test_an_unknown_zone_is_that_of_the_program_or_of_this_machine() -> None:
     here = find_reset("resets 6:47pm", AFTERNOON)
     assert here is not None
-    assert find_reset("resets 6:47pm (Nowhere/Land)", AFTERNOON, NEW_YORK) == here
+    assert find_reset("resets 6:47pm (Nowhere/Land)", AFTERNOON) == here
+    assert find_reset("resets 6:47pm (Nowhere/Land)", AFTERNOON, NEW_YORK) == at("2026-11-21T18:47")
 
 
 @pytest.mark.parametrize(
@@ -184,3 +207,16 @@ def test_what_cannot_be_a_reset_time_is_none(given: object) -> None:
 def test_any_words_give_a_sane_time_or_none(message: str) -> None:
     reset = find_reset(message, AFTERNOON, NEW_YORK)
     assert reset is None or 0 < reset < 5_000_000_000_000
+
+
+LANGUAGES = toml_data("claudomator_py.agents", "limit_words.toml")
+
+
+@pytest.mark.parametrize(("message", "english"), [item for words in LANGUAGES.values() for item in words["is"].items()])
+def test_a_reset_is_read_in_other_languages(message: str, english: str) -> None:
+    assert find_reset(message, AFTERNOON, NEW_YORK) == find_reset(f"resets {english}", AFTERNOON, NEW_YORK) is not None
+
+
+@pytest.mark.parametrize("message", [words["is_not"] for words in LANGUAGES.values()])
+def test_a_length_of_time_alone_is_no_reset(message: str) -> None:
+    assert find_reset(message, AFTERNOON, NEW_YORK) is None
