@@ -90,6 +90,8 @@ MAX_RECORDED = 1_000
 MAX_COMMITS = 50
 MAX_REFS = 50
 _TAG = "refs/tags/"
+STASH = "refs/stash"
+"""Reference to the latest stash."""
 
 
 class ChangeRecord(BaseModel):
@@ -103,11 +105,21 @@ class FileChange(ChangeRecord):
 
     path: str
     """Relative to the top of the repository, or else to the working directory."""
-    change: Literal["added", "modified", "deleted"]
+    old_path: str | None = None
+    """Path before the run, if it was renamed."""
+    change: Literal["added", "modified", "deleted", "renamed"]
+    modes: str | None = None
+    """Mode before and after the run, as git writes them, if they differ, such as ``100644 -> 100755``."""
     added: int | None = None
     """Number of lines; None if it is not text or there is no repository."""
     removed: int | None = None
     """Number of lines, likewise."""
+
+    @property
+    def words(self) -> str:
+        """What happened to it, such as ``renamed from old.py`` or ``modified, mode 100644 -> 100755``."""
+        what = self.change if self.old_path is None else f"{self.change} from {self.old_path}"
+        return what if self.modes is None else f"{what}, mode {self.modes}"
 
 
 class Commit(ChangeRecord):
@@ -193,8 +205,10 @@ class RunChanges(ChangeRecord):
 
     @property
     def left_count(self) -> int:
-        """Number of files that the run itself left uncommitted or untracked."""
-        return self.uncommitted_count + self.untracked_count - self.left_as_before
+        """Number of files that the run itself left uncommitted or untracked; a renamed file is one."""
+        names = {*self.uncommitted, *self.untracked}
+        renamed = sum({file.old_path, file.path} <= names for file in self.files)
+        return self.uncommitted_count + self.untracked_count - self.left_as_before - renamed
 
     @property
     def summary(self) -> str:
@@ -208,7 +222,7 @@ class RunChanges(ChangeRecord):
         if self.commit_count:
             parts.append(counted(self.commit_count, "commit"))
         if self.file_count:
-            lines = f" (+{self.added} -{self.removed})" if self.is_repository else ""
+            lines = f" (+{self.added} -{self.removed})" if self.added or self.removed else ""
             parts.append(counted(self.file_count, "file") + lines)
         parts += self._parts_of_refs()
         known = None if self.branch is None else self._ref(self.branch)
@@ -240,7 +254,7 @@ class RunChanges(ChangeRecord):
         return [
             f"{counted(some, kind)} {word}"
             for word in ("made", "moved", "renamed", "deleted")
-            for kind, prefix in (("branch", HEADS), ("tag", _TAG))
+            for kind, prefix in (("branch", HEADS), ("tag", _TAG), ("stash", STASH))
             if (some := sum(status == word and name.startswith(prefix) for name, status in words.items()))
         ]
 

@@ -86,10 +86,18 @@ class ChangeRecorder:
     def _state(self, run_dir: Path, folder: str) -> PlaceState:
         """Return the state of a folder."""
         until = time.monotonic() + DEADLINE_S
+        if not _is_in_repository(folder, run_dir.parent):
+            return self._files(folder, until)
         try:
-            if not _is_in_repository(folder, run_dir.parent):
-                return PlaceState(folder, files=files_in(folder, lambda: time.monotonic() > until))
             return self._look(run_dir, discover(self._git, folder), until).state()
+        except _FAULTS as error:
+            return PlaceState(folder, fault=_fault(error))
+
+    @staticmethod
+    def _files(folder: str, until: float) -> PlaceState:
+        """Return the state of a folder's files, also if the run has made a repository of it."""
+        try:
+            return PlaceState(folder, files=files_in(folder, lambda: time.monotonic() > until))
         except _FAULTS as error:
             return PlaceState(folder, fault=_fault(error))
 
@@ -98,10 +106,9 @@ class ChangeRecorder:
             return RunChanges(place=text_of(before.place), fault=before.fault)
         until = time.monotonic() + DEADLINE_S
         if before.git_dir is None or before.common_dir is None:
-            after = self._state(run_dir, before.place)
-            fault = after.fault or ("the run has made a repository around its files" if after.git_dir else None)
-            if fault is not None:
-                return RunChanges(place=text_of(before.place), is_repository=False, fault=fault)
+            after = self._files(before.place, until)
+            if after.fault is not None:
+                return RunChanges(place=text_of(before.place), is_repository=False, fault=after.fault)
             return _compared_files(before, after)
         try:
             look = self._look(run_dir, Repository(before.place, before.git_dir, before.common_dir), until)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from claudomator_py.domain.changes import FileChange
 
+_GIT_DIRECTORY = "/.git/"
 MAX_ENTRIES = 20_000
 """Maximum number of files that are examined without a repository, or compared in one."""
 
@@ -34,7 +35,7 @@ def _walk(folder: str, is_late: Callable[[], bool]) -> Iterator[tuple[str, os.st
         here = below.pop()
         if is_late():
             raise ValueError("it took too long")
-        if here and _is_cache(f"{folder}/{here}"):
+        if here and (f"/{here}".endswith(_GIT_DIRECTORY) or _is_cache(f"{folder}/{here}")):
             continue
         with os.scandir(f"{folder}/{here}") as entries:
             for entry in entries:

@@ -5,21 +5,32 @@ git does not read the repository's configuration (see ``shadow``).
 """
 
 import os
+import re
 import stat
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
-from claudomator_py.domain.changes import MAX_COMMITS, MAX_RECORDED, MAX_REFS, Commit, FileChange, RefChange, RunChanges
+from claudomator_py.domain.changes import (
+    MAX_COMMITS,
+    MAX_RECORDED,
+    MAX_REFS,
+    STASH,
+    Commit,
+    FileChange,
+    RefChange,
+    RunChanges,
+)
 from claudomator_py.domain.worktree import BRANCHES, HEADS
 from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.contents import Content, Contents, read_status
 from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, repository_name, size_and_time, text_of
 from claudomator_py.hosts.git.indexes import Indexes
-from claudomator_py.hosts.git.shadow import Repository, ShadowRepository
-from claudomator_py.values import dataclass
+from claudomator_py.hosts.git.shadow import Repository, ShadowRepository, discover
+from claudomator_py.values import dataclass, regex
 
 DEADLINE_S = 10.0
 MAX_PATCH_BYTES = 5_000_000
@@ -28,9 +39,18 @@ MAX_FILE_BYTES = 5_000_000
 PATCH = "changes.patch"
 RECORD_FOLDER = "record"
 """Folder in the run directory while a record is made, with the shadow, an index and objects."""
-_STASH = "refs/stash"
-_NAME_OF = {"A": "added", "D": "deleted"}
+_NAME_OF = {"A": "added", "D": "deleted", "R": "renamed"}
+_NO_FILE = "000000"
+_SUBMODULES = ".gitmodules"
+_SUBMODULE_PATH = regex(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
+_MAX_SUBMODULES = 20
+_STATUS = (
+    *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames"),
+    "--ignore-submodules=dirty",
+)
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty")
+FIND_RENAMES = ("--find-renames", "-l200")
+"""Above that number of files, git finds only renames without other changes: the rest would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +85,7 @@ class Look:
     def __init__(
         self, git: Git, indexes: Indexes, run_dir: Path, repository: Repository, left_s: Callable[[], float]
     ) -> None:
+        self._git = git
         self._repository = repository
         self._left_s = left_s
         self._indexes = indexes
@@ -90,6 +111,7 @@ class Look:
         if status.in_conflict and status.head is not None:
             at_head |= self._contents.at(status.head, status.in_conflict)
         apart = {path: size_and_time(f"{self._repository.top}/{path}") for path in changed if self._is_beside(path)}
+        apart |= {path: self._inside(path) for path in self._submodules()}
         refs = {name: oid for line in named.result().splitlines() for oid, _, name in [line.partition(" ")]}
         place, git_dir, common_dir = self._repository.top, self._repository.git_dir, self._repository.common_dir
         others = {name: refs[name] for name in _branches_of_others(self._repository) if name in refs}
@@ -109,7 +131,9 @@ class Look:
             counted = beside.submit(self._commits, before, after, refs)
             patched = beside.submit(self._patch, *ends)
             compared = self._files(*ends)
-        files = sorted([*compared, *differences(before.files, after.files)], key=lambda file: file.path)
+        known = {file.path for file in compared}
+        beside_it = (file for file in differences(before.files, after.files) if file.path not in known)
+        files = sorted([*compared, *beside_it], key=lambda file: file.path)
         kept = {*before.uncommitted, *before.untracked}.intersection((*after.uncommitted, *after.untracked))
         commits, commit_count = counted.result()
         patch_bytes, is_whole = patched.result()
@@ -132,7 +156,9 @@ class Look:
             uncommitted_count=len(after.uncommitted),
             untracked=tuple(map(text_of, after.untracked[:MAX_RECORDED])),
             untracked_count=len(after.untracked),
-            left_as_before=len(set(map(text_of, kept)) - {file.path for file in files}),
+            left_as_before=len(
+                set(map(text_of, kept)) - {path for file in files for path in (file.path, file.old_path)}
+            ),
             patch_bytes=patch_bytes,
             is_patch_whole=is_whole,
         )
@@ -141,8 +167,32 @@ class Look:
         """Return git's status relative to a copy of the index. The copy caches what git reads for the look after the
         run, unless the index has changed by then."""
         own = self._indexes.bring(self._repository.git_dir, self._folder)
-        options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
-        return self._call("status", *options, "--ignore-submodules=dirty", variables=own)
+        return self._call(*_STATUS, variables=own)
+
+    def _submodules(self) -> list[str]:
+        """Return the paths of the submodules that are checked out."""
+        top = Path(self._repository.top)
+        try:
+            listed = (top / _SUBMODULES).read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            return []
+        paths = dict.fromkeys(match[1] for match in _SUBMODULE_PATH.finditer(listed))
+        there = (path for path in paths if os.path.lexists(top / path / ".git"))
+        return [path for path in there if (top / path).resolve().is_relative_to(top)][:_MAX_SUBMODULES]
+
+    def _inside(self, submodule: str) -> tuple[int, int]:
+        """Return the number of uncommitted files in a submodule, and a checksum of their sizes and times: git sees only
+        its commit, and does not enter it, as it has a configuration of its own."""
+        try:
+            inner = discover(self._git, f"{self._repository.top}/{submodule}")
+            shadow = ShadowRepository(self._git, self._folder / "submodule", inner.common_dir)
+            listed = shadow(*_STATUS, git_dir=inner.git_dir, work_tree=inner.top, timeout_s=max(0.1, self._left_s()))
+            status = read_status(listed)
+        except (GitRefused, OSError, ValueError):
+            return 0, 0
+        names = [*status.uncommitted, *status.untracked][:MAX_ENTRIES]
+        sizes = [size_and_time(path) for name in names if os.path.lexists(path := f"{inner.top}/{name}")]
+        return len(names), zlib.crc32(repr((names, sizes)).encode(errors="surrogateescape"))
 
     def _is_comparable(self, path: str) -> bool:
         return _is_comparable(f"{self._repository.top}/{path}")
@@ -176,11 +226,11 @@ class Look:
     def _files(self, before: str, after: str) -> list[FileChange]:
         if before == after:
             return []
-        listed = self._call("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", *_PLAIN, before, after)
-        return _numbered(listed.split("\0"))
+        listed = self._call("diff-tree", "-r", "-z", "--raw", "--numstat", *FIND_RENAMES, *_PLAIN, before, after)
+        return numbered(listed.split("\0"))
 
     def _commits(self, before: PlaceState, after: PlaceState, refs: Sequence[RefChange]) -> tuple[list[Commit], int]:
-        new = {ref.after for ref in refs if ref.after and ref.name != _STASH} | ({after.head} if after.head else set())
+        new = {ref.after for ref in refs if ref.after and ref.name != STASH} | ({after.head} if after.head else set())
         known = {*before.refs.values(), *after.others.values(), *([before.head] if before.head else ())}
         if not new - known:
             return [], 0
@@ -206,7 +256,7 @@ class Look:
         """Write the patch to the run directory, with as many files in order as fit."""
         if ends[0] == ends[1]:
             return None, True
-        patch = self._call("diff-tree", "-r", "-p", "--no-renames", "--full-index", *_PLAIN, *ends)
+        patch = self._call("diff-tree", "-r", "-p", *FIND_RENAMES, "--full-index", *_PLAIN, *ends)
         content = patch.encode(errors="surrogateescape")
         if not content:
             return None, True
@@ -231,23 +281,32 @@ class Look:
         )
 
 
-def _numbered(parts: Sequence[str]) -> list[FileChange]:
-    """Return the changes in the output of ``git diff-tree -z --raw --numstat``: first a letter per file, then lines."""
-    letters: dict[str, str] = {}
-    entries = []
+def numbered(parts: Sequence[str]) -> list[FileChange]:
+    """Return the changes in the output of ``git diff-tree -z --raw --numstat``: first modes and a letter per file, then
+    lines. A renamed file has two paths in both."""
+    marks: dict[str, list[str]] = {}
+    changes = []
     rest = iter(parts)
     for part in rest:
         if part.startswith(":"):
-            letters[next(rest)] = part.rsplit(" ", 1)[-1][:1]
+            mark = part.removeprefix(":").split(" ")
+            old = next(rest)
+            marks[next(rest) if mark[-1].startswith("R") else old] = mark
         elif part:
             added, removed, path = part.split("\t", 2)
-            change = _NAME_OF.get(letters.get(path, "M"), "modified")
-            entries.append(
-                FileChange.model_validate(
-                    {"path": text_of(path), "change": change, "added": _lines(added), "removed": _lines(removed)}
-                )
-            )
-    return entries
+            old_path = None if path else next(rest)
+            path = path or next(rest)
+            was, now, *_, letter = marks.get(path, ("", "", "M"))
+            change = {
+                "path": text_of(path),
+                "old_path": old_path and text_of(old_path),
+                "change": _NAME_OF.get(letter[:1], "modified"),
+                "modes": None if _NO_FILE in (was, now) or was == now else f"{was} -> {now}",
+                "added": _lines(added),
+                "removed": _lines(removed),
+            }
+            changes.append(FileChange.model_validate(change))
+    return changes
 
 
 def _lines(number: str) -> int | None:

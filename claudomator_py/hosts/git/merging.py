@@ -16,6 +16,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.worktree import HEADS, Tree, TreeBusy, TreeFault, short_ref
 from claudomator_py.hosts.git import GitRefused, is_true, uncommitted
+from claudomator_py.hosts.git.look import FIND_RENAMES, numbered
 from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of, refuse_under_way
 from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
 from claudomator_py.hosts.git.worktrees import LocalTrees
@@ -411,10 +412,9 @@ class _MergeTree:
         )
 
     def _size(self, before: str, after: str) -> tuple[int, int, int]:
-        listed = self._git("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", before, after)
-        lines = [entry.split("\t")[:2] for entry in listed.split("\0") if entry]
-        added, removed = (sum(int(line[side]) for line in lines if line[side] != "-") for side in (0, 1))
-        return len(lines), added, removed
+        shown = ("-r", "-z", "--raw", "--numstat", *FIND_RENAMES, "--no-ext-diff")
+        files = numbered(self._git("diff-tree", *shown, before, after).split("\0"))
+        return len(files), sum(file.added or 0 for file in files), sum(file.removed or 0 for file in files)
 
     def _notes(self, before: str, after: str, top: str | None) -> tuple[str, ...]:
         if top is None or after == before:

@@ -36,7 +36,7 @@ from claudomator_py.surface.table import Column, Table
 
 FILES = Table[FileChange](
     Column("FILE", lambda file: file.path, flexible=True),
-    Column("CHANGE", lambda file: file.change),
+    Column("CHANGE", lambda file: plain(file.words)),
     Column("+", lambda file: file.added, right=True),
     Column("-", lambda file: file.removed, right=True),
 )

@@ -23,6 +23,7 @@ _HIDDEN_PREFIXES = ("index ", "--- ", "+++ ")
 """Beginnings of lines above the first hunk that say what stands above the patch on the page, or nothing to a person."""
 _FILE = regex(f"^(?={_HEADER})", re.MULTILINE)
 _HUNK = regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_RENAMED = regex(r"^rename to (.*)$", re.MULTILINE)
 _QUOTED = regex(r"\\([0-7]{3}|.)")
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
 
@@ -141,7 +142,7 @@ def _files(number: int, files: Sequence[FileChange], text: str) -> Iterator[File
         yield FileEntry(
             id=f"change-{number}-{index}",
             path=escaped(file.path),
-            change=file.change,
+            change=escaped(file.words),
             lines=None if file.added is None or file.removed is None else f"+{file.added} -{file.removed}",
             patch=tuple(_lines(f"change-{number}-{index}", shown or "")),
             is_cut=patch is not None and len(patch) > MAX_FILE_CHARS,
@@ -178,17 +179,19 @@ def patches_of(text: str) -> dict[str, str]:
     for part in _FILE.split(text):
         header, _, rest = part.partition("\n")
         if header.startswith(_HEADER):
-            path = _path(header.removeprefix(_HEADER))
+            renamed = _RENAMED.search(rest.partition("\n@@ ")[0])
+            path = _path(header.removeprefix(_HEADER)) if renamed is None else _unquote(renamed[1])
             places[path] = places.get(path, "") + rest
     return places
 
 
 def _path(names: str) -> str:
     """Return the path in ``a/PATH b/PATH``: both are the same, and nothing else says where the first one ends."""
-    first = names[: len(names) // 2]
-    if first.startswith('"'):
-        return _QUOTED.sub(_unquoted, first[1:-1]).removeprefix("a/")
-    return first.removeprefix("a/")
+    return _unquote(names[: len(names) // 2]).removeprefix("a/")
+
+
+def _unquote(name: str) -> str:
+    return _QUOTED.sub(_unquoted, name[1:-1]) if name.startswith('"') else name
 
 
 def _unquoted(match: re.Match[str]) -> str:

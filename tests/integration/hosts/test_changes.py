@@ -75,6 +75,73 @@ def test_committing_what_was_there_changes_no_file(recorded: Recorded, repositor
     assert (described(run_changes), run_changes.commit_count) == ([], 1)
 
 
+def test_a_renamed_file_is_one_change(recorded: Recorded, repository: Repository, run_dir: Path) -> None:
+    repository.commit("Größe/a b.txt", "".join(f"{number}\n" for number in range(30)))
+    repository.commit("kept", "1\n2\n3\n")
+
+    def act() -> None:
+        (repository.path / "kept").rename(repository.path / "moved")
+        repository.git("mv", "Größe/a b.txt", "文.txt")
+        repository.git("commit", "-q", "-m", "Rename it", "文.txt", "Größe/a b.txt")
+        with (repository.path / "文.txt").open("a") as file:
+            file.write("more\n")
+
+    result = recorded(act)
+    assert [(file.path, file.words, file.added, file.removed) for file in result.files] == [
+        ("moved", "renamed from kept", 0, 0),
+        ("文.txt", "renamed from Größe/a b.txt", 1, 0),
+    ]
+    assert result.summary == "1 commit, 2 files (+1 -0), 2 not committed"
+    assert "rename to moved\n" in (run_dir / PATCH).read_text()
+
+
+def test_a_changed_mode_is_named_and_no_lines_are_counted_where_there_are_none(
+    recorded: Recorded, repository: Repository
+) -> None:
+    repository.commit("run.sh", "true\n")
+    repository.commit("image", "\0\1")
+
+    def act() -> None:
+        (repository.path / "run.sh").chmod(0o755)
+        (repository.path / "image").write_bytes(b"\0\2")
+
+    result = recorded(act)
+    assert [(file.path, file.words) for file in result.files] == [
+        ("image", "modified"),
+        ("run.sh", "modified, mode 100644 -> 100755"),
+    ]
+    assert result.summary == "2 files, 2 not committed"
+
+
+def test_work_put_away_is_called_a_stash(recorded: Recorded, repository: Repository) -> None:
+    def act() -> None:
+        (repository.path / "readme").write_text("changed\n")
+        repository.git("stash", "-q")
+
+    assert recorded(act).summary == "1 stash made"
+
+
+def test_uncommitted_work_in_a_submodule_is_a_change_of_it(
+    recorded: Recorded, repository: Repository, tmp_path: Path
+) -> None:
+    other = Repository(tmp_path / "other", tmp_path)
+    repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other.path), "inner")
+    repository.git("commit", "-q", "-m", "Add it")
+    (repository.path / "inner" / "mine").write_text("was there before\n")
+    result = recorded(lambda: (repository.path / "inner" / "readme").write_text("changed\n"))
+    assert [(file.path, file.words) for file in result.files] == [("inner", "modified")]
+
+
+def test_a_repository_made_by_the_run_hides_no_files(run_dir: Path, tmp_path: Path) -> None:
+    (folder := tmp_path / "plain").mkdir()
+    recorder = ChangeRecorder({"PATH": os.environ["PATH"]})
+    recorder.before(run_dir, str(folder))
+    Repository(tmp_path / "made", tmp_path).path.rename(folder)
+    result = recorder.after(run_dir)
+    assert result is not None
+    assert (described(result), result.fault) == ([("readme", "added", None, None)], None)
+
+
 def test_a_branch_that_is_reset_and_commits_on_another(recorded: Recorded, repository: Repository) -> None:
     repository.commit("second", "2\n")
 

@@ -84,7 +84,8 @@ def test_whatever_is_done_with_git_the_files_that_differ_are_named(
         assert run_changes is not None
         assert run_changes.fault is None
         expected = differences(before, contents(repository.path))
-        assert {file.path: file.change for file in run_changes.files} == expected
+        named = {file.path: "added" if file.old_path else file.change for file in run_changes.files}
+        assert named | {file.old_path: "deleted" for file in run_changes.files if file.old_path} == expected
 
 
 def test_a_merge_that_conflicts_and_one_that_is_given_up(repository: Repository, tmp_path: Path) -> None:

@@ -178,6 +178,12 @@ def test_the_names_in_a_patch_of_git_itself(tmp_path: Path) -> None:
     patches = patches_of(git("diff", "--cached"))
     assert set(patches) == set(names)
     assert all(f"+of {name.encode()!r}" in patches[name] for name in names)
+    git("-c", "user.name=n", "-c", "user.email=n@example.org", "commit", "-q", "-m", "all")
+    (tmp_path / "deeper").mkdir()
+    for top in {name.partition("/")[0] for name in names}:
+        git("mv", "--", top, f"deeper/{top}")
+    renamed = patches_of(git("diff", "--cached", "--find-renames"))
+    assert set(renamed) == {f"deeper/{name}" for name in names}
 
 
 def test_repositories_have_a_page_with_what_runs_changed_there(operator: Visitor, prepared: PreparedService) -> None:
