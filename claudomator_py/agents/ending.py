@@ -181,16 +181,17 @@ Rules = Sequence[tuple[re.Pattern[str], Reason]]
 
 MAX_READ = 2_000
 """Characters of a message that are searched: an error says at its beginning what it is."""
+_FORBIDDEN = 403
 _BY_STATUS = {
     401: Reason.AUTH,
     402: Reason.NO_CREDIT,
-    403: Reason.AUTH,
+    _FORBIDDEN: Reason.AUTH,
     408: Reason.NETWORK,
     413: Reason.CONTEXT_TOO_LONG,
     429: Reason.RATE_LIMITED,
 }
 _STATUS = regex(
-    r"(?:\bstatus(?: code)?\W{1,4}|\berror\W{1,3}|\"code\"\W{1,3})([45]\d\d)\b"
+    r"(?:\bstatus(?: code)?\W{1,4}|\berror\W{1,3}|\"code\"\W{1,3}|\bHTTP )([45]\d\d)\b"
     r"|\b([45]\d\d) (?:Unauthorized|Forbidden|Not Found|Too Many Requests|Internal|Bad Gateway|Service Unavailable)"
     r"|\b(?:request|call)\b[^\n]{0,60}\bfailed(?: with)?\W{1,3}([45]\d\d)\b",
     re.IGNORECASE,
@@ -201,6 +202,9 @@ _FILE_NAME = regex(
     r"[\w./\\@-]*\w\.(?:[cm]?[jt]sx?|pyi?|go|rs|rb|java|kt|cs|php|[ch]|[ch]pp|swift|sh|sql|md|rst|txt|json|ya?ml|toml"
     r"|html?|s?css|vue|svelte|lua|exs?|xml|log|lock)\b(?::\d+)*"
 )
+_PAGE = regex(r"<!doctype html|<html\b", re.IGNORECASE)
+"""A web page in place of an answer comes from something before the service, such as a proxy or the network's login, so
+its words mean nothing."""
 
 
 def words(pattern: str) -> re.Pattern[str]:
@@ -264,8 +268,11 @@ def classify(
     """Return the verdict of an error. rules: the meaning of this CLI's words. now_ms: when the message was printed.
     status: the HTTP status, if known. zone: as for ``find_reset``."""
     lowered = message[:MAX_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    reason = by_words(lowered, rules) or by_status(status if status is not None else find_status(lowered))
-    reason = reason or by_words(lowered, _ANY_WORDS) or Reason.AGENT_ERROR
+    status = status if status is not None else find_status(lowered)
+    own, *page = _PAGE.split(lowered, maxsplit=1)
+    by_page = Reason.NETWORK if page and status == _FORBIDDEN else None
+    reason = by_words(own, rules) or by_page or by_status(status)
+    reason = reason or by_words(own, _ANY_WORDS) or Reason.AGENT_ERROR
     if reason is Reason.RATE_LIMITED:
         return limited(message, find_reset(lowered, now_ms, zone))
     return failed(reason, message)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -125,6 +126,8 @@ _MODEL = regex(
 """``usage limit for gpt-6-codex``, ``your gpt-6-codex limit``, ``gpt-6-codex limit reached``, or a quota's dimension
 ``model: gemini-3-pro``. A name has a digit or a hyphen, unlike words such as "today". Capitalised words after it belong
 to it: ``GPT-6 Sol``."""
+_DELAY = regex(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*")
+_MAX_WAIT_MS = 400 * DAY_MS
 _SPAN_UNITS = {
     "ms": 1,
     "s": SECOND_MS,
@@ -172,6 +175,19 @@ def find_model(text: str) -> str | None:
     return "-".join((match["name"] or match["limited"] or match["whose"]).lower().split())
 
 
+def retry_at(value: str, now_ms: int, unit_ms: int = SECOND_MS) -> int | None:
+    """Return the time, in epoch milliseconds, that a ``Retry-After`` header names: a number of units from now, or an
+    HTTP date; None: neither. Source: RFC 9110, 10.2.3. It has no fractions; services send them anyway."""
+    if delay := _DELAY.fullmatch(value):
+        at_ms = now_ms + round(float(delay[1]) * unit_ms)
+    else:
+        try:
+            at_ms = round(parsedate_to_datetime(value).timestamp() * SECOND_MS)
+        except (ValueError, OverflowError):
+            return None
+    return at_ms if at_ms - now_ms < _MAX_WAIT_MS else None
+
+
 def epoch_ms(seconds: object) -> int | None:
     """Return a reset time given in epoch seconds or, by its size, milliseconds; None if it cannot be one."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -190,7 +206,7 @@ def _after(span: str, now_ms: int) -> int | None:
         if size is None:
             break
         total += (float(amount) if amount[0].isdigit() else _NUMBERS[amount.lower()]) * size
-    return now_ms + round(total) if 0 < total < 400 * DAY_MS else None
+    return now_ms + round(total) if 0 < total < _MAX_WAIT_MS else None
 
 
 def _instant(text: str, there: tzinfo | None) -> int | None:

@@ -61,9 +61,9 @@ def used_up(resets_at_s: int) -> Refusal:
     return refusal(429, "usage_limit_reached", "The usage limit has been reached", headers, **more)
 
 
-def throttled() -> Refusal:
-    """Too many requests."""
-    return refusal(429, "tokens", "Rate limit reached for requests", {"retry-after": "1"})
+def throttled(retry_after: str = "1") -> Refusal:
+    """Too many requests. retry_after: seconds, or an HTTP date."""
+    return refusal(429, "tokens", "Rate limit reached for requests", {"retry-after": retry_after})
 
 
 def no_credit() -> Refusal:

@@ -62,7 +62,7 @@ class Cli(ABC):
         """What its tests are marked with."""
         how = f"make real-clis, set CLAUDOMATOR_{self.kind.upper()}, or npm install --prefix {INSTALLED} {self.package}"
         skip = pytest.mark.skipif(not self.program.exists(), reason=f"{self.program} is not there: {how}")
-        return [pytest.mark.real_clis, pytest.mark.timeout(300), skip]
+        return [pytest.mark.real_clis, pytest.mark.timeout(900), skip]
 
     @property
     def trust_marks(self) -> list[pytest.MarkDecorator]:
@@ -205,7 +205,7 @@ class Opencode(Cli):
     api = ChatApi
     key: ClassVar = {"FAKE_KEY": "fake"}
     models: ClassVar = dict.fromkeys(("fast", "balanced", "powerful"), "fake/m1")
-    start_s = 40
+    start_s = 90
     tells_dollars = True
 
     def env(self, origin: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from email.utils import formatdate
 
 import pytest
 
@@ -21,7 +22,8 @@ HOUR_S = 3600
 class Limit:
     """How a service says it. early_s, late_s: how far the hold may be off the time named; None: no time is.
 
-    timeout: the task's, for a CLI that waits in silence; by itself the daemon has five minutes of patience with it.
+    timeout: the task's, for a CLI that waits in silence and does not say until when; by itself the daemon has five
+    minutes of patience with it.
     """
 
     cli: Cli
@@ -37,6 +39,10 @@ LIMITS = {
     "claude-key": Limit(CLAUDE, lambda _: messages_api.throttled(HOUR_S)),
     "codex-subscription": Limit(CODEX, responses_api.used_up, early_s=0),
     "codex-key": Limit(CODEX, lambda _: responses_api.throttled()),
+    # It waits as long as it is asked to, in silence; its log says so.
+    "codex-asleep": Limit(
+        CODEX, lambda at: responses_api.throttled(formatdate(at, usegmt=True)), early_s=0, late_s=MINUTE_S
+    ),
     "gemini-day": Limit(GEMINI, lambda _: gemini_api.daily_quota_used_up(), window="daily"),
     # It says for how long it sleeps, which is the time named and up to a fifth of it.
     "gemini-asleep": Limit(

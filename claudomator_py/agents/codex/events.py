@@ -5,9 +5,20 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from claudomator_py.acts.tool_calls import rule_for
-from claudomator_py.agents.ending import SAYS_LIMITED, Result, RunVerdict, classify, error_rules, failed, words
+from claudomator_py.agents.ending import (
+    SAYS_LIMITED,
+    Result,
+    RunVerdict,
+    by_status,
+    classify,
+    error_rules,
+    failed,
+    limited,
+    words,
+)
 from claudomator_py.agents.fence import MAX_CALLS, FenceVerdict, beyond_reach, distinct, fenced_call
-from claudomator_py.agents.limit_text import epoch_ms, find_model
+from claudomator_py.agents.jsonlines import instant_of
+from claudomator_py.agents.limit_text import epoch_ms, find_model, retry_at
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
@@ -28,8 +39,12 @@ REQUEST = "codex_http_client::client: Request completed "
 _LOGGED = regex(r"\d{4}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?")
 _HEADERS = " headers="
 _STATUS = regex(r"(?<!\S)status=(\d{3})\b")
+_RETRY_AFTER = regex(r'"retry-after": "([^"]{1,40})"')
+_SHORT_PAUSE_MS = MINUTE_MS
+"""A shorter pause is an ordinary one between two requests."""
 _WINDOW = regex(r'"x-codex-(primary|secondary)-(used-percent|reset-at)": "(\d{1,15}(?:\.\d{1,9})?)"')
 _ALL_USED = 100.0
+_LIMITED = 429
 _ROUNDED_MS = MINUTE_MS
 """How far the words for a reset can be from the exact one, in addition to the offset of their zone."""
 _ZONES_MS = 15 * MINUTE_MS
@@ -51,6 +66,25 @@ _PLAN = "todo_list"
 """A plan is not work yet."""
 NOTHING = Tokens(input=0, output=0)
 """What a new thread has used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """The service's answer to a request, from the log. at_ms: when it came, in epoch milliseconds; None: unknown."""
+
+    at_ms: int | None
+    status: int
+    headers: str
+
+    @property
+    def pause_until(self) -> int | None:
+        """When the request is sent again, in epoch milliseconds. Codex keeps to a ``Retry-After`` of any length,
+        without an event; None: it does not pause for long."""
+        asked = _RETRY_AFTER.search(self.headers)
+        if self.status < 400 or self.at_ms is None or asked is None:
+            return None
+        until = retry_at(asked[1], self.at_ms)
+        return until if until is not None and until - self.at_ms > _SHORT_PAUSE_MS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +131,8 @@ class CodexEvents(RunEvents):
     tools, only those at its end."""
     resets_at: int | None = None
     """When the used-up windows reset, in epoch milliseconds, from the answer that refused a request."""
+    answer_logged: _Answered | None = None
+    """The service's last answer, from the log."""
     talks: bool = False
     fenced: list["_Fenced"] = field(default_factory=list)
     """The calls that the fence denied, from the log."""
@@ -145,8 +181,8 @@ class CodexEvents(RunEvents):
     def take_stderr(self, line: str) -> None:
         self.is_telling = self.is_telling and not _LOG_LINE.match(line)
         if answer := _answered(line):
-            status, headers = answer
-            self.resets_at = _reset(headers) if status == "429" else self.resets_at
+            self.answer_logged = answer
+            self.resets_at = _reset(answer.headers) if answer.status == _LIMITED else self.resets_at
         elif (verdict := beyond_reach(line)) is not None and (blocked := _BLOCKED.match(line)):
             self.fenced = [*self.fenced, _Fenced(verdict, [blocked["call"]])][-MAX_CALLS:]
             self.is_telling = True
@@ -209,9 +245,21 @@ class CodexEvents(RunEvents):
         return REQUEST.encode() in line
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """Return the verdict of a lost network, which Codex waits for forever; None: it is not stuck."""
+        """Return the verdict of a pause that the service asked for, or of a lost network, which Codex waits for
+        forever; None: it is not stuck."""
+        last = self.answer_logged
+        if last is not None and not self.talks and (until := last.pause_until) is not None:
+            asked = f"the service answered with HTTP {last.status} and asked it to wait"
+            if last.status == _LIMITED:
+                return limited(asked, until)
+            if (reason := by_status(last.status)) in _OUTAGES:
+                return failed(reason, asked)
         verdict = classify(self.trouble, _RULES, started_ms or 0) if self.trouble is not None else None
         return verdict if verdict is not None and verdict.reason in _OUTAGES else None
+
+    @property
+    def stuck_since(self) -> int | None:
+        return self.answer_logged.at_ms if self.answer_logged is not None else None
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.failure is not None:
@@ -290,14 +338,16 @@ def _judge(message: str, ending: OutputEnd, zone: str | None) -> RunVerdict:
     return replace(verdict, limit=verdict.family)
 
 
-def _answered(line: str) -> tuple[str, str] | None:
-    """Return the status and headers of the service's answer in a log line; None: it has none."""
+def _answered(line: str) -> _Answered | None:
+    """Return the service's answer in a log line; None: it has none."""
     before, _, answer = line.partition(REQUEST)
     fields, named, headers = answer.partition(_HEADERS)
     if not named or not fields.startswith("method=") or _LOGGED.fullmatch(before) is None:
         return None
     status = _STATUS.search(fields)
-    return None if status is None else (status[1], headers)
+    if status is None:
+        return None
+    return _Answered(instant_of({"at": before.split(" ")[0]}, "at"), int(status[1]), headers)
 
 
 def _reset(headers: str) -> int | None:

@@ -19,12 +19,12 @@ from claudomator_py.agents.ending import (
 )
 from claudomator_py.agents.fence import beyond_reach, denied_call, fenced_call
 from claudomator_py.agents.jsonlines import instant_of
-from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.agents.limit_text import find_reset, retry_at
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, shortened
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, total, usage_parts
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
-from claudomator_py.domain.units import DAY_MS, SECOND_MS
+from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.json_fields import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.values import dataclass, regex
 
@@ -45,7 +45,6 @@ _LOG_FIELD = regex(r"(?<!\S)([\w.]+)=(?:\"((?:[^\"\\]|\\.)*)\"|(\S*))")
 """A name and its value, quoted or not. After a failed match the next attempt begins at another word: linear time."""
 _REFUSED_REQUEST = "stream error"
 _UNEXPLAINED = "check server logs"
-_SECONDS = regex(r"\d{1,9}(?:\.\d{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +251,6 @@ def _retry_at(headers: Mapping[str, object], printed_ms: int) -> int | None:
     """Return when the service allows a retry, in epoch milliseconds."""
     for name, unit_ms in (("retry-after-ms", 1), ("retry-after", SECOND_MS)):
         value = headers.get(name)
-        if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
-            wait_ms = round(float(value) * unit_ms)
-            return printed_ms + wait_ms if wait_ms < 400 * DAY_MS else None
+        if isinstance(value, str) and (at_ms := retry_at(value, printed_ms, unit_ms)) is not None:
+            return at_ms
     return None

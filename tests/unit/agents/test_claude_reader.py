@@ -82,6 +82,7 @@ def read(*events: object, exit_record: ExitRecord | None = None, stderr: bytes =
         ([result(subtype="error_max_budget_usd", is_error=True, result=None)], "budget"),
         ([error("x", api_error_status=502)], "overloaded"),
         ([error("API Error: Connection error.")], "network"),
+        ([error("API Error: API returned an empty or malformed response (HTTP 200) - check for a proxy")], "network"),
         ([error("x", api_error="connection_failed")], "network"),
         ([error("what is this")], "agent_error"),
         ([{"type": "result", "subtype": "success", "result": "no is_error at all"}], "agent_error"),

@@ -10,7 +10,7 @@ from claudomator_py.agents.codex.kind import Codex
 from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason, Tokens
-from claudomator_py.domain.run import ExitRecord, LaunchRequest
+from claudomator_py.domain.run import EndedBy, ExitRecord, LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 
 NOW_MS = 1_795_293_400_000  # 2026-11-21T20:36:40Z
@@ -59,6 +59,8 @@ def read(*events: Any, exit_record: ExitRecord | None = None, stderr: bytes = b"
         ("Your workspace is out of credits. Add credits to continue.", "no_credit"),
         ("You hit your spend cap set in your workspace. Increase your spend cap to continue.", "no_credit"),
         ("unexpected status 403 Forbidden: no", "auth"),
+        ("unexpected status 403 Forbidden: <!DOCTYPE html><html><title>Wi-Fi: please log in</title></html>", "network"),
+        ("unexpected status 502 Bad Gateway: <html>Rate limit of requests</html>, url: http://x/v1", "overloaded"),
         ("Your access token could not be refreshed. Please log out and sign in again.", "auth"),
         ("The 'gpt-nope' model is not supported when using Codex with a ChatGPT account.", "invalid_model"),
         ("Codex ran out of room in the model's context window.", "context_too_long"),
@@ -208,6 +210,49 @@ def test_a_wait_for_the_network_that_took_too_long_is_an_outage_and_can_be_retri
     assert read(trouble, trouble, exit_record=cancelled).status is OutcomeStatus.CANCELLED
     assert read(trouble, said("It works again."), exit_record=late).reason is Reason.TIMEOUT
     assert read(trouble, said("Done."), completed(), exit_record=ended(0)).status is OutcomeStatus.SUCCEEDED
+
+
+def paused(status: int, retry_after: str) -> bytes:
+    line = f"DEBUG codex_http_client::client: Request completed method=POST url=http://x/v1/responses status={status} ?"
+    headers = f'headers={{"retry-after": "{retry_after}"}} version=HTTP/1.1'
+    return f"2026-11-21T20:30:00.5Z {line} {headers}\n".encode()
+
+
+REFUSED_MS = NOW_MS - 400_000 + 500
+TRYING = {"type": "error", "message": "Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"}
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "until"),
+    [("7200", REFUSED_MS + 2 * HOUR_MS), ("Sat, 21 Nov 2026 22:30:00 GMT", REFUSED_MS - 500 + 2 * HOUR_MS)],
+)
+@pytest.mark.parametrize("ended_by", ["stall", "timeout", "cancel"])
+def test_a_pause_of_hours_is_a_limit_while_it_lasts(retry_after: str, until: int, ended_by: EndedBy) -> None:
+    reader = EventReader(CodexEvents())
+    reader.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in (*BEGUN, TRYING)))
+    reader.feed("stderr", paused(429, retry_after))
+    assert (reader.stuck_until, reader.stuck_since) == (until, REFUSED_MS)
+    outcome = reader.outcome(ExitRecord(-15, ended_by, NOW_MS - 600_000, NOW_MS), NOW_MS)
+    assert (outcome.status, outcome.reset_at) == (OutcomeStatus.LIMITED, until)
+    assert outcome.provenance is Provenance.REPORTED
+
+    reader.feed("stderr", answered(200))
+    assert (reader.stuck_until, reader.stuck_since) == (None, None), "it goes on"
+
+
+@pytest.mark.parametrize(
+    "line", [paused(429, "60"), paused(429, "soon"), paused(200, "7200"), b"> " + paused(429, "7200")]
+)
+def test_a_short_pause_or_none_is_no_limit(line: bytes) -> None:
+    late = ExitRecord(-15, "timeout", NOW_MS - 600_000, NOW_MS)
+    assert read(TRYING, stderr=line, exit_record=late).reason is Reason.TIMEOUT
+
+
+def test_a_pause_that_an_overloaded_service_asked_for_is_an_outage() -> None:
+    late = ExitRecord(-15, "stall", NOW_MS - 600_000, NOW_MS)
+    assert read(stderr=paused(503, "3600"), exit_record=late).reason is Reason.OVERLOADED
+    cancelled = ExitRecord(-15, "cancel", NOW_MS - 600_000, NOW_MS)
+    assert read(stderr=paused(503, "3600"), exit_record=cancelled).status is OutcomeStatus.CANCELLED
 
 
 def test_the_last_of_several_turns_counts() -> None:

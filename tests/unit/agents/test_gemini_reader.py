@@ -73,6 +73,13 @@ def test_what_is_quoted_is_no_failure() -> None:
     assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, quote)
 
 
+# What it adds itself to each refusal with status 429.
+ADVICE = (
+    "Please wait and try again later. To increase your limits, request a quota increase through AI Studio, "
+    "or switch to another /auth method"
+)
+
+
 @pytest.mark.parametrize(
     ("message", "kind", "exit_code", "reason"),
     [
@@ -82,6 +89,15 @@ def test_what_is_quoted_is_no_failure() -> None:
         ("[API Error: something new]", "unknown", 173, "rate_limited"),
         ("[API Error: something new]", "unknown", 247, "overloaded"),
         ("[API Error: something new]", "unknown", 147, "auth"),
+        (
+            '[API Error: {"error":{"message":"<!DOCTYPE html><title>Wi-Fi login</title>","code":403}}]',
+            "x",
+            147,
+            "network",
+        ),
+        ("[API Error: Incomplete JSON segment at the end]", "unknown", 1, "network"),
+        (f"[API Error: Too many requests]\n{ADVICE}", "unknown", 173, "rate_limited"),
+        (f"[API Error: Slow down]\n{ADVICE}", "unknown", 1, "rate_limited"),
         ("[API Error: something new]", "unknown", 1, "agent_error"),
         ('[API Error: {"error":{"code":503,"message":"?","status":"UNAVAILABLE"}}]', "unknown", 1, "overloaded"),
         ("[API Error: models/gemini-nope is not found for API version v1beta]", "unknown", 1, "invalid_model"),

@@ -104,6 +104,7 @@ def test_an_error_is_read_by_name_words_and_status(error: object, reason: str) -
     [
         ({"retry-after": "3600"}, NOW_MS + 3_600_000),
         ({"retry-after-ms": "250", "retry-after": "1"}, NOW_MS + 250),
+        ({"retry-after": "Sat, 21 Nov 2026 22:36:40 GMT"}, NOW_MS + 7_200_000),
         ({"retry-after": "soon"}, None),
         ({}, None),
     ],

@@ -63,6 +63,22 @@ def test_what_was_said_before_the_connection_broke_off_does_not_hide_that() -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("403 <!DOCTYPE html><html><title>Hotel Wi-Fi login</title></html>", Reason.NETWORK),
+        ("403 Forbidden", Reason.AUTH),
+        (
+            "Streaming request received a non-SSE response (HTTP 200). Body prefix: <!DOCTYPE html>Wi-Fi login</html>",
+            Reason.NETWORK,
+        ),
+        ("Model request exceeds the endpoint request-body limit (HTTP 413)", Reason.CONTEXT_TOO_LONG),
+    ],
+)
+def test_what_answered_instead_of_the_service(text: str, reason: Reason) -> None:
+    assert read(message(f"[API Error: {text}]"), result(f"[API Error: {text}]"), exit_code=1).reason is reason
+
+
+@pytest.mark.parametrize(
     ("text", "status", "reason"),
     [
         ("[API Error: Quota exceeded for quota metric 'Requests per day']", "limited", Reason.RATE_LIMITED),
