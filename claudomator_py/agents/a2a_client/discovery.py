@@ -1,7 +1,7 @@
 """Read a remote agent's card: which version of A2A it speaks, at which address, and whether it streams.
 
 Source: a2a-protocol.org, specification 1.0, section 8 (the well-known address, the order of interfaces); 0.3 for cards
-with a ``url`` at the top.
+with a ``url`` at the top, which some of 1.0 have as well.
 """
 
 import json
@@ -82,9 +82,9 @@ def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:
     interfaces = [
         (text_of(interface, "url"), text_of(interface, "tenant"))
         for interface in objects_of(card, "supportedInterfaces")
-        if interface.get("protocolBinding") == "JSONRPC" and _is(interface.get("protocolVersion") or V1, version)
+        if interface.get("protocolBinding") == "JSONRPC" and _is_of(interface, version, V1)
     ]
-    if version == V0_3 and not _is(card.get("protocolVersion"), V1):
+    if _is_of(card, version, V0_3):
         if card.get("preferredTransport") in (None, "", "JSONRPC"):
             interfaces.append((text_of(card, "url"), None))
         further = objects_of(card, "additionalInterfaces")
@@ -94,9 +94,7 @@ def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:
     return [(url, tenant or "") for url, tenant in interfaces if url is not None]
 
 
-def _is(value: object, version: str) -> bool:
-    """Whether both are the same major version; before 1.0, the same minor version."""
-    if not isinstance(value, str):
-        return False
-    number = value.strip().removeprefix("v")
+def _is_of(part: dict[str, Any], version: str, otherwise: str) -> bool:
+    """Whether it says the same major version; before 1.0, the same minor version. otherwise: what saying none means."""
+    number = (text_of(part, "protocolVersion") or "").strip().removeprefix("v") or otherwise
     return number.split(".")[0] == "1" if version == V1 else number.startswith("0.3")

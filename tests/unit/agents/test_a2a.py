@@ -2,7 +2,9 @@
 
 import json
 from dataclasses import replace
+from email.message import Message
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 
 from claudomator_py.agents.a2a.kind import KIND, OUTCOMES
 from claudomator_py.agents.a2a_client import wire
-from claudomator_py.agents.a2a_client.connection import address, retry_after_s
+from claudomator_py.agents.a2a_client.connection import HttpAnswer, RemoteServer, address, retry_after_s
+from claudomator_py.agents.a2a_client.discovery import discover
 from claudomator_py.agents.a2a_client.task import MAX_CONVERSATION, RemoteTask, conversation_text, ids_of
 from claudomator_py.agents.client_output import End, Output
 from claudomator_py.domain.agent import AgentSpec
@@ -18,6 +21,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.remote import Authentication, Remote, Scheme
 from claudomator_py.domain.run import ExitRecord, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
+from claudomator_py.schema.a2a_card import spoken_interface, unreachable
 
 REMOTE = Remote(url="https://example.org/a2a", authentication=Authentication(scheme=Scheme.BEARER, secret="TOKEN"))
 AGENT = AgentSpec(name="docs-bot", kind="a2a", remote=REMOTE)
@@ -32,6 +36,54 @@ def read(*events: dict[str, Any], exit_code: int = 1) -> Outcome:
     for event in events:
         reader.feed("stdout", json.dumps(event).encode() + b"\n")
     return reader.outcome(ExitRecord(exit_code, None, 1, 2), 2)
+
+
+ELSEWHERE = "https://example.org/old"
+
+
+@pytest.mark.parametrize(
+    ("card", "found"),
+    [
+        ({}, ("0.3", "/a2a")),
+        ({"protocolVersion": "0.3.0"}, ("0.3", "/a2a")),
+        ({"protocolVersion": "1.0"}, ("1.0", "/a2a")),
+        ({"protocolVersion": "v1.0.1", "preferredTransport": "JSONRPC"}, ("1.0", "/a2a")),
+        ({"protocolVersion": " "}, ("0.3", "/a2a")),
+        ({"protocolVersion": 1}, ("0.3", "/a2a")),
+        ({"protocolVersion": "2.0"}, None),
+        ({"protocolVersion": "0.2.5"}, None),
+        ({"preferredTransport": "GRPC", "protocolVersion": "1.0"}, None),
+        (
+            {
+                "preferredTransport": "GRPC",
+                "protocolVersion": "1.0",
+                "additionalInterfaces": [{"url": ELSEWHERE, "transport": "JSONRPC"}],
+            },
+            ("1.0", "/old"),
+        ),
+        ({"supportedInterfaces": [{"url": ELSEWHERE, "protocolBinding": "JSONRPC"}]}, ("1.0", "/old")),
+        (
+            {"supportedInterfaces": [{"url": ELSEWHERE, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]},
+            ("0.3", "/old"),
+        ),
+        ({"supportedInterfaces": [{"url": ELSEWHERE, "protocolBinding": "GRPC"}]}, ("0.3", "/a2a")),
+    ],
+)
+def test_its_client_reads_a_card_as_the_daemon_does(card: dict[str, Any], found: tuple[str, str] | None) -> None:
+    document = {"url": REMOTE.url, **card}
+    server = Mock(RemoteServer)
+    server.origin, path = address(str(REMOTE.url))
+    server.request.return_value = HttpAnswer(200, Message(), json.dumps(document).encode())
+    interface = spoken_interface(document)
+    if found is None:
+        assert unreachable(document) != []
+        with pytest.raises(End, match="no interface for JSON-RPC"):
+            discover(server, path)
+    else:
+        assert interface is not None
+        assert (interface.version, address(interface.url)[1]) == found
+        chosen = discover(server, path)
+        assert (chosen.version, chosen.path) == found
 
 
 def test_what_it_is_to_do_stands_where_no_variable_of_a_task_reaches() -> None:
