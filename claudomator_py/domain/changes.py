@@ -204,6 +204,12 @@ class RunChanges(ChangeRecord):
         return not (moved or self.commit_count or self.ref_count or self.file_count)
 
     @property
+    def is_only_stashed(self) -> bool:
+        """True if all that is left of its work is what it put aside with ``git stash``."""
+        is_stash = self.ref_count == 1 and [ref.name for ref in self.refs] == [STASH]
+        return is_stash and self.model_copy(update={"ref_count": 0}).is_empty
+
+    @property
     def left_count(self) -> int:
         """Number of files that the run itself left uncommitted or untracked; a renamed file is one."""
         names = {*self.uncommitted, *self.untracked}
@@ -331,7 +337,8 @@ class RunChanges(ChangeRecord):
 
     @property
     def left(self) -> tuple[str, ...] | None:
-        """Paths of all files that it left uncommitted; None if the record does not name them all, or not exactly."""
+        """Paths of all files that it left uncommitted; None if the record does not name them all, or not exactly, as
+        in an outcome, which is shortened."""
         names = (*self.uncommitted, *self.untracked)
         is_whole = self.fault is None and len(names) == self.uncommitted_count + self.untracked_count
         return names if is_whole and not any("\ufffd" in name for name in names) else None

@@ -386,7 +386,8 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
         claim those."""
         if self.status is not OutcomeStatus.SUCCEEDED or self.text is None:
             return None
-        has_changed = self.continues_changes or (self.changes is not None and not self.changes.is_empty)
+        made = self.changes
+        has_changed = self.continues_changes or not (made is None or made.is_empty or made.is_only_stashed)
         is_unchanged = self.changes is not None and self.changes.fault is None and not has_changed
         if is_unchanged and claims_changes(self.text):
             return Doubt.CLAIMS

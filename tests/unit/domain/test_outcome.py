@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from claudomator_py.domain.budget import BudgetOf, Figures, SpentBudget, Unit, WindowUse
-from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.changes import RefChange, RunChanges
 from claudomator_py.domain.outcome import (
     OUTAGES,
     REASON_POLICIES,
@@ -106,6 +106,9 @@ def test_an_agents_words_can_always_be_stored_and_sent() -> None:
 
 NOTHING = RunChanges(place="/r")
 A_COMMIT = RunChanges(place="/r", commit_count=1)
+A_STASH = RunChanges(place="/r", refs=(RefChange(name="refs/stash", after="1" * 40),), ref_count=1)
+A_TAG = RunChanges(place="/r", refs=(RefChange(name="refs/tags/v1", after="1" * 40),), ref_count=1)
+STASHED = f"1 stash made (its result {Doubt.CLAIMS.words})"
 UNDONE = "I was unable to finish it."
 ADMITTED = f" (its result {Doubt.ADMITS.words})"
 
@@ -130,6 +133,10 @@ def test_the_share_of_an_agent_is_the_cost_without_the_fee(
         ("There are 3 files.", {"changes": NOTHING}, None, "no changes"),
         (None, {"changes": NOTHING}, None, "no changes"),
         ("I fixed the bug.", {"changes": A_COMMIT}, None, "1 commit"),
+        ("I fixed the bug.", {"changes": A_STASH}, Doubt.CLAIMS, STASHED),
+        ("I put it aside.", {"changes": A_STASH}, None, "1 stash made"),
+        ("I fixed the bug.", {"changes": A_TAG}, None, "1 tag made"),
+        ("I fixed the bug.", {"changes": A_STASH.model_copy(update={"file_count": 1})}, None, "1 file, 1 stash made"),
         ("I fixed the bug.", {"changes": NOTHING, "continues_changes": True}, None, "no further changes"),
         ("I fixed the bug.", {}, None, None),
         (UNDONE, {}, Doubt.ADMITS, f"no changes recorded{ADMITTED}"),
