@@ -1,7 +1,7 @@
 """Whether a task can start, and the consequences for it and its dependents, inside one transaction."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -152,9 +152,13 @@ def readiness_of(
     return readiness(states, spec.not_before_ms, backoff_until, now_ms, spent=used_up)
 
 
-def cycle_problems(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> list[Problem]:
-    """Return the dependency cycle that these tasks would close with this content, stored or not; at most one
-    problem."""
+def cycle_problems(
+    connection: Connection,
+    contents: Sequence[tuple[Task, TaskSpec]],
+    located: Callable[[TaskSpec, Problem], Problem] = lambda _, problem: problem,
+) -> list[Problem]:
+    """Return the dependency cycle that these tasks would close with this content, stored or not; at most one problem.
+    located: says where in its file the problem of a task is."""
     if not any(spec.prerequisites for _, spec in contents):
         return []
     wanted = {task.id: spec.prerequisites for task, spec in contents}
@@ -165,4 +169,6 @@ def cycle_problems(connection: Connection, contents: Sequence[tuple[Task, TaskSp
     cycle = dependency_rows.cycle(connection, wanted, coming)
     if cycle is None:
         return []
-    return [cycle_problem(cycle, [spec for _, spec in contents])]
+    specs = [spec for _, spec in contents]
+    closing = next((spec for spec in specs if spec.name in cycle), specs[0])
+    return [located(closing, cycle_problem(cycle, specs))]

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.handoff import Handoff, PermissionScope
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.schema.documents import ParsedFile
+from claudomator_py.schema.taskfile import parse_task_file
 from claudomator_py.sources.inbox.arrivals import Offering
 from claudomator_py.sources.inbox.ledger import FileStamp, InboxReading
 from claudomator_py.store import events, pruning, task_rows
@@ -380,6 +381,14 @@ def test_a_cycle_is_refused_within_a_file_and_across_files(world: World) -> None
     (problem,) = world.take("/in/b.yaml", spec("b", depends_on=["a"]), mtime_ns=2)
     assert "b -> a -> b" in problem.message
     assert world.task("b").depends_on == ()
+
+
+def test_a_cycle_across_files_is_refused_with_the_line(world: World) -> None:
+    world.submit("a", depends_on=["b"])
+    text = "name: c\ninstructions: x\n---\nname: b\ninstructions: x\ndepends_on: [a]\n"
+    reading = InboxReading(PATH, FileStamp(1, 1, 1), parse_task_file(text.encode(), "t.yaml"), None)
+    ((problem,),) = world.intake.take([reading])
+    assert problem.render("t.yaml").startswith("t.yaml:6: depends_on: these tasks would wait for each other")
 
 
 def test_what_a_running_task_will_depend_on_closes_a_cycle_as_well(world: World) -> None:

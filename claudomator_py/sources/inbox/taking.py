@@ -89,7 +89,7 @@ class FileTransaction:
         end_of_file(connection, self._path, self._now_ms, kept_names=self._schedules)
         tasks = [(self._document(connection, spec), spec) for spec in self._specs if spec.schedule is None]
         # Only now, as the documents of a file may name each other, in any order.
-        self._refuse(cycle_problems(connection, tasks))
+        self._refuse(cycle_problems(connection, tasks, self._parsed.located))
         for spec in self._specs:
             if spec.schedule is not None:
                 self._schedule(connection, spec)
