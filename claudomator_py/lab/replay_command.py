@@ -41,10 +41,10 @@ def replay(
         typer.Option(
             parser=past_time,
             metavar="TIME",
-            help="Start of the time span: RFC 3339, or how long ago, such as 7d.",
+            help="Only decisions at or after this time, such as 22:00, 12h or 2026-11-27.",
         ),
     ] = None,
-    until: Annotated[int | None, typer.Option(parser=past_time, metavar="TIME", help="End of the time span.")] = None,
+    until: Annotated[int | None, typer.Option(parser=past_time, metavar="TIME", help="Only those before it.")] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Show what this configuration would decide differently.")
     ] = None,
