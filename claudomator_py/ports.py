@@ -275,12 +275,16 @@ class Trees(Protocol):
     def find(self, name: str) -> Tree | None:
         """Return the tree with that name."""
 
-    def look(self, tree: Tree) -> TreeState:
-        """Return the tree's current state, and remember it. Never raises."""
+    def look(self, tree: Tree, by_agent: Collection[str] | None = None) -> TreeState:
+        """Return the tree's current state, and remember it. by_agent: the files that the last run's agent left
+        uncommitted, if a check came after it. Never raises."""
 
     def seen(self, name: str) -> TreeState | None:
         """Return the tree's state when it was last examined; None if that has not happened since a run last used it.
         Starts no process."""
+
+    def by_check(self, name: str) -> frozenset[str]:
+        """Return the uncommitted files that only checks had left when the tree was last examined."""
 
     def users(self, tree: Tree) -> list[int]:
         """Return the ids of the processes working in the tree."""

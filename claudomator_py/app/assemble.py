@@ -153,7 +153,7 @@ def _engine(around: Surroundings) -> Engine:
         Budgets(lambda: current().settings.budget, lambda: current().settings.balancing.reserve),
     )
     observer = Observer(registry, lambda: current().rules, around.clock, around.disk_low, budgets, faults, host.closed)
-    worktrees = WorktreeManager(around.trees, around.branches)
+    worktrees = WorktreeManager(around.trees, around.branches, host.changes)
     applier = ReportApplier(database, registry, lambda: current().launch, budgets, worktrees, around.secrets)
     collector = Collector(database, registry, host, lambda: current().launch, applier, budgets)
     starter = Starter(database, registry, host, lambda: current().launch, worktrees, faults, budgets, around.secrets)

@@ -147,9 +147,9 @@ class ReportApplier:
         title = subject.task.name if subject.spec.commit and judged.status is OutcomeStatus.SUCCEEDED else None
         left_at = None if judged.changes is None else judged.changes.head
         # What a check leaves, such as its reports, is no work of the agent and not in the record of its changes.
-        only = judged.changes.left if judged.changes is not None and subject.spec.check else None
+        checked = subject.run.id if subject.spec.check else None
         if self._worktrees is not None and not self._worktrees.looked_after_run(
-            subject.run.dir_key, title, left_at, only
+            subject.run.dir_key, title, left_at, checked
         ):
             return Applied.WAITING
         if title is not None and self._worktrees is not None and judged.changes is not None:

@@ -109,6 +109,8 @@ class TreeState:
     """Commits since its base."""
     changed: int = 0
     """Number of uncommitted files."""
+    by_check: tuple[str, ...] = ()
+    """Paths of uncommitted files that only checks have left, not the agent."""
     words: str = ""
     """Why the state is unknown, or the reason for a lock."""
     seen_ms: int = 0

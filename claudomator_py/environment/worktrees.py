@@ -2,7 +2,7 @@
 minutes."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -161,10 +161,17 @@ class WorktreeManager:
     """Creates and examines trees, a few at a time. made: called, on any thread, when an operation has finished or
     failed."""
 
-    def __init__(self, trees: Trees, branches: Branches | None = None) -> None:
-        """branches: commits what is left in a tree; None leaves it as it is."""
+    def __init__(
+        self,
+        trees: Trees,
+        branches: Branches | None = None,
+        recorded: Callable[[str], RunChanges | None] = lambda _: None,
+    ) -> None:
+        """branches: commits what is left in a tree; None leaves it as it is. recorded: returns the whole record of what
+        a run changed."""
         self.trees = trees
         self._branches = branches
+        self._recorded = recorded
         self.made: Callable[[], None] = lambda: None
         self._pool: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree")
         # The end of a run waits for an examination, which must not wait for other tasks' checkouts.
@@ -206,14 +213,14 @@ class WorktreeManager:
         path: str,
         title: str | None = None,
         left_at: str | None = None,
-        only: Collection[str] | None = None,
+        checked: str | None = None,
     ) -> bool:
         """Return whether the tree in that folder has been examined since a run in it ended; ask again after ``made`` is
         called.
 
         title: of a commit of uncommitted changes made first; None for no commit. left_at: the commit at which the run
-        left its branch. only: the files to commit; None for all. Each True is valid for one run. Also True if the
-        folder is not a tree.
+        left its branch. checked: id of the run, if a check followed it, so that what that wrote is not committed. Each
+        True is valid for one run. Also True if the folder is not a tree.
         """
         tree = self.trees.find(Path(path).name) if path else None  # a folder of the run's own has no path here
         if tree is None or tree.path != path:
@@ -221,7 +228,7 @@ class WorktreeManager:
         with self._lock:
             looking = self._looking.get(path)
             if looking is None:
-                self._looking[path] = looking = self._lookers.submit(self._look, tree, title, left_at, only)
+                self._looking[path] = looking = self._lookers.submit(self._look, tree, title, left_at, checked)
                 looking.add_done_callback(lambda _: self.made())
                 return False
             if not looking.done():
@@ -238,7 +245,8 @@ class WorktreeManager:
             return changes.model_copy(update={"commit_fault": redact(fault)})
         return changes if made is None else changes.committed(made)
 
-    def _look(self, tree: Tree, title: str | None, left_at: str | None, only: Collection[str] | None) -> TreeState:
+    def _look(self, tree: Tree, title: str | None, left_at: str | None, checked: str | None) -> TreeState:
+        only = None if checked is None else self._left_by_agent(tree, checked)
         if title is not None and self._branches is not None:
             again = Retrying(
                 retry=retry_if_exception_cause_type(TreeBusy),
@@ -253,7 +261,16 @@ class WorktreeManager:
                 # The changes stay in the tree.
                 self._committed[tree.path] = refused
                 log.warning("not_committed", path=tree.path, problem=str(refused), remedy=refused.remedy)
-        return self.trees.look(tree)
+        return self.trees.look(tree, only)
+
+    def _left_by_agent(self, tree: Tree, run_id: str) -> frozenset[str] | None:
+        """Return the files that the run's agent, or one before it in the tree, left uncommitted, without those of the
+        checks of earlier runs; None if that was not recorded exactly."""
+        record = self._recorded(run_id)
+        if record is None or record.left is None:
+            return None
+        untouched = self.trees.by_check(tree.name).difference(file.path for file in record.files)
+        return frozenset(record.left) - untouched
 
     @contextmanager
     def leaving(self, name: str) -> Iterator[bool]:

@@ -84,8 +84,8 @@ def test_target_title_and_draft_are_chosen(site: Site, shop: Path) -> None:
     ("does", "fields", "expected"),
     [
         ("true", {"isolation": "none"}, "has no branch of its own"),
-        ("true", {}, "has committed nothing"),
-        (f"echo 1 > one; git add . && {COMMIT}; echo 2 > two", {}, "1 file in"),
+        ("true", {}, "has no commit that main lacks"),
+        (f"echo 1 > one; git add . && {COMMIT}; echo 2 > two", {}, "1 file is not committed in"),
     ],
 )
 def test_what_is_no_pull_request_is_refused(
@@ -99,6 +99,45 @@ def test_what_is_no_pull_request_is_refused(
     assert expected in refused.stderr
     assert not record.exists()
     assert pushed(site) == {"main"}
+
+
+def test_what_somebody_has_committed_since_is_in_it(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    done(site, daemon, spec(shop, "fix", "echo 1 > one"))
+    path, record = with_gh(site)
+    assert "1 file is not committed in" in pr(site, "fix", PATH=path).stderr
+    (view,) = daemon.client.branches()
+    git(view.path, "add", "one")
+    git(view.path, "commit", "-q", "-m", "by hand")
+    made = pr(site, "fix", PATH=path)
+    assert made.returncode == 0, made.stderr
+    assert record.exists()
+    assert git(site.root / "origin.git", "log", "-1", "--format=%s", view.branch) == "by hand"
+
+
+def test_commits_beside_the_branch_are_not_passed_over(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    both = f"echo 1 > one; git add . && {COMMIT}; git switch -q -c topic; echo 2 > two; git add . && {COMMIT}"
+    done(site, daemon, spec(shop, "fix", both))
+    path, record = with_gh(site)
+    refused = pr(site, "fix", PATH=path)
+    (view,) = daemon.client.branches()
+    assert f"1 commit is checked out in {view.path}, and not on {view.branch}." in refused.stderr
+    assert (refused.returncode, record.exists(), pushed(site)) == (1, False, {"main"})
+    git(view.path, "switch", "-q", "-C", view.branch)
+    assert pr(site, "fix", PATH=path).returncode == 0
+    assert git(site.root / "origin.git", "rev-list", "--count", f"main..{view.branch}") == "2"
+
+
+def test_what_only_the_check_left_is_no_obstacle(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    check = [["sh", "-c", "echo x > report.xml"]]
+    done(site, daemon, spec(shop, "fix", "echo 1 > one", commit=True, check=check))
+    path, _ = with_gh(site)
+    made = pr(site, "fix", PATH=path)
+    assert made.returncode == 0, made.stderr
+    (view,) = daemon.client.branches()
+    assert git(site.root / "origin.git", "diff", "--name-only", "main", view.branch) == "one"
 
 
 def test_what_fails_says_how_far_it_came(site: Site, shop: Path) -> None:

@@ -12,6 +12,7 @@ from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec
+from claudomator_py.resources.branches import MergeRequest
 from claudomator_py.schema.taskfile import to_document
 from tests.e2e.daemon import Daemon
 from tests.e2e.repositories import COMMIT, done, git, spec
@@ -316,6 +317,35 @@ def test_what_only_the_check_left_is_not_committed_with_the_work(site: Site, sho
     assert git(shop, "show", "--format=", "--name-only", str(view.branch)).splitlines() == ["*.py", "b.py"]
     (branch,) = daemon.client.branches()
     assert (branch.commits, branch.changed) == (1, 2)
+    (shop / "notes").unlink()
+    merged = daemon.client.merge("fix")
+    assert merged.commits == 1
+    assert merged.notes == (f"what only the check left stays in {branch.path}: api/readme, report.xml",)
+    (Path(branch.path) / "by-hand").touch()
+    with pytest.raises(ServiceProblem, match=f"1 file is not committed in {branch.path}: by-hand"):
+        daemon.client.merge("fix")
+
+
+def test_what_the_checks_of_earlier_attempts_left_is_not_committed_either(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    does = "echo 1 > one; test ! -e first.xml || echo 2 > again.xml; echo 3 >> seen"
+    check = [["sh", "-c", "echo x > first.xml; echo x > again.xml; test $(wc -l < seen) -gt 1"]]
+    (view,) = done(site, daemon, spec(shop, "fix", does, commit=True, check=check, retry={"max_attempts": 2}))
+    assert view.state == "COMPLETED"
+    names = git(shop, "show", "--format=", "--name-only", str(view.branch)).splitlines()
+    assert names == ["again.xml", "one", "seen"]
+    (branch,) = daemon.client.branches()
+    assert branch.by_check == ("first.xml",)
+
+
+def test_what_only_the_check_left_is_known_beside_many_files(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    does = "for i in $(seq 150); do echo > $i; done"
+    done(site, daemon, spec(shop, "fix", does, commit=True, check=[["sh", "-c", "echo x > report.xml"]]))
+    (branch,) = daemon.client.branches()
+    assert branch.by_check == ("report.xml",)
+    (shop / "notes").unlink()
+    assert daemon.client.merge("fix", MergeRequest(dry_run=True)).files == 150
 
 
 def test_a_base_that_is_not_there_fails_with_what_to_do(site: Site, shop: Path) -> None:

@@ -1,6 +1,7 @@
 """Work trees that are plain folders, made at once or when a test lets them."""
 
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState, WorktreeRequest
@@ -40,12 +41,15 @@ class FakeTrees:
             return None
         return Tree(name, path, order.branch, order.task_id, "/repo", "0" * 40, None, left_out=False, submodules=False)
 
-    def look(self, tree: Tree) -> TreeState:
+    def look(self, tree: Tree, by_agent: Collection[str] | None = None) -> TreeState:
         self.states[tree.name] = TreeState(TreeStanding.AHEAD, commits=2)
         return self.states[tree.name]
 
     def seen(self, name: str) -> TreeState | None:
         return self.states.get(name)
+
+    def by_check(self, name: str) -> frozenset[str]:
+        return frozenset()
 
     def users(self, tree: Tree) -> list[int]:
         return []

@@ -52,7 +52,7 @@ class LocalBranches:
         with self._at(order.tree, dry_run=order.dry_run) as at:
             if not order.dry_run:
                 self._mover.recover()
-            return at.merge(order, self._mover, is_busy)
+            return at.merge(order, self._mover, is_busy, self._trees.by_check(order.tree))
 
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
         if dry_run:
@@ -119,8 +119,8 @@ class _MergeTree:
 
     # --- merging ----------------------------------------------------------------------------------------------------
 
-    def merge(self, order: MergeOrder, mover: BranchMover, is_busy: IsBusy) -> Merged:
-        """Merge its branch."""
+    def merge(self, order: MergeOrder, mover: BranchMover, is_busy: IsBusy, by_check: Collection[str]) -> Merged:
+        """Merge its branch. by_check: uncommitted files that are no work of the agent."""
         tree, own = self.tree, self.tree.ref
         ref = self._target(order.into)
         before, begun = self._commit(ref), self._tip()
@@ -129,9 +129,9 @@ class _MergeTree:
         tip = begun
         if changed and order.commit:
             tip = self._snapshot(order.title)
-        elif changed:
+        elif mine := [path for path in changed if path not in by_check]:
             raise NotMerged(
-                f"{_are(len(changed), 'file')} not committed in {tree.path}: {', '.join(changed[:5])}",
+                f"{_are(len(mine), 'file')} not committed in {tree.path}: {', '.join(mine[:5])}",
                 "have them committed first (`--commit`), or commit or remove them there",
             )
         commits = int(self._git("rev-list", "--count", f"{before}..{tip}"))
@@ -150,7 +150,7 @@ class _MergeTree:
             removed=removed,
             place=top,
             undo=None if order.dry_run or after == before else _undo(tree, ref, before, after, top),
-            notes=(*self._notes(before, after, top), *self._left_out(changed)),
+            notes=(*self._notes(before, after, top), *self._left_out(changed, () if order.commit else by_check)),
         )
         if after == before:
             return merged
@@ -425,8 +425,12 @@ class _MergeTree:
             return ()
         return (f"submodules are not touched: git -C {shlex.quote(top)} submodule update",)
 
-    def _left_out(self, changed: list[str]) -> Iterator[str]:
-        for path in _nested(changed):
+    def _left_out(self, changed: list[str], by_check: Collection[str]) -> Iterator[str]:
+        nested = _nested(changed)
+        if files := [path for path in changed if path in by_check and path not in nested]:
+            listed = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+            yield f"what only the check left stays in {self.tree.path}: {listed}"
+        for path in nested:
             yield f"the repository {path} in {self.tree.path} is left out; remove its .git to have its files committed"
 
     def _commit(self, name: str) -> str:

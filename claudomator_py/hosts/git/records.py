@@ -55,10 +55,12 @@ class TreeRecords:
         flush_path(self._root)
 
     def state(self, name: str) -> TreeState | None:
-        """Return the result of the last look; None if there was none since the tree was last given to a run."""
+        """Return the result of the last look; None if there was none. seen_ms is 0 if the tree was given to a run since
+        then."""
         try:
             data = json.loads((self._root / f"{name}{_STATE}").read_bytes())
-            return TreeState(**(data | {"standing": TreeStanding(data["standing"])}))
+            known = {"standing": TreeStanding(data["standing"]), "by_check": tuple(data.get("by_check", ()))}
+            return TreeState(**(data | known))
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
 
@@ -69,8 +71,12 @@ class TreeRecords:
         new.rename(self._root / f"{name}{_STATE}")
 
     def forget_state(self, name: str) -> None:
-        """Remove the stored state, which is about to change. Raises OSError."""
-        (self._root / f"{name}{_STATE}").unlink(missing_ok=True)
+        """Forget the state, which is about to change, except which files checks have left. Raises OSError."""
+        state = self.state(name)
+        if state is None or not state.by_check:
+            (self._root / f"{name}{_STATE}").unlink(missing_ok=True)
+        else:
+            self.keep_state(name, TreeState(TreeStanding.UNKNOWN, by_check=state.by_check))
 
     @contextmanager
     def held(self, name: str) -> Iterator[int]:

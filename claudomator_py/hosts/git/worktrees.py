@@ -11,11 +11,13 @@ sees only the data of the repository, see ``shadow``.
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from claudomator_py.domain.changes import MAX_RECORDED
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.worktree import (
     Tree,
@@ -27,7 +29,7 @@ from claudomator_py.domain.worktree import (
     short_ref,
 )
 from claudomator_py.hosts import leftovers
-from claudomator_py.hosts.git import Git, GitRefused, fault_of
+from claudomator_py.hosts.git import Git, GitRefused, fault_of, uncommitted
 from claudomator_py.hosts.git.branches import begun, is_absorbed
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding, require_sound, suspicious
 from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
@@ -94,11 +96,16 @@ class LocalTrees:
         return None if record is None else record[0]
 
     def seen(self, name: str) -> TreeState | None:
-        return self._records.state(name)
+        state = self._records.state(name)
+        return state if state is not None and state.seen_ms else None
 
-    def look(self, tree: Tree) -> TreeState:
+    def by_check(self, name: str) -> frozenset[str]:
+        state = self._records.state(name)
+        return frozenset(() if state is None else state.by_check)
+
+    def look(self, tree: Tree, by_agent: Collection[str] | None = None) -> TreeState:
         with self._alone(tree.path):
-            state = self._look(tree)
+            state = self._look(tree, by_agent)
             # An agent may have written the text, such as the reason of a lock.
             words = self._clean(state.words.encode(errors="replace").decode()[:_MAX_WORDS])
             state = replace(state, words=words, seen_ms=self._clock())
@@ -219,7 +226,8 @@ class LocalTrees:
 
     # --- examining --------------------------------------------------------------------------------------------------
 
-    def _look(self, tree: Tree) -> TreeState:
+    def _look(self, tree: Tree, by_agent: Collection[str] | None) -> TreeState:
+        known = self.by_check(tree.name)
         try:
             with self._records.held(tree.name):
                 record = self._records.read(tree.name)
@@ -227,11 +235,12 @@ class LocalTrees:
                     return TreeState(TreeStanding.GONE)
                 tree = self._located(record[0])
                 with self._at(tree) as at:
-                    return at.state(made=record[1])
+                    state = at.state(made=record[1])
+                    return replace(state, by_check=at.left_by_check(by_agent, known)) if state.changed else state
         except GitRefused as refused:
-            return TreeState(TreeStanding.UNKNOWN, words=refused.words)
+            return TreeState(TreeStanding.UNKNOWN, by_check=tuple(known), words=refused.words)
         except (OSError, TreeBusy) as error:
-            return TreeState(TreeStanding.UNKNOWN, words=str(error))
+            return TreeState(TreeStanding.UNKNOWN, by_check=tuple(known), words=str(error))
 
     def _located(self, tree: Tree) -> Tree:
         """Return the tree with its git directories, which records of earlier versions lack: read from the repository,
@@ -301,7 +310,7 @@ class _At:
         commits = max(self._commits(end) for end in ends)
         changed = len(self._status(tree.git_dir, tree.path).splitlines())
         if lock is not None:
-            return TreeState(TreeStanding.LOCKED, commits, changed, lock)
+            return TreeState(TreeStanding.LOCKED, commits, changed, words=lock)
         if changed:
             return TreeState(TreeStanding.DIRTY, commits, changed)
         if not all(self._is_merged(end) for end in ends):
@@ -335,6 +344,16 @@ class _At:
         """Return changes and new files, one per line. Submodules count only by commit: git does not enter them."""
         asked = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
         return self.shadow(*asked, git_dir=git_dir, work_tree=work_tree, timeout_s=STATUS_S)
+
+    def left_by_check(self, by_agent: Collection[str] | None, known: Collection[str]) -> tuple[str, ...]:
+        """Return the uncommitted files that only checks have left; none if there are too many to name. by_agent: what
+        the agent left; None if that is unknown, and then only those are meant that are known as a check's."""
+        if by_agent is None and not known:
+            return ()
+        asked = partial(self.shadow, git_dir=self.tree.git_dir, work_tree=self.tree.path, timeout_s=STATUS_S)
+        paths = uncommitted(asked, "all")
+        left = [path for path in paths if (path in known if by_agent is None else path not in by_agent)]
+        return tuple(left) if len(left) <= MAX_RECORDED else ()
 
     def _submodule(self) -> str | None:
         """Return a submodule that is checked out in it, or None."""

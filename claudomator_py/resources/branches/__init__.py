@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from claudomator_py.domain.changes import MergeMethod, RunChanges
+from claudomator_py.domain.changes import MAX_FILES, MergeMethod, RunChanges
 from claudomator_py.domain.fields import Flag, Strict
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.shape import Instant, View
@@ -81,6 +81,8 @@ class BranchView(View):
     """Commits since it began."""
     changed: int
     """Uncommitted files."""
+    by_check: Annotated[tuple[str, ...], Field(max_length=MAX_FILES)] = ()
+    """Which of them only checks have left, not the agent: the first 100 names."""
     seen_at: Instant | None = None
     """When that was: after its last run, or by a cleanup or merge; null: not yet."""
     is_current: bool = True

@@ -30,6 +30,7 @@ from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
+from claudomator_py.domain.worktree import HEADS
 from claudomator_py.resources.branches import BRANCHES, BranchView, ChangesView, DiscardRequest, MergeRequest
 from claudomator_py.resources.tasks.cli import TaskArgument
 from claudomator_py.surface.table import Column, Table
@@ -233,16 +234,16 @@ def pr(
             f"See what it changed: claudomator diff {current.name}",
         )
     target = into or branch.onto
-    _require_ready(branch, target)
+    commits = _commits_ready(branch, target, remote)
     last = client.changes(current.id).runs
     subjects = [commit.subject for view in last if view.changes is not None for commit in view.changes.commits]
-    own = title or (subjects[0] if len(subjects) == 1 and branch.commits == 1 else current.name)
+    own = title or (subjects[0] if len(subjects) == 1 and commits == 1 else current.name)
     body = plain(current.result_text or "")[:MAX_BODY]
     push = ["git", "-C", branch.repository, "push", "--set-upstream", remote, branch.branch]
     create = ["gh", "pr", "create", *_options(branch.branch, str(target), plain(own), draft=draft)]
     if dry_run:
-        commits = f"{counted(branch.commits, 'commit')} of {plain(branch.branch)}"
-        out(f"Would push {commits}, and open a pull request into {plain(str(target))}.")
+        pushed = f"{counted(commits, 'commit')} of {plain(branch.branch)}"
+        out(f"Would push {pushed}, and open a pull request into {plain(str(target))}.")
         out(f"{plain(shlex.join(push))}\n{plain(shlex.join(create))}")
         if body:
             note(f"Its text: {body}")
@@ -252,9 +253,8 @@ def pr(
             "gh is not installed, or not on PATH.",
             f"Install GitHub's command line tool, or push by hand: {shlex.join(push)}",
         )
-    environ = {key: value for key, value in os.environ.items() if key not in _DESIGNATIONS}
     for command, text in ((push, ""), (create, body)):
-        done = subprocess.run(command, cwd=branch.repository, env=environ, input=text, text=True, check=False)
+        done = subprocess.run(command, cwd=branch.repository, env=_environ(), input=text, text=True, check=False)
         if done.returncode:
             after = "The branch is already pushed. " if command is create else "Nothing was pushed. "
             fail(f"{command[0]} exited with {done.returncode}.", f"{after}Correct what it says above, and try again.")
@@ -265,18 +265,49 @@ def _options(head: str, base: str, title: str, *, draft: bool) -> list[str]:
     return [*options, "--draft"] if draft else options
 
 
-def _require_ready(branch: BranchView, target: str | None) -> None:
-    """End the command if there is nothing to open a pull request from."""
-    name = branch.task_name
+def _commits_ready(branch: BranchView, target: str | None, remote: str) -> int:
+    """Return how many commits a pull request would have. End the command if there is nothing to open one from.
+
+    git is asked here, as somebody may have committed since the daemon looked.
+    """
+    name, tree, head = branch.task_name, branch.path, f"{HEADS}{branch.branch}"
     if branch.state not in ENDED:
         fail(f"{name} has not ended; it is {branch.state}.", "Wait for it to end, or cancel it.")
-    if branch.changed:
-        are = "is" if branch.changed == 1 else "are"
-        files = f"{counted(branch.changed, 'file')} in {plain(branch.path)}"
-        fail(f"{files} {are} not committed.", "Commit or remove them there.")
-    if not branch.commits:
-        fail(f"{name} has committed nothing.", f"See what it changed: claudomator diff {name}")
     if target is None:
         fail("No branch was checked out where it began.", "Name one with --into BRANCH.")
     if not Path(branch.repository).is_dir():
         fail(f"{plain(branch.repository)} is not on this machine.", "Run this where the daemon runs.")
+    targets = (f"{HEADS}{target}", f"refs/remotes/{remote}/{target}")
+    known = _git(branch.repository, "for-each-ref", "--format=^%(refname)", *targets).split()
+    if Path(tree).is_dir():
+        options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
+        status = _git(tree, "status", *options)
+        left = [entry[3:] for entry in status.split("\0") if entry and entry[3:] not in branch.by_check]
+        if left:
+            listed = f"{_are(len(left), 'file')} not committed in {plain(tree)}: {', '.join(map(plain, left[:5]))}"
+            fail(f"{listed}.", "Commit or remove them there.")
+        if beside := int(_git(tree, "rev-list", "--count", "HEAD", f"^{head}", *known)):
+            words = f"{_are(beside, 'commit')} checked out in {plain(tree)}, and not on {plain(branch.branch)}"
+            fail(f"{words}.", f"See how to put them there: claudomator merge {name} --dry-run")
+    commits = int(_git(branch.repository, "rev-list", "--count", head, *known))
+    if not commits:
+        words = f"{plain(branch.branch)} has no commit that {plain(target)} lacks"
+        fail(f"{words}.", f"See what the task changed: claudomator diff {name}")
+    return commits
+
+
+def _are(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
+
+
+def _git(folder: str, *arguments: str) -> str:
+    command = ("git", "-C", folder, *arguments)
+    done = subprocess.run(command, env=_environ(), capture_output=True, check=False)
+    if done.returncode:
+        words = plain(" ".join(done.stderr.decode(errors="replace").split()))
+        fail(f"{shlex.join(command)} exited with {done.returncode}: {words}.", "Correct it, and try again.")
+    return done.stdout.decode(errors="replace")
+
+
+def _environ() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key not in _DESIGNATIONS}

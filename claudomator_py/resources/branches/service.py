@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.changes import MergeOrder, NotMerged
+from claudomator_py.domain.changes import MAX_FILES, MergeOrder, NotMerged
 from claudomator_py.domain.errors import Conflict, NotFound, ended, sentence
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome
@@ -157,6 +157,7 @@ class BranchService(Service):
                 repository=_text(tree.repository),
                 onto=_text(tree.onto and short_ref(tree.onto)),
                 path=_text(tree.path),
+                by_check=tuple(map(_text, state.by_check[:MAX_FILES])),
                 seen_at=state.seen_ms or None,
                 is_current=_place_of(connection, task) == tree.path,
             )

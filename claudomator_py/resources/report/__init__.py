@@ -67,9 +67,9 @@ class RepositoryReport(View):
     """Each counted once, however many runs saw it."""
     files: int
     added: int
-    """Lines added in all files."""
+    """Lines added in all files, summed over the runs: a line that two runs wrote counts twice."""
     removed: int
-    """Lines removed in all files."""
+    """Lines removed, likewise."""
     branches: tuple[BranchChange, ...]
     """The first 20."""
     more_branches: int = 0
