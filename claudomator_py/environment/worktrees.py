@@ -269,8 +269,8 @@ class WorktreeManager:
         record = self._recorded(run_id)
         if record is None or record.left is None:
             return None
-        untouched = self.trees.by_check(tree.name).difference(file.path for file in record.files)
-        return frozenset(record.left) - untouched
+        changed = {path for file in record.files for path in (file.path, file.old_path)}
+        return frozenset(record.left) - (self.trees.by_check(tree.name) - changed)
 
     @contextmanager
     def leaving(self, name: str) -> Iterator[bool]:

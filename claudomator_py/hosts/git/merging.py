@@ -380,7 +380,8 @@ class _MergeTree:
         literal = {"GIT_LITERAL_PATHSPECS": "1", **own}
         given = ("--pathspec-from-file=-", "--pathspec-file-nul")
         if wanted:
-            self._git("add", "--all", *given, variables=literal, stdin=paths, timeout_s=CHECKOUT_S)
+            # --sparse: an agent may write outside of what a sparse checkout has.
+            self._git("add", "--all", "--sparse", *given, variables=literal, stdin=paths, timeout_s=CHECKOUT_S)
         return self._git("write-tree", variables=own)
 
     def _advance(self, own: str, begun: str, tip: str) -> None:

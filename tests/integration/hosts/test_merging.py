@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,25 @@ def test_what_is_not_committed_is_committed_on_the_branch_when_asked(
     assert shown(repository, tree.path) == ""
     assert (repository.path / "readme").read_text() == "more\n"
     assert not (repository.path / "junk").exists()
+
+
+def test_what_lies_outside_of_a_sparse_checkout_is_committed_and_kept_as_well(
+    trees: LocalTrees, branches: LocalBranches, repository: Repository
+) -> None:
+    repository.commit("a/one", "1\n")
+    repository.commit("b/one", "1\n")
+    repository.git("sparse-checkout", "set", "a")
+    merged = trees.ensure(order(repository.path))
+    discarded = trees.ensure(replace(order(repository.path, "shop-other-2"), branch="claudomator/other-2"))
+    for tree in (merged, discarded):
+        for folder in ("a", "b"):
+            (Path(tree.path) / folder).mkdir(exist_ok=True)
+            (Path(tree.path) / folder / "two").write_text("2\n")
+    assert branches.merge(ordered(merged, commit=True), nobody).files == 2
+    assert repository.git("ls-tree", "-r", "--name-only", "main", "b").split() == ["b/one", "b/two"]
+    assert (shown(repository), (repository.path / "b").exists()) == ("", False)
+    kept = branches.discard(discarded.name)
+    assert repository.git("ls-tree", "-r", "--name-only", str(kept.kept), "b").split() == ["b/one", "b/two"]
 
 
 @pytest.mark.parametrize("kind", ["branch", "detached", "deleted", "parted"])
