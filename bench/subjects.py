@@ -156,13 +156,16 @@ class Claudomator:
 
     def run_all(self, number: int) -> tuple[float, float]:
         """See ``Subject``."""
-        of_now = f"state = 'COMPLETED' AND created_ms >= {time.time_ns() // 10**6}"  # however many there are of old
-        before_s, began = cpu_s(self.running.pid), time.perf_counter()
+        began_ms = time.time_ns() / 10**6
+        of_now = f"state = 'COMPLETED' AND created_ms >= {int(began_ms)}"  # however many there are of old
+        before_s = cpu_s(self.running.pid)
         for _ in range(number):
             self.drop()
         self.wait_for(lambda: self.count(of_now) >= number, f"{number} tasks")
-        taken_s = time.perf_counter() - began
-        return (cpu_s(self.running.pid) - before_s) * 1000 / number, number / taken_s
+        used_ms = (cpu_s(self.running.pid) - before_s) * 1000
+        # By the rows, because asking whether all have ended is rare, and rarer the longer it takes.
+        taken_ms = self.ask(f"SELECT max(updated_ms) FROM task WHERE {of_now}") - began_ms  # noqa: S608 - as above
+        return used_ms / number, number / taken_ms * 1000
 
     def latency_ms(self) -> float:
         """See ``Subject``."""
@@ -174,8 +177,12 @@ class Claudomator:
 
     def count(self, condition: str, table: str = "task") -> int:
         """How many such rows there are, without asking the daemon."""
+        return self.ask(f"SELECT count(*) FROM {table} WHERE {condition}")  # noqa: S608 - of the benchmarks
+
+    def ask(self, query: str) -> int:
+        """The only number that the query yields, without asking the daemon."""
         with closing(sqlite3.connect(f"file:{self.site.state / 'claudomator.db'}?mode=ro", uri=True)) as connection:
-            (result,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()  # noqa: S608 - of the benchmarks
+            (result,) = connection.execute(query).fetchone()
         return int(result)
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
