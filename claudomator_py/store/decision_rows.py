@@ -98,7 +98,7 @@ def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
 
 def add(connection: Connection, decision: Decision) -> None:
     """Insert a decision. Raises IntegrityError if it, or another that supersedes the same one, exists."""
-    _ADD.run(connection, **decision.stored())
+    _ADD.run_all(connection, [decision.stored()])
 
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:

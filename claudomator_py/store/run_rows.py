@@ -91,7 +91,7 @@ def get(connection: Connection, run_id: str) -> Run:
 
 def add(connection: Connection, run: Run) -> None:
     """Insert a run. Raises IntegrityError for a second live run of a task, or a second run with the same identity."""
-    _ADD.run(connection, **run.stored())
+    _ADD.run_all(connection, [run.stored()])
 
 
 def change(connection: Connection, run: Run, **changes: Any) -> bool:

@@ -153,7 +153,7 @@ def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
 
 def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
     """Insert a new task with the event of its acceptance. settled: also record its state, as it is not left at once."""
-    _ADD.run(connection, **task.stored())
+    _ADD.run_all(connection, [task.stored()])
     record(connection, now_ms, "accepted", task_id=task.id, data=_as_accepted(task))
     if settled:
         record(connection, now_ms, "state", task_id=task.id, data=_described(task))
