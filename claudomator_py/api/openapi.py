@@ -10,6 +10,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, NoDefault
+from pydantic_core import core_schema
 from starlette.routing import BaseRoute
 
 from claudomator_py.api.guard.roles import OPERATIONS
@@ -53,6 +55,20 @@ _NO_DESCRIPTION = "Successful Response"
 _DEFINITIONS = "#/$defs/"
 
 
+class _BodySchema(GenerateJsonSchema):
+    """Writes defaults as a body has them, durations as ``7d``, which pydantic does for answers only."""
+
+    def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
+        """Return the default as it is serialized; without a default, what the base class does."""
+        default = super().get_default_value(schema)
+        inner: Mapping[str, Any] = schema["schema"]
+        while "serialization" not in inner and "schema" in inner:
+            inner = inner["schema"]
+        written = inner.get("serialization", {})
+        is_written = written.get("type") == "function-plain" and default not in (None, NoDefault)
+        return written["function"](default) if is_written else default
+
+
 def request_body(model: str, *, required: bool, examples: Mapping[str, object]) -> dict[str, Any]:
     """Return the ``openapi_extra`` of a route that reads its JSON body itself. model: the name of its schema."""
     named = {name: {"summary": name.replace("_", " "), "value": value} for name, value in examples.items()}
@@ -77,7 +93,7 @@ def build(app: FastAPI, routes: Sequence[BaseRoute], bodies: Iterable[type[BaseM
     schemas["ProblemDetails"] = details
     schemas.update(_task_document())
     for model in bodies:
-        body = model.model_json_schema(ref_template=_REF)
+        body = model.model_json_schema(ref_template=_REF, schema_generator=_BodySchema)
         schemas.update(body.pop("$defs", {}))
         schemas[model.__name__] = body
     for shape in _shapes(View):

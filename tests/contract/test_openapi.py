@@ -140,6 +140,23 @@ def test_every_schema_is_sound() -> None:
         Draft202012Validator.check_schema(schema)
 
 
+def test_every_default_is_what_its_own_schema_allows() -> None:
+    known = openapi_document()["components"]
+
+    def refused(node: Any) -> Iterator[Any]:
+        if isinstance(node, dict):
+            # A whole shape leaves out what is null in it.
+            simple = "default" in node and not isinstance(node["default"], dict)
+            if simple and not Draft202012Validator({**node, "components": known}).is_valid(node["default"]):
+                yield node
+            node = list(node.values())
+        if isinstance(node, list):
+            for value in node:
+                yield from refused(value)
+
+    assert [node["default"] for node in refused(openapi_document())] == []
+
+
 def test_every_operation_announces_its_refusals_as_problems() -> None:
     for _, path, operation in _operations():
         is_open = path in ("/livez", "/readyz")
