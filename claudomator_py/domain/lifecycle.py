@@ -289,6 +289,8 @@ def available_actions(state: State, *, begun: bool = True) -> tuple[str, ...]:
             return ("cancel",)
         case Running():
             return ("cancel", "restart_force")
+        case Failed(Reason.DEPENDENCY_FAILED):
+            return ()  # it is revived by the restart of what failed first
         case Completed() | Failed() | Cancelled():
             return ("restart",)
 

@@ -5,7 +5,8 @@ from types import MappingProxyType
 
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
-from claudomator_py.domain.lifecycle import ENDED, DependencyState
+from claudomator_py.domain.lifecycle import ENDED, UNSUCCESSFUL, DependencyState
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.tables.columns import bytewise
@@ -98,6 +99,21 @@ def dependents(connection: Connection, task_id: str) -> Sequence[Task]:
 def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
     """Return the tasks that this one depends on directly, without unbound names."""
     return _DEPENDENCIES.all(connection, task=task_id)
+
+
+def first_failed(connection: Connection, task_id: str) -> list[str]:
+    """Return the names of the tasks that failed first, directly or through others: their restart revives this one."""
+    names: list[str] = []
+    seen, left = {task_id}, [task_id]
+    while left:
+        for task in dependencies(connection, left.pop()):
+            if task.state in UNSUCCESSFUL and task.id not in seen:
+                seen.add(task.id)
+                if task.reason == Reason.DEPENDENCY_FAILED:
+                    left.append(task.id)
+                else:
+                    names.append(task.name)
+    return names
 
 
 def cycle(

@@ -202,8 +202,8 @@ def restart(
     failed = [name for name, _, state in dependency_rows.bound(connection, task.id) if state in UNSUCCESSFUL]
     if failed:
         revived = task.state == "FAILED" and task.reason == Reason.DEPENDENCY_FAILED
-        then = f"{task.name} is revived with it" if revived else f"then {task.name}"
-        remedy = f"Restart {failed[0]} first; {then}."
+        then = f"this revives {task.name}" if revived else f"then {task.name}"
+        remedy = f"Restart {', '.join(dependency_rows.first_failed(connection, task.id))} first; {then}."
         raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
     earlier = resuming.last_run(connection, task, request) if request.resume else None
     revision = _revision(connection, task, request, earlier, by, now_ms, registry, workdirs)

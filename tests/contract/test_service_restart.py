@@ -188,10 +188,30 @@ def test_a_failed_dependency_has_to_be_restarted_first(world: World) -> None:
     world.submit("test", depends_on=["build"])
     world.tick()
     world.fail("build")
-    with pytest.raises(Conflict, match="Restart build first; test is revived with it"):
+    with pytest.raises(Conflict, match="Restart build first; this revives test"):
         world.restart("test")
     world.restart("build")
     assert world.state("test") == "WAITING dependency"
+
+
+def test_what_failed_first_is_named_however_far_it_is(world: World) -> None:
+    world.submit("build")
+    world.submit("lint")
+    world.submit("test", depends_on=["build"])
+    world.submit("ship", depends_on=["test", "lint"])
+    world.submit("tell", depends_on=["ship"])
+    world.tick()
+    world.fail("lint")
+    world.fail("build")
+    last = world.task("tell")
+    assert (last.reason, last.available_actions) == ("dependency_failed", ())
+    assert world.service.why("tell").sentences[1] == "Restart lint, build; this revives tell."
+    with pytest.raises(Conflict, match="Restart lint, build first; this revives tell"):
+        world.restart("tell")
+    for name in ("build", "lint"):
+        world.restart(name)
+    assert world.state("tell") == "WAITING dependency"
+    assert not any("this revives" in sentence for sentence in world.service.why("tell").sentences)
 
 
 def test_content_that_arrives_after_a_forced_restart_is_what_runs_next(world: World) -> None:

@@ -33,6 +33,7 @@ from claudomator_py.domain.budget import LEAST_USD, Budget
 from claudomator_py.domain.fields import NAME_PATTERN
 from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
@@ -163,6 +164,8 @@ def _do(client: Client, task: TaskView, act: Callable[..., TaskView]) -> ChangeO
             if refusal.code != "stale_version":
                 return ChangeOutcome(seen, refusal)
             now = client.task(task.id)
+            if task.reason == Reason.DEPENDENCY_FAILED and now.generation != task.generation:
+                return ChangeOutcome(now)  # it was revived by the restart of one before it
             if not tries_left or (now.state, now.generation) != (task.state, task.generation):
                 return ChangeOutcome(now, refusal)
             key, seen = secrets.token_urlsafe(18), now

@@ -168,6 +168,13 @@ def _refs(states: Iterable[DependencyState]) -> tuple[TaskRef, ...]:
     return tuple(TaskRef(name=state.name, state=state.state) for state in states)
 
 
+def revival_sentences(connection: Connection, task: Task) -> list[str]:
+    """Return whose restart revives a task that failed because of a dependency."""
+    if task.state != "FAILED" or task.reason != Reason.DEPENDENCY_FAILED:
+        return []
+    return [f"Restart {', '.join(dependency_rows.first_failed(connection, task.id))}; this revives {task.name}."]
+
+
 def schedule_sentences(connection: Connection, task: Task) -> list[str]:
     """Return sentences on the schedule that created the task, or that it waits for by mistake."""
     sentences = []

@@ -45,6 +45,7 @@ from claudomator_py.resources.tasks.sentences import (
     conversation_sentences,
     discarded_sentences,
     input_sentences,
+    revival_sentences,
     role_sentences,
     schedule_sentences,
     thread_sentences,
@@ -381,6 +382,7 @@ def _live_sentences(runs: list[Run], observer: Observer, host: RunHost) -> list[
 def _event_sentences(connection: Connection, task: Task, view: TaskView, history: list[Event]) -> list[str]:
     spec = task_rows.specs_shown(connection, [task])[task.id]
     return [
+        *revival_sentences(connection, task),
         *thread_sentences(view),
         *conversation_sentences(task, history),
         *tree_sentences(history),

@@ -38,6 +38,18 @@ def test_all_that_match_are_restarted_and_each_is_told(command: Command, prepare
     assert states(prepared)["write-notes"] == "FAILED"
 
 
+def test_what_is_revived_by_another_is_not_restarted_itself(command: Command, prepared: PreparedService) -> None:
+    prepared.add("build", Failed(Reason.TIMEOUT))
+    prepared.add("test", Failed(Reason.DEPENDENCY_FAILED), depends_on=["build"])
+    prepared.add("ship", Failed(Reason.DEPENDENCY_FAILED), depends_on=["test"])
+    tried = command("restart", "--state", "failed", "--dry-run")
+    assert "Restart would be asked for 1 task (1 FAILED)" in tried.stderr
+    done = command("restart", "build", "test", "ship")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[3] for line in done.stdout.splitlines()[1:]] == ["yes", "yes", "yes"]
+    assert states(prepared) == {"build": "QUEUED", "test": "WAITING", "ship": "WAITING"}
+
+
 def test_only_what_has_not_ended_is_cancelled(command: Command, prepared: PreparedService) -> None:
     a_shop(prepared)
     done = command("cancel", "--tag", "shop", "-o", "json")
