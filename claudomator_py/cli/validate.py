@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from claudomator_py.schema.documents import ParsedFile
 
 
+_NAMED = 10
+"""How many tasks or cards of a file are named."""
 _UNKNOWN = "there is no specialist `{}` in a file; unless one is registered, this is refused"
 _TAKEN = "is the name of a task in {}, too, and an inbox takes only one of them"
 
@@ -228,16 +230,20 @@ def _lines(file: AnyFile, judged: Judge, known: Known) -> list[str]:
         return [f"{file.shown}: ok (configuration)"]
     if isinstance(file, ReadCards):
         noun = "specialist" if len(file.cards) == 1 else "specialists"
-        ok = f"{file.shown}: ok ({noun} {', '.join(card.id for card in file.cards)})"
+        ok = f"{file.shown}: ok ({noun} {_named([card.id for card in file.cards])})"
         return [ok, *(_as_warning(warning).render(file.shown) for warning in file.warnings(known.specialists))]
-    names = ", ".join(spec.name for spec in file.specs)
     fires = [f"{file.shown}: {spec.name}: fires {_fires(spec)}" for spec in file.specs if spec.schedule is not None]
     return [
-        f"{file.shown}: ok ({names})",
+        f"{file.shown}: ok ({_named([spec.name for spec in file.specs])})",
         *fires,
         *(_as_warning(warning).render(file.shown) for warning in _warnings(file, judged.warnings, known)),
         *(f"{file.shown}: note: {text}" for text in _notes(file, judged.lacking)),
     ]
+
+
+def _named(names: Sequence[str]) -> str:
+    further = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + further
 
 
 def _as_warning(problem: Problem) -> Problem:

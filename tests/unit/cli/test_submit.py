@@ -129,6 +129,12 @@ def test_validate_needs_no_daemon(offline: Command) -> None:
     assert offline("validate", "tasks/good.yaml").returncode == 0
 
 
+def test_validate_counts_what_a_long_file_has_further(offline: Command) -> None:
+    (offline.home / "night.yaml").write_text("---\n".join(f"name: t-{n}\ninstructions: Go.\n" for n in range(12)))
+    (line,) = offline("validate", "night.yaml").stdout.splitlines()
+    assert line.endswith(", t-8, t-9 and 2 more)")
+
+
 def test_what_init_writes_can_be_checked_whole(offline: Command) -> None:
     """A configuration among tasks is checked as one, and what lies in hidden folders is nobody's."""
     files = {
