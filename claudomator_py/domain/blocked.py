@@ -110,8 +110,8 @@ class BlockCode(StrEnum):
     # --- of a task: its place -----------------------------------------------------------------------------------------
     WORKDIR = "workdir", Why.WORKDIR, "{directory} is in use by [{tasks}|another run]"
     """``/srv/app is in use by build``"""
-    KEPT = "kept", Why.KEPT, "{directory} is reserved for [{tasks}|another task], until its input arrives or {until}"
-    """``/srv/app is reserved for asks, until its input arrives or 2026-11-22 15:00 UTC``"""
+    KEPT = "kept", Why.KEPT, "{directory} is reserved for [{tasks}|another task], until input arrives or {until}"
+    """``/srv/app is reserved for asks, until input arrives or 2026-11-22 15:00 UTC``"""
     CONVERSATION = "conversation", Why.CONVERSATION, "waiting for its turn[ after {tasks}] in the same thread"
     """``waiting for its turn after build in the same thread``"""
 

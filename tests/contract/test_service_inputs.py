@@ -379,7 +379,7 @@ def test_its_directory_is_kept_for_half_an_hour_and_others_are_told(database: Da
     report = world.tick()
     assert set(world.running()) == {"elsewhere"}
     text = world.task("other").reason_text or ""
-    assert text.startswith("/srv/x is reserved for t (NEEDS_INPUT), until its input arrives or ")
+    assert text.startswith("/srv/x is reserved for t (NEEDS_INPUT), until input arrives or ")
     assert report.wake_ms is not None
     assert report.wake_ms <= world.now_ms + 30 * MINUTE_MS
     view = world.task("t").asks

@@ -265,6 +265,11 @@ def test_a_sum_of_dollars_that_lacks_some_says_so(world: World) -> None:
     run(world, "priced", cost_usd=0.4)
     run(world, "unpriced")
     assert report(world).headline == "2 done; at least $0.40"
+    run(world, "changes", cost_usd=0.25, changes=changed(files=("a",)))
+    run(world, "changes-too", changes=changed(files=("b",)))
+    (repository,) = report(world).repositories
+    assert (repository.cost_usd, repository.unpriced) == (0.25, 1)
+    assert "by 2 tasks, at least $0.25\n" in markdown(report(world), str)
 
 
 def test_a_limit_that_another_agent_took_over_is_told_from_one_that_was_waited_for(world: World) -> None:
@@ -430,7 +435,7 @@ def test_as_markdown_it_has_a_section_for_each_thing_there_is_something_to_say_o
     text = markdown(report(world), lambda instant: "then" if instant else "")
     assert text.startswith("# 1 done, 1 failed, 1 asks you; 1 commit in 1 repository; at least $0.40\n\nFrom then to ")
     assert "## What needs you\n\n- asks: Blue or green?\n" in text
-    assert "- /srv/shop: 1 commit, 1 file (+2 -1), by 1 task\n" in text
+    assert "- /srv/shop: 1 commit, 1 file (+2 -1), by 1 task, $0.40\n" in text
     assert "What is waiting" not in text
 
 

@@ -80,6 +80,8 @@ class RepositoryReport(View):
     """Why the record of one of these runs is incomplete, such as a repository that was deleted."""
     cost_usd: float | None = None
     """The cost of these runs, as far as reported; null: none did."""
+    unpriced: int = 0
+    """Number of these runs of unknown cost."""
     last_at: Instant | None = None
     """When the last of these runs ended."""
 

@@ -33,7 +33,7 @@ REPOSITORIES = Table[RepositoryReport](
     Column("+", lambda row: row.added or None, right=True),
     Column("-", lambda row: row.removed or None, right=True),
     Column("UNCOMMITTED", lambda row: row.uncommitted or None, right=True),
-    Column("COST", lambda row: cost_text(row.cost_usd), right=True),
+    Column("COST", lambda row: cost_text(row.cost_usd, row.unpriced), right=True),
     Column("LAST RUN", lambda row: ago(row.last_at)),
     Column("BRANCHES", lambda row: _branches_and_fault(row)),
 )
@@ -43,7 +43,7 @@ REPOSITORY_DAYS = Table[RepositoryDay](
     Column("RUNS", lambda row: row.report.runs, right=True),
     Column("COMMITS", lambda row: row.report.commits, right=True),
     Column("FILES", lambda row: row.report.files, right=True),
-    Column("COST", lambda row: cost_text(row.report.cost_usd), right=True),
+    Column("COST", lambda row: cost_text(row.report.cost_usd, row.report.unpriced), right=True),
 )
 _NAMED = 2
 _EVENING, _MORNING = 22, 8

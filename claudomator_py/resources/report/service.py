@@ -336,6 +336,7 @@ def _repository(
         ),
         fault=next((made.fault for _, made in runs if made.fault is not None), None),
         cost_usd=round(sum(priced), 6) if priced else None,
+        unpriced=sum(1 for run, _ in runs if run.cost_usd is None and not run.in_vain),
         last_at=format_instant(max(run.ended_ms for run, _ in runs)),
     )
 

@@ -45,13 +45,17 @@ def _figures(report: ReportView) -> Iterator[str]:
         yield f"{counted(commits, 'commit')} in {counted(len(with_commits), 'repository')}"
     elif report.repositories or report.unchanged:
         yield "no commits"
-    if report.cost_usd is not None:
-        yield f"{'at least ' if report.unpriced else ''}${report.cost_usd:.2f}"
-    elif report.runs:
+    yield from _cost(report)
+    if report.cost_usd is None and report.runs:
         yield "cost unknown"
     if report.limits:
         around = report.limits_flowed_around
         yield f"{counted(report.limits, 'limit')}{f', {around} flowed around' if around else ''}"
+
+
+def _cost(of: ReportView | RepositoryReport) -> Iterator[str]:
+    if of.cost_usd is not None:
+        yield f"{'at least ' if of.unpriced else ''}${of.cost_usd:.2f}"
 
 
 def markdown(report: ReportView, at: Instants) -> str:
@@ -144,8 +148,8 @@ def _repository(repository: RepositoryReport) -> Iterator[str]:
     if repository.fault is not None:
         changed, fault = changed or ["not recorded"], f": {repository.fault}"
     changed += [f"{repository.uncommitted} uncommitted"] if repository.uncommitted else []
-    by = f"by {counted(repository.tasks, 'task')}"
-    yield f"- {repository.path}: {', '.join(changed) or 'no commits or files'}, {by}{fault}"
+    parts = [*(changed or ["no commits or files"]), f"by {counted(repository.tasks, 'task')}", *_cost(repository)]
+    yield f"- {repository.path}: {', '.join(parts)}{fault}"
     for branch in repository.branches[:SHOWN_BRANCHES]:
         yield f"  - {branch.words}"
     if more := more_branches(repository):
