@@ -132,13 +132,13 @@ def _as_json(event: Event, *, journal: bool) -> str:
 
 
 def _as_text(event: Event, *, journal: bool) -> str:
-    """One line of text. Control characters written by agents never reach the terminal; the journal adds its own
-    timestamp."""
+    """One line of text, without fields that have no value. Control characters written by agents never reach the
+    terminal; the journal adds its own timestamp."""
     words = [] if journal else [str(event["ts"])]
     words += [f"{str(event['level']).upper():<7}", f"{event['logger']}:", _line(str(event["event"]))]
     trace, plainly = event.get("exception"), _PLAIN.fullmatch
     for key, value in event.items():
-        if key not in _PLACED:
+        if key not in _PLACED and value is not None:
             words.append(f"{key}={value if type(value) is str and plainly(value) else _value(value)}")
     return " ".join(words) + (f"\n{plain(str(trace))}" if trace else "")
 

@@ -36,7 +36,9 @@ def stream() -> io.StringIO:
 
 def test_text_for_people(stream: io.StringIO) -> None:
     set_up(TEXT, stream=stream, environ={})
-    get_logger("claudomator.start").bind(task="fix-login").info("run_started", attempt=1, note="all is well")
+    get_logger("claudomator.start").bind(task="fix-login").info(
+        "run_started", attempt=1, model=None, note="all is well"
+    )
     logging.getLogger("some.library").warning("it said %s", "so")
     name, other = stream.getvalue().splitlines()
     assert re.fullmatch(
