@@ -297,7 +297,7 @@ _REMEDIES = {
     errno.ELOOP: "remove the loop of symbolic links",
     errno.EACCES: "give the daemon's user access to it",
     errno.EPERM: "give the daemon's user rights to it, or do it as its owner",
-    errno.ENOSPC: "make room on that disk",
+    errno.ENOSPC: "make room on that disk, or remove files if it has space but no inodes (df -i)",
     errno.EDQUOT: "make room, or raise the disk quota of the daemon's user",
     errno.EROFS: "mount that file system for writing",
     errno.EIO: "check the disk or the mount that it is on",

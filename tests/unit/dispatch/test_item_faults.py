@@ -306,7 +306,10 @@ def test_what_the_system_refuses_without_a_path_is_looked_up_in_the_log() -> Non
     assert (error_text(bare), remedy_of(bare)) == ("OSError: Invalid argument", "see the daemon's log")
     assert (error_text(placed), remedy_of(placed)) == ("/srv/x: Invalid argument", "check that path")
     full = OSError(errno.ENOSPC, "No space left on device")
-    assert (error_text(full), remedy_of(full)) == ("No space left on device", "make room on that disk")
+    assert (error_text(full), remedy_of(full)) == (
+        "No space left on device",
+        "make room on that disk, or remove files if it has space but no inodes (df -i)",
+    )
 
 
 def test_what_keeps_runs_from_starting_is_said_while_the_task_waits_for_the_next_attempt(world: World) -> None:

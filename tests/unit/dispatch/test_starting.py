@@ -102,7 +102,11 @@ def test_a_directory_that_cannot_be_made_leaves_the_task_queued_and_writes_nothi
     assert commits == []
     assert world.row("t").state == "QUEUED"
     (check,) = checks(world.faults.all())
-    assert (check.ok, check.blocking, check.remedy) == (False, True, "make room on that disk")
+    assert (check.ok, check.blocking, check.remedy) == (
+        False,
+        True,
+        "make room on that disk, or remove files if it has space but no inodes (df -i)",
+    )
     for _ in range(20):
         world.tick(10 * MINUTE_MS)
     assert world.row("t").state == "QUEUED", "the task is not to blame"
