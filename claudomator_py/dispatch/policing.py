@@ -21,7 +21,6 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.domain.verdict import VerdictView
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.expression import Allowance
 from claudomator_py.policy.facts import WEBHOOK, Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
@@ -30,6 +29,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.risk import assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.records import DecisionKind, PolicyRecord, PolicyVerdict, Route
+from claudomator_py.schema.zones import local_zone
 from claudomator_py.store import access_rows, channel_rows, decision_rows, events, queue, remembered, task_rows
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import Channel, Task

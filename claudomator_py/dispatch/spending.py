@@ -27,8 +27,8 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.reserve import Reserve
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.scheduler.snapshot import ActiveHold, DayLeft
+from claudomator_py.schema.zones import local_zone
 from claudomator_py.store import spending_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run

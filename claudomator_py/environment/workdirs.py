@@ -4,10 +4,7 @@ import errno
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tzlocal import get_localzone_name
-
 from claudomator_py.domain.errors import Problem, shown
-from claudomator_py.schema.validation import known_zone
 from claudomator_py.values import dataclass
 
 # Linux limits in bytes: the name of a single folder, and a whole path.
@@ -154,9 +151,3 @@ def real_path(folder: Path) -> Path:
         return folder.resolve()
     except (OSError, RuntimeError):
         return folder.absolute()
-
-
-def local_zone() -> str:
-    """Return the IANA name of this machine's time zone; UTC if it has no named zone."""
-    name = get_localzone_name()
-    return name if name is not None and known_zone(name) else "UTC"

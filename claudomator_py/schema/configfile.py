@@ -12,9 +12,10 @@ from claudomator_py.schema.concurrency import odd_hosts, odd_shares
 from claudomator_py.schema.configpath import config_bytes, digest_of, expand_home, state_folder
 from claudomator_py.schema.documents import EVERY_USE, beside, misread, refusal_of
 from claudomator_py.schema.settings import Classifier, Settings, SettingsKeys
-from claudomator_py.schema.validation import described, key_suggestion, odd_values, problem_at, validate, zone_problem
+from claudomator_py.schema.validation import described, key_suggestion, odd_values, problem_at, validate
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode, read_documents
+from claudomator_py.schema.zones import zone_problem
 from claudomator_py.values import dataclass
 
 

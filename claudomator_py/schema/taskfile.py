@@ -21,10 +21,10 @@ from claudomator_py.schema.validation import (
     other_key,
     problem_at,
     validate,
-    zone_problem,
 )
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode
+from claudomator_py.schema.zones import zone_problem
 
 EXTRA_PREFIX: Final = "x-"
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -22,7 +21,6 @@ from claudomator_py.domain.errors import (
     shown,
     suggestion,
 )
-from claudomator_py.domain.units import unknown_zone, zone_remedy
 from claudomator_py.values import regex, toml_data
 
 MAX_DEPTH = 50
@@ -355,19 +353,3 @@ def _item_of(kind: Any) -> Any:
 
 def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def zone_problem(name: str | None, lines: Lines, path: Path) -> Problem | None:
-    """Return what is wrong with the time zone at that place of a document, or None."""
-    if name is None or known_zone(name):
-        return None
-    return problem_at(lines, path, unknown_zone(name), zone_remedy(name, available_timezones()))
-
-
-def known_zone(name: str) -> bool:
-    """Return whether this machine knows the time zone."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True

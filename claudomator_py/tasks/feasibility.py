@@ -26,7 +26,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, resolve
 from claudomator_py.schema.agent_settings import MODEL_KINDS
 from claudomator_py.schema.known_secrets import secrets_in
-from claudomator_py.schema.validation import zone_problem
+from claudomator_py.schema.zones import zone_problem
 from claudomator_py.values import regex
 
 _MAX_DEPTH = 8

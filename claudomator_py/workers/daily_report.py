@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, parse_instant
-from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.ports import Clock
 from claudomator_py.schema.settings import Settings
+from claudomator_py.schema.zones import local_zone
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest, record
 from claudomator_py.workers import IDLE_S, Worker

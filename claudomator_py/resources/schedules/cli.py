@@ -84,7 +84,7 @@ def local_time(at_ms: int, zone: ZoneInfo) -> str:
 
 
 def _zone(name: str | None) -> ZoneInfo:
-    from claudomator_py.schema.validation import zone_problem
+    from claudomator_py.schema.zones import zone_problem
 
     if name is None:
         return _local()
@@ -95,9 +95,9 @@ def _zone(name: str | None) -> ZoneInfo:
 
 
 def _local() -> ZoneInfo:
-    from tzlocal import get_localzone_name
+    from claudomator_py.schema.zones import local_zone
 
-    return ZoneInfo(get_localzone_name() or "UTC")
+    return ZoneInfo(local_zone())
 
 
 def _instant(text: str) -> int:

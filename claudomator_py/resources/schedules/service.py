@@ -9,13 +9,14 @@ from claudomator_py.domain.errors import Ambiguous, Conflict, NotFound, Problem,
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
+from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock
 from claudomator_py.resources.schedules import FireView, ScheduleCalls, ScheduleView
 from claudomator_py.resources.session import KeyedService
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.schema.taskfile import shown_document
+from claudomator_py.schema.zones import local_zone
 from claudomator_py.sources.schedules import next_time
 from claudomator_py.store import schedule_rows, task_rows
 from claudomator_py.store.events import record

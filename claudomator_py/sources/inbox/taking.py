@@ -11,8 +11,9 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import INBOX
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.environment.workdirs import directory_key, local_zone
+from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.schema.taskfile import content_hash
+from claudomator_py.schema.zones import local_zone
 from claudomator_py.sources.inbox.ledger import FileReading, FileRefused
 from claudomator_py.store import inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task

@@ -8,8 +8,7 @@ from unittest.mock import Mock
 from freezegun import freeze_time
 
 from claudomator_py.domain.schedule import Recurrence
-from claudomator_py.environment.workdirs import local_zone
-from claudomator_py.schema.validation import known_zone
+from claudomator_py.schema.zones import known_zone, local_zone
 from claudomator_py.sources.alarms import Alarms
 from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
 from claudomator_py.store.database import StoreUnavailable

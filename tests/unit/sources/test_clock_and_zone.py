@@ -1,13 +1,16 @@
 """Schedules while the machine's clock is set, its zone changed, and summer time begins and ends."""
 
+import os
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
-import tzlocal
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
+from claudomator_py.schema import zones
 from tests.databases import open_migrated
 from tests.fakes.steps import spec
 from tests.fakes.world import World
@@ -23,16 +26,9 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture
-def moved(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moved]:
+def moved(monkeypatch: pytest.MonkeyPatch) -> Moved:
     """Takes the machine to another time zone."""
-
-    def to(zone: str) -> None:
-        monkeypatch.setenv("TZ", zone)
-        tzlocal.reload_localzone()
-
-    yield to
-    monkeypatch.undo()
-    tzlocal.reload_localzone()
+    return lambda zone: monkeypatch.setenv("TZ", zone)
 
 
 def ms(text: str) -> int:
@@ -88,6 +84,64 @@ def test_a_machine_that_is_taken_to_another_zone_keeps_its_schedules_where_they_
     assert world.schedules.get("t").timezone == "Europe/Berlin"
     assert at(world, ms("2026-12-01T03:00:00+01:00")) == ["t.20261201t0200z"]
     assert at(world, ms("2026-12-01T03:00:00-05:00")) == ["t.20261201t0200z"]
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
+    """Replaces the machine's files. Returns the one with its hours, which is not there yet."""
+    monkeypatch.delenv("TZ", raising=False)
+    monkeypatch.setattr(zones, "LOCALTIME", folder / "localtime")
+    monkeypatch.setattr(zones, "TIMEZONE", folder / "timezone")
+    return folder / "localtime"
+
+
+def database_file(zone: str) -> Path:
+    return Path(str(files("tzdata"))) / "zoneinfo" / zone
+
+
+def test_a_zone_that_the_machine_is_set_to_holds_without_a_restart(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    localtime = machine(monkeypatch, tmp_path)
+    assert zones.local_zone() == "UTC"
+    for zone in ("Europe/Berlin", "America/Argentina/Buenos_Aires"):
+        localtime.unlink(missing_ok=True)
+        localtime.symlink_to(database_file(zone))
+        assert zones.local_zone() == zone
+
+
+def test_a_container_with_a_copy_of_the_zone_has_its_hours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    localtime = machine(monkeypatch, tmp_path)
+    localtime.write_bytes(database_file("America/New_York").read_bytes())
+    in_summer = datetime(2027, 7, 1, tzinfo=ZoneInfo(zones.local_zone()))
+    assert in_summer.utcoffset() == timedelta(hours=-4)
+    (tmp_path / "timezone").write_text("Europe/Paris\n")
+    localtime.write_bytes(database_file("Europe/Berlin").read_bytes())
+    assert zones.local_zone() == "Europe/Paris"
+    (tmp_path / "timezone").write_text("Etc/UTC\n")
+    os.utime(localtime, ns=(1, 1))
+    assert datetime(2027, 7, 1, tzinfo=ZoneInfo(zones.local_zone())).utcoffset() == timedelta(hours=2)
+    localtime.write_text("no zone")
+    assert zones.local_zone() == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("variable", "zone"),
+    [
+        ("Europe/Berlin", "Europe/Berlin"),
+        (":Europe/Berlin", "Europe/Berlin"),
+        ("EST5EDT", "EST5EDT"),
+        ("", "UTC"),
+        ("CET-1CEST", "UTC"),
+        ("/nowhere", "UTC"),
+        (str(database_file("Asia/Tokyo")), "Asia/Tokyo"),
+    ],
+)
+def test_the_variable_tz_comes_before_the_machines_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, zone: str
+) -> None:
+    machine(monkeypatch, tmp_path).symlink_to(database_file("Pacific/Auckland"))
+    monkeypatch.setenv("TZ", variable)
+    assert zones.local_zone() == zone
 
 
 @pytest.mark.parametrize(
