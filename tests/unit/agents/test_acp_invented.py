@@ -33,6 +33,7 @@ def error(code: int, message: str, data: object = None) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, **({} if data is None else {"data": data})}}
 
 
+COPILOT_GAVE_UP = "Error: Failed to get response from the AI model; retried 5 times Last error: "
 FAILED = "I hit an internal error while calling the model: generic request failed for model 'm1'"
 """How fast-agent begins its answer if its service fails."""
 LIMITED = (Reason.RATE_LIMITED,)
@@ -86,6 +87,13 @@ TURNS: list[tuple[str, list[dict[str, Any]], dict[str, Any] | None, tuple[Reason
     ("codex", [said("stream disconnected before completion")], ended(usage=NONE), ()),
     ("copilot", [said("Info: Retrying"), said('Error: 429 {"message": "slow down"}')], ended(), LIMITED),
     ("copilot", [said("Error: Authentication failed: bad token")], ended(usage=NONE), (Reason.AUTH,)),
+    (
+        "copilot",
+        [said(f"{COPILOT_GAVE_UP}Failed to finalize chat-completions stream: none")],
+        ended(),
+        AWAY,
+    ),
+    ("copilot", [said(f"{COPILOT_GAVE_UP}non-streaming response body was not valid JSON: EOF")], ended(), AWAY),
     ("copilot", [said("Info: Operation cancelled by user")], ended(), ()),
     ("opencode", [], ended(usage=NONE), ()),
     ("opencode", [said("summary of what was said")], ended(usage={"inputTokens": 0, "outputTokens": 0}), ()),
@@ -95,6 +103,7 @@ TURNS: list[tuple[str, list[dict[str, Any]], dict[str, Any] | None, tuple[Reason
     ("gemini", [thought("I look."), tool("in_progress")], ended(), ()),
     ("claude", [said("I begin.")], ended("max_tokens", usage=SOME), (Reason.UNFINISHED,)),
     ("claude", [said("No.")], ended("refusal", usage=SOME), (Reason.REFUSED,)),
+    ("claude", [], error(-32603, "API Error: API returned an empty or malformed response (HTTP 200)"), AWAY),
     ("vibe", [said("Still at it")], ended("max_turn_requests", usage=SOME), (Reason.TURN_LIMIT,)),
     ("qwen", [said("Stopped.")], ended("cancelled"), ()),
     ("qwen", [said("Stopped.")], ended("a_reason_of_its_own"), ()),
