@@ -269,9 +269,8 @@ def classify(
     status: the HTTP status, if known. zone: as for ``find_reset``."""
     lowered = message[:MAX_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     status = status if status is not None else find_status(lowered)
-    own, *page = _PAGE.split(lowered, maxsplit=1)
-    by_page = Reason.NETWORK if page and status == _FORBIDDEN else None
-    reason = by_words(own, rules) or by_page or by_status(status)
+    own = _PAGE.split(lowered, maxsplit=1)[0]
+    reason = by_words(own, rules) or by_page(lowered, status) or by_status(status)
     reason = reason or by_words(own, _ANY_WORDS) or Reason.AGENT_ERROR
     if reason is Reason.RATE_LIMITED:
         return limited(message, find_reset(lowered, now_ms, zone))
@@ -297,6 +296,11 @@ def by_status(status: int | None) -> Reason | None:
     if status is not None and 500 <= status < 600:
         return Reason.OVERLOADED
     return _BY_STATUS.get(status or 0)
+
+
+def by_page(message: str, status: int | None) -> Reason | None:
+    """Return the reason of a web page that forbids access; None: it is none. A service refuses a key in JSON."""
+    return Reason.NETWORK if status == _FORBIDDEN and _PAGE.search(message[:MAX_READ]) else None
 
 
 def by_words(message: str, rules: Rules) -> Reason | None:

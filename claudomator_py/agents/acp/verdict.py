@@ -10,7 +10,17 @@ from types import MappingProxyType
 from typing import Any
 
 from claudomator_py.agents.acp.profiles import AcpProfile
-from claudomator_py.agents.ending import RunVerdict, classify, denials, error_rules, error_table, failed, limited, words
+from claudomator_py.agents.ending import (
+    RunVerdict,
+    by_page,
+    classify,
+    denials,
+    error_rules,
+    error_table,
+    failed,
+    limited,
+    words,
+)
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
@@ -80,9 +90,8 @@ class TurnEnd:
         """Return the verdict of an answer that is an error: by its code and data, then by its words."""
         code, data = self.end.get("code"), self.end.get("data")
         message = _message(error, data)
-        reason = self._by_code(code) or _by_data(data)
-        if reason is None and (status := _status(data)) is not None:
-            reason = _BY_CODE.get(status)
+        status = code if isinstance(code, int) and 400 <= code < 600 else _status(data)
+        reason = by_page(message, status) or self._by_code(code) or _by_data(data) or _BY_CODE.get(status or 0)
         if reason is Reason.RATE_LIMITED:
             verdict = self._by_words(message)
             # A limit that is a matter of money ends when somebody pays.
@@ -91,7 +100,6 @@ class TurnEnd:
             return limited(message, find_reset(message, self.printed_ms, self.zone))
         if reason is not None:
             return failed(reason, message)
-        status = code if isinstance(code, int) and 400 <= code < 600 else _status(data)
         verdict = self._by_words(message, status)
         if verdict.reason is Reason.AGENT_ERROR and code == _AUTH_REQUIRED:
             return failed(Reason.AUTH, message)
