@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.orders import WEIGHTS, Order
+from claudomator_py.risk.orders import WEIGHTS, Order, sentences
 from claudomator_py.risk.orders import orders as orders_in
-from claudomator_py.risk.reading import sentences
 
 ROOT = Path(__file__).parents[1]
 TEXTS = ROOT / "tests/data/routing"

@@ -28,7 +28,7 @@ from claudomator_py.domain.worktree import Tree, TreeState, WorktreeRequest
 from claudomator_py.scheduler.classification import ModelQuestion
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector  # imports numpy, which only code that compares needs
+    from claudomator_py.routing.space import Vector  # imports numpy, which only code that compares needs
 
 Clock = Callable[[], int]
 """Returns the current time in epoch milliseconds."""

@@ -24,8 +24,7 @@ from claudomator_py.store.tables import Label
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
-    from claudomator_py.routing.space import Row, Space, Twin
+    from claudomator_py.routing.space import Row, Space, Twin, Vector
 
 MAX_EXAMPLES: Final = 300
 """Overrides that are used, and confirmed decisions: the newest of each."""

@@ -21,7 +21,6 @@ from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.risk import assess
 from claudomator_py.routing.mentions import WIDE_AT, Names, Participant
-from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.ranking import (
     ANYBODY,
@@ -33,7 +32,7 @@ from claudomator_py.routing.ranking import (
     topic_of,
     unless_vague,
 )
-from claudomator_py.routing.role import agent_name
+from claudomator_py.routing.role import Assignments, agent_name, explicit_choice
 from claudomator_py.scheduler.records import HandoffRecord, PolicyVerdict, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows

@@ -1,11 +1,12 @@
 """Builds a shim's order from a run's row: prompt, command line, limits and environment."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.command_line import SHELLS
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.report import LiveOutput, Stage
 from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec, Usage, WindDown
@@ -18,6 +19,8 @@ from claudomator_py.store.tables import Run
 from claudomator_py.values import dataclass
 
 _NOTHING_USED = Usage()
+_CODE_OPTIONS = {"python": "cm", "perl": "eE", "ruby": "e", "node": "ep"}
+"""Options of other interpreters after which the program is an argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,3 +184,14 @@ def _own(run: Run, rules: LaunchRules, span: Callable[[str, str], SpanName]) -> 
         "CLAUDOMATOR_ATTEMPT": str(run.attempt),
         "CLAUDOMATOR_IDEMPOTENCY_KEY": run.id,
     }
+
+
+def runs_its_input(words: Sequence[str]) -> bool:
+    """Return whether the command is an interpreter that takes its standard input as a program: ``sh``, ``bash -e``,
+    ``python3 -``."""
+    if not words or any(not option.startswith("-") for option in words[1:]):
+        return False
+    program = words[0].rpartition("/")[2].rstrip("0123456789.")
+    code = "c" if program in SHELLS else _CODE_OPTIONS.get(program)
+    short = "".join(option for option in words[1:] if not option.startswith("--"))
+    return code is not None and not set(code) & set(short)

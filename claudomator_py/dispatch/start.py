@@ -11,12 +11,18 @@ from sqlalchemy import Connection
 
 from claudomator_py.acts import Reach
 from claudomator_py.dispatch.heads import QueuedTask
-from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, folder_of, launch_request
+from claudomator_py.dispatch.launch import (
+    LaunchRules,
+    Prepared,
+    agent_run,
+    folder_of,
+    launch_request,
+    runs_its_input,
+)
 from claudomator_py.dispatch.observe import Observation
 from claudomator_py.dispatch.run_context import ContextReader, HandoffRefused, HandoffSubject, RunContext, handoff_of
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.command_line import runs_its_input
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
@@ -26,7 +32,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets, environment
-from claudomator_py.environment.workdirs import further_folders
+from claudomator_py.environment.workdirs import resolve
 from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree, record_tree
 from claudomator_py.faults import Activity, Faults, HostFault, Item, item_of
 from claudomator_py.log import FieldLogger, get_logger
@@ -371,9 +377,9 @@ def _default_reach(decision: DecisionRecord) -> Reach | None:
 
 
 def _on_real_paths(spec: TaskSpec, timeout_ms: int) -> TaskSpec:
-    """Return the spec with this timeout and with ``add_dirs`` as real paths, so that the shim can check that none has
-    become a link. Raises OSError, RuntimeError."""
-    folders = further_folders(spec.add_dirs)
+    """Return the spec with this timeout and with ``add_dirs`` as real paths, so that no link in them can be redirected
+    later, and the shim can check that none has become a link. Raises OSError, or RuntimeError for circular links."""
+    folders = tuple(dict.fromkeys(str(resolve(folder)) for folder in spec.add_dirs))
     if (folders, timeout_ms) == (spec.add_dirs, spec.timeout):
         return spec
     return spec.model_copy(update={"add_dirs": folders, "timeout": timeout_ms})

@@ -7,7 +7,6 @@ Source of the grammar: POSIX.1-2024, Shell Command Language, 2.2 (quoting), 2.3 
 
 import json
 import re
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, cast
 
@@ -61,9 +60,6 @@ BUILTINS: Final = frozenset[str]().union(
 )
 """Commands that only a shell has, or that only affect the shell that runs them."""
 SHELLS: Final = frozenset({"ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"})
-
-_CODE_OPTIONS: Final = {"python": "cm", "perl": "eE", "ruby": "e", "node": "ep"}
-"""Options of other interpreters after which the program is an argument."""
 
 
 class BadCommand(InvalidText):
@@ -153,17 +149,6 @@ def _has_sign(bare: str) -> bool:
 def _is_shell(program: str, option: str) -> bool:
     """True for words such as ``bash -c``: that shell then expands what follows, as intended."""
     return program.rpartition("/")[2] in SHELLS and option.startswith("-") and "c" in option
-
-
-def runs_its_input(words: Sequence[str]) -> bool:
-    """Return whether the command is an interpreter that takes its standard input as a program: ``sh``, ``bash -e``,
-    ``python3 -``."""
-    if not words or any(not option.startswith("-") for option in words[1:]):
-        return False
-    program = words[0].rpartition("/")[2].rstrip("0123456789.")
-    code = "c" if program in SHELLS else _CODE_OPTIONS.get(program)
-    short = "".join(option for option in words[1:] if not option.startswith("--"))
-    return code is not None and not set(code) & set(short)
 
 
 def _commands(text: str) -> list[_Command]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
     from claudomator_py.ports import Encoder
+    from claudomator_py.routing.space import Vector
     from claudomator_py.schema.routing_settings import EncoderSettings
 
 _DIMENSIONS = 4_096

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Vector
 
 _LAYERS, _HEADS = 6, 12
 _TINY: Final = 1e-12

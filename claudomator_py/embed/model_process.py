@@ -19,7 +19,7 @@ from claudomator_py.embed.onnx_model import POOLING, graph_of
 from claudomator_py.ports import EncoderFault
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Vector
 
 START_S = 60.0
 """Seconds for the process to start, even on a busy machine."""

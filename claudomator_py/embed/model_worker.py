@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Vector
 
 TOKENS: Final = 128
 """Tokens of a text that are encoded; sentence models are trained on about as many."""

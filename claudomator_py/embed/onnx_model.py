@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Vector
 
 _PLACES: Final = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 POOLING: Final = "1_Pooling/config.json"

@@ -13,7 +13,7 @@ from claudomator_py.ports import EncoderFault
 from claudomator_py.scheduler.classification import ModelFault
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Vector
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 BATCH_SIZE = 64

@@ -116,12 +116,6 @@ def _lies_in(place: Path, system: Path) -> bool:
     return system in place.parents and not place.is_relative_to(_ORDINARY)
 
 
-def further_folders(folders: Sequence[str]) -> tuple[str, ...]:
-    """Return the real paths of a task's additional folders, as given to an agent, so that no link in them can be
-    redirected later. Raises OSError, or RuntimeError for circular links."""
-    return tuple(dict.fromkeys(str(resolve(folder)) for folder in folders))
-
-
 def directory_key(working_dir: str | None) -> str:
     """Return the key that tasks in the same directory share: the top of its git work tree, otherwise the directory
     itself; empty for a scratch folder. Raises OSError or RuntimeError if ``Workdirs.problem`` reports a problem."""

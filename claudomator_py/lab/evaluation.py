@@ -13,9 +13,9 @@ from claudomator_py.ports import Encoder
 from claudomator_py.risk import assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
 from claudomator_py.routing.mentions import Names, Participant
-from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import ANYBODY, NO_LIKENESS, Needs, RoutingRules, decide, rank, unless_vague
+from claudomator_py.routing.role import Assignments, explicit_choice
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset

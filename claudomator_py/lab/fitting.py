@@ -14,7 +14,6 @@ import numpy.typing as npt
 from pydantic import BaseModel
 
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.vectors import Vector
 from claudomator_py.lab.evaluation import Words, space_of
 from claudomator_py.lab.figures import Evaluation
 from claudomator_py.lab.labelled_set import Case
@@ -22,6 +21,7 @@ from claudomator_py.ports import Encoder
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.lessons import NO_PERFORMANCE, keyword_in
 from claudomator_py.routing.ranking import DIGITS
+from claudomator_py.routing.space import Vector
 from claudomator_py.values import dataclass
 
 MIN_TASKS: int = 40

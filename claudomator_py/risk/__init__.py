@@ -52,11 +52,11 @@ def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is 
 def assess_anew(text: str) -> Assessment:
     """Judge a text that is one message, whatever is remembered."""
     # With a reader of commands that takes a while to import: for a daemon that judges a text.
-    from claudomator_py.risk import harm, orders, reading
+    from claudomator_py.risk import harm, orders
 
     signs: dict[tuple[Sign, str], None] = {}
-    read = list[reading.Sentence]()
-    for sentence in reading.sentences(text):
+    read = list[orders.Sentence]()
+    for sentence in orders.sentences(text):
         keys = [word.keys for word in sentence.words if word.keys]
         if keys and (criminal := harm.harm_in(sentence.text, keys)):
             if criminal.refuse and not sentence.pasted:

@@ -16,7 +16,7 @@ from claudomator_py.routing.profile import memoized
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Vector
 
 SUCCESS_HALF_LIFE_MS = 48 * HOUR_MS
 """Time after which a success counts half."""
@@ -139,7 +139,7 @@ class Lessons:
         """Return the lessons' votes on a task. task: its vector, of length 1."""
         if not self._lessons:
             return Votes()
-        from claudomator_py.domain.vectors import cosines  # numpy only when comparing
+        from claudomator_py.routing.space import cosines  # numpy only when comparing
 
         alike = (cosines(self._rows, task) - self._alike) / (1 - self._alike)
         total, evidence, corrected = PRIOR, defaultdict[str, float](float), set[str]()

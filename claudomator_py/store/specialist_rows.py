@@ -18,7 +18,7 @@ from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.visibility import assignable_cards, cards_hidden, cards_seen
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector
+    from claudomator_py.routing.space import Vector
 
 _FEW = 500
 """Maximum number of ids in a query; for more, reading the whole table is cheaper."""
@@ -240,7 +240,7 @@ _VECTOR_BATCH = 500
 
 def kept_vectors(connection: Connection, encoder: str, text_hashes: Collection[str]) -> "Mapping[str, Vector]":
     """Return the encoder's cached vectors of these texts, by hash."""
-    from claudomator_py.domain.vectors import from_bytes  # imported late, as it loads numpy
+    from claudomator_py.routing.space import from_bytes  # imported late, as it loads numpy
 
     wanted = sorted(set(text_hashes))
     vectors: dict[str, Vector] = {}
@@ -256,7 +256,7 @@ def keep_vectors(connection: Connection, encoder: str, vectors: "Mapping[str, Ve
     """Cache vectors by the hash of their text, replacing existing ones."""
     if not vectors:
         return
-    from claudomator_py.domain.vectors import to_bytes  # see ``kept_vectors``
+    from claudomator_py.routing.space import to_bytes  # see ``kept_vectors``
 
     _drop_vectors(connection, vectors, EMBEDDING.c.encoder == encoder)
     rows = [

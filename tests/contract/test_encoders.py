@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from claudomator_py.domain.vectors import Vector, cosine
 from claudomator_py.embed import Hashed, model_process
 from claudomator_py.embed import encoder as configured
 from claudomator_py.embed.model_process import ModelProcess, minilm, onnx, weights
 from claudomator_py.embed.openai import BATCH_SIZE, OpenAi
 from claudomator_py.ports import Encoder, EncoderFault
+from claudomator_py.routing.space import Vector, cosine
 from claudomator_py.schema.routing_settings import EncoderSettings
 from tests.fakes.onnx_graph import TABLE, WIDTH, model_folder, node
 

@@ -14,7 +14,6 @@ from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.notice import NotifyTarget
-from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed import Hashed
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs
@@ -24,6 +23,7 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock, Messenger
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
+from claudomator_py.routing.space import Vector
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
 from claudomator_py.schema.settings import Settings

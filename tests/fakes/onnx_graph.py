@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.model_process import weights
+from claudomator_py.routing.space import Vector
 
 WORDS, WIDTH = 30_522, 16
 """Of the tokenizer's vocabulary; and of a vector."""

@@ -125,7 +125,7 @@ def test_the_daemon_starts_without_what_nobody_uses_yet() -> None:
     assert modules & {"numpy", "jinja2", "prometheus_client", "sqlalchemy.dialects.postgresql"} == set()
     assert "pydantic.v1.main" not in modules
     # For who has schedules, judges texts, or starts an agent of that kind.
-    unused = {"apscheduler", "claudomator_py.risk.reading", "claudomator_py.agents.gemini.kind"}
+    unused = {"apscheduler", "claudomator_py.risk.orders", "claudomator_py.agents.gemini.kind"}
     assert modules & unused == set()
     # For people who look, and for other agents.
     assert modules & {"claudomator_py.api.page.front", "claudomator_py.protocols.a2a"} == set()

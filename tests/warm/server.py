@@ -51,7 +51,7 @@ _IMPORTED_LATE = (
     *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
     *("claudomator_py.protocols.a2a", "claudomator_py.sources.alarms"),
     *("claudomator_py.agents.command.kind", "claudomator_py.agents.simulated.kind"),
-    "claudomator_py.risk.reading",
+    "claudomator_py.risk.orders",
 )
 _FIRST_FREE = 3
 _LITERAL = b"{'"

@@ -81,7 +81,7 @@ class Embedding(Row):
     """The encoder's id, which depends on everything that changes its vectors."""
     text_hash: str = Field(primary_key=True)
     vector: bytes
-    """See ``domain.vectors.to_bytes``."""
+    """See ``routing.space.to_bytes``."""
     dimensions: int
     created_ms: int = Field(sa_type=BigInteger)
 

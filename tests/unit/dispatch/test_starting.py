@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.dispatch.launch import runs_its_input
 from claudomator_py.dispatch.start import TOGETHER
 from claudomator_py.domain.host import LOCAL, HostNeeds
 from claudomator_py.domain.run import Launch, LaunchRequest, RunConflict, RunSpec
@@ -245,6 +246,22 @@ def test_a_further_folder_that_cannot_be_examined_fails_the_task(world: World, t
     assert "one of its add_dirs cannot be examined" in str(world.task("t").reason_text)
 
 
+def test_an_agent_is_given_real_paths(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[str, ...]] = []
+    launch = world.kinds["claude"].launch
+
+    def noted(request: LaunchRequest) -> Launch:
+        given.append(request.task.add_dirs)
+        return launch(request)
+
+    monkeypatch.setattr(world.kinds["claude"], "launch", noted)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "lib")
+    world.submit("t", add_dirs=[str(tmp_path / "link"), str(tmp_path / "lib")], agent={"type": "claude"})
+    world.tick()
+    assert given == [(str(tmp_path / "lib"),)]
+
+
 def test_what_a_task_needs_takes_its_runs_to_clusters_alone(database: Database) -> None:
     both = CLAUDE.model_copy(update={"hosts": (LOCAL, "lab"), "max_concurrent": 4})
     world = World(database, agents=(both, CODEX))
@@ -271,3 +288,17 @@ def test_however_many_start_at_once_a_few_share_a_commit(database: Database) -> 
     assert len(commits) == 3
     calls = [call for call, *_ in world.host.calls]
     assert calls == 2 * (["prepare"] * TOGETHER + ["spawn"] * TOGETHER) + ["prepare", "spawn"]
+
+
+@pytest.mark.parametrize(
+    "words", ["sh", "/bin/bash -e", "bash --norc -s", "python3 -", "/usr/bin/python3.11 -I", "node"]
+)
+def test_an_interpreter_without_a_program_runs_its_input(words: str) -> None:
+    assert runs_its_input(words.split())
+
+
+@pytest.mark.parametrize(
+    "words", ["", "sh x.sh", "sh -ec x", "python3 -m aider", "node x.js", "node -e x", "wc -w", "tr a b"]
+)
+def test_a_program_reads_its_input(words: str) -> None:
+    assert not runs_its_input(words.split())

@@ -13,14 +13,13 @@ from claudomator_py.dispatch.policing import Policing
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.health import Trouble
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed import Hashed
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import EncoderFault
 from claudomator_py.routing.calibration import Calibration, Weights, calibration_for
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules
-from claudomator_py.routing.space import SparseRow
+from claudomator_py.routing.space import SparseRow, Vector
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database

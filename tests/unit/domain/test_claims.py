@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.claims import MAX_CHARS, admits_failure, claims_changes, examples, examples_of_admissions
 from claudomator_py.domain.text import fold
-from claudomator_py.risk.reading import languages
+from claudomator_py.risk.orders import languages
 
 
 @pytest.mark.parametrize("language", examples())

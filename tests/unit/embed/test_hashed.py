@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.vectors import cosine
 from claudomator_py.embed import Hashed
+from claudomator_py.routing.space import cosine
 
 ENCODER = Hashed()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.environment.workdirs import Workdirs, further_folders, path_problem, real_paths
+from claudomator_py.environment.workdirs import Workdirs, path_problem, real_paths
 
 LONG = "a" * 256
 
@@ -110,8 +110,3 @@ def test_further_folders_are_judged_as_the_working_directory_is(tmp_path: Path) 
         assert problem.field == "add_dirs[2]"
         assert words in problem.message
     assert workdirs.problem(str(tmp_path / "src" / "shop"), "add_dirs[2]") is None
-
-
-def test_an_agent_is_given_real_paths(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "there")
-    assert further_folders([str(tmp_path / "link"), str(tmp_path / "there")]) == (str(tmp_path / "there"),)

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Sign
 from claudomator_py.domain.text import listed
-from claudomator_py.risk import MAX_SIGNS, MAX_TEXT, assess_anew, reading
+from claudomator_py.risk import MAX_SIGNS, MAX_TEXT, assess_anew
 from claudomator_py.risk.harm import harm_in
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.orders import orders
-from claudomator_py.risk.reading import sentences
+from claudomator_py.risk.orders import orders, sentences
 from claudomator_py.texts import cut_line
 
 LEXICON: Final = data()
@@ -86,5 +85,5 @@ def test_what_is_told_of_a_text_is_the_first_of_all_that_is_seen_in_it(text: str
 def test_a_sentence_without_words_of_another_language_is_english(text: str) -> None:
     read = [(sentence.language, sentence.words) for sentence in sentences(text)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_is_foreign", lambda word: True)
+        patch.setattr("claudomator_py.risk.orders._is_foreign", lambda word: True)
         assert [(sentence.language, sentence.words) for sentence in sentences(text)] == read

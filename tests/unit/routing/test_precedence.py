@@ -10,8 +10,8 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.embed import Hashed
 from claudomator_py.routing.calibration import calibration_for
-from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.ranking import Needs, RoutingRules
+from claudomator_py.routing.role import Assignments, explicit_choice
 from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
 from tests.fakes.handoffs import handed

@@ -13,7 +13,6 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import space_of
 from claudomator_py.risk import assess
@@ -39,7 +38,7 @@ from claudomator_py.routing.ranking import (
     topic_of,
     unless_vague,
 )
-from claudomator_py.routing.space import Space
+from claudomator_py.routing.space import Space, Vector
 from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from claudomator_py.domain.vectors import cosine
 from claudomator_py.routing.profile import Profile, SkillTexts, text_hash
-from claudomator_py.routing.space import Space
+from claudomator_py.routing.space import Space, cosine
 
 VECTORS = {
     "east": [1.0, 0.0],

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from claudomator_py.domain.vectors import Vector, normalised
-from claudomator_py.routing.space import SparseRow, frequencies, means
+from claudomator_py.routing.space import SparseRow, Vector, frequencies, means, normalised
 
 WIDTH = 7
 ROWS = arrays(np.float32, WIDTH, elements=st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.5, 0.4]))

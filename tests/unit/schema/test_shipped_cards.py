@@ -11,14 +11,13 @@ from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import Permissions, TaskSpec
-from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import space_of
 from claudomator_py.routing.calibration import SHIPPED
 from claudomator_py.routing.profile import Request, profile_of, text_hash
 from claudomator_py.routing.ranking import RoutingRules, decide, rank
 from claudomator_py.routing.role import done_by
-from claudomator_py.routing.space import Space
+from claudomator_py.routing.space import Space, Vector
 from claudomator_py.scheduler.records import SpecialistRecord
 from claudomator_py.schema.agent_settings import MODEL_KINDS
 from claudomator_py.schema.cardfile import files_hash, shipped_cards, shipped_files

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from claudomator_py.domain.vectors import Vector, cosine, from_bytes, normalised, to_bytes
+from claudomator_py.routing.space import Vector, cosine, from_bytes, normalised, to_bytes
 
 VECTORS = arrays.arrays(np.float32, st.integers(0, 8), elements=st.floats(width=32))
 
