@@ -3,7 +3,9 @@ task or run that is meant."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Self, TypeVar
+from functools import update_wrapper
+from inspect import Signature, signature
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from pydantic import BaseModel
 from sqlalchemy import Connection
@@ -24,6 +26,8 @@ T = TypeVar("T")
 A = TypeVar("A", bound=BaseModel)
 S = TypeVar("S", bound="Service")
 R = TypeVar("R")
+P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
 SHORTEST_PREFIX = 4
 """A shorter one is hardly meant as an id, even if only one id begins with it."""
 
@@ -81,6 +85,34 @@ class Service(Bound):
     def _write(self, fn: Callable[[Connection], T]) -> T:
         """Return what fn returns, once what it wrote is durable. Raises what fn raises, and Unavailable."""
         return write_or_refuse(self.database, fn, self._by.id)
+
+
+def reading(method: Callable[Concatenate[S, Connection, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Have a service's method called with a connection to read with, which its callers do not pass. Raises Unavailable
+    in addition."""
+
+    def read(service: S, /, *args: P.args, **options: P.kwargs) -> T:
+        return service._read(lambda connection: method(service, connection, *args, **options))
+
+    return _as_called(read, method)
+
+
+def writing(method: Callable[Concatenate[S, Connection, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Have a service's method called in a transaction, whose connection its callers do not pass. It returns once what
+    it wrote is durable. Raises Unavailable in addition."""
+
+    def write(service: S, /, *args: P.args, **options: P.kwargs) -> T:
+        return service._write(lambda connection: method(service, connection, *args, **options))
+
+    return _as_called(write, method)
+
+
+def _as_called(call: F, method: Callable[..., Any]) -> F:
+    """Describe the call as the method, but without its connection."""
+    service, _, *others = signature(method).parameters.values()
+    update_wrapper(call, method)
+    call.__signature__ = Signature([service, *others])  # type: ignore[attr-defined]  # read by ``signature``
+    return call
 
 
 @dataclass(eq=False, repr=False)

@@ -32,7 +32,6 @@ from claudomator_py.ports import Transcript
 from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.agents import AgentView
 from claudomator_py.resources.events import EventView
-from claudomator_py.resources.events.service import EventFilter
 from claudomator_py.resources.overview import StatusView
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.schedules.service import Schedules
@@ -42,7 +41,7 @@ from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.scheduler.lanes import eligibility, hint
 from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, task_rows
 from claudomator_py.store.database import StoreUnavailable
-from claudomator_py.store.events import last_id, record
+from claudomator_py.store.events import EventQuery, last_id, record
 from claudomator_py.store.tables import EVENT, OUTBOX, RUN, TASK, Run, Task
 from tests.databases import empty, open_migrated
 from tests.fakes.agents import CLAUDE_MODELS, CODEX_MODELS, ScriptedKind
@@ -330,7 +329,7 @@ class PreparedService:
             return last_id(connection)
 
         number = self.database.write(write)
-        (event,) = self.world.events.events(EventFilter(), number - 1, 1).items
+        (event,) = self.world.events.events(EventQuery(), number - 1, 1).items
         return event
 
     # --- agents, and what else there is -----------------------------------------------------------------------------

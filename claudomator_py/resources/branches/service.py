@@ -30,7 +30,7 @@ from claudomator_py.resources.branches import (
     TaskChangesView,
 )
 from claudomator_py.resources.concealment import without_hidden
-from claudomator_py.resources.session import Service, find_run, find_task
+from claudomator_py.resources.session import Service, find_run, find_task, reading, writing
 from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
@@ -49,16 +49,13 @@ class Changes(Service):
     secrets: Secrets
 
     @answers(ChangeCalls.changes)
-    def of_task(self, ref: str) -> TaskChangesView:
+    @reading
+    def of_task(self, connection: Connection, ref: str) -> TaskChangesView:
         """Return everything that is kept of what the task's runs changed."""
-
-        def read(connection: Connection) -> TaskChangesView:
-            task = find_task(connection, ref, self._by)
-            runs = without_hidden(connection, run_rows.of_task(connection, task.id), self._by)
-            views = tuple(self._view(connection, number, run) for number, run in enumerate(runs, start=1))
-            return TaskChangesView(task_id=task.id, task_name=task.name, runs=views)
-
-        return self._read(read)
+        task = find_task(connection, ref, self._by)
+        runs = without_hidden(connection, run_rows.of_task(connection, task.id), self._by)
+        views = tuple(self._view(connection, number, run) for number, run in enumerate(runs, start=1))
+        return TaskChangesView(task_id=task.id, task_name=task.name, runs=views)
 
     @answers(ChangeCalls.patch)
     def patch(self, run_id: str) -> PatchView:
@@ -177,8 +174,9 @@ class BranchService(Service):
             raise Conflict(f"{sentence(busy)[:-1]} in its work tree.", remedy="Wait for it to end, or cancel it.")
         return task, tree
 
-    def _who_works_in(self, place: str) -> str | None:
-        return self._read(lambda connection: self._named(connection, place))
+    @reading
+    def _who_works_in(self, connection: Connection, place: str) -> str | None:
+        return self._named(connection, place)
 
     def _named(self, connection: Connection, place: str) -> str | None:
         """Return who is running in a directory, as a clause."""
@@ -190,8 +188,9 @@ class BranchService(Service):
                     return "a task runs"
         return None
 
-    def _record(self, task: Task, kind: str, data: dict[str, object]) -> None:
-        self._write(lambda connection: events.record(connection, self.clock(), kind, task_id=task.id, data=data))
+    @writing
+    def _record(self, connection: Connection, task: Task, kind: str, data: dict[str, object]) -> None:
+        events.record(connection, self.clock(), kind, task_id=task.id, data=data)
 
 
 def _place_of(connection: Connection, task: Task) -> str | None:

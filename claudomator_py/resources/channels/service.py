@@ -1,34 +1,24 @@
 """Channels: creating and changing them, taking part, and writing in them."""
 
 import time
-from collections import Counter, defaultdict
+import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided
-from claudomator_py.domain.channel import (
-    AnswerState,
-    Attachment,
-    ChannelSettings,
-    MarkVerdict,
-    NewChannel,
-    NewMessage,
-    TriageReason,
-)
-from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
+from claudomator_py.domain.channel import ChannelSettings, MemberRole, NewChannel, NewMessage
+from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound, Problem, shown
 from claudomator_py.domain.principal import Principal, RequestKey, Role, creator_of
 from claudomator_py.domain.shape import Page
-from claudomator_py.domain.units import DAY_MS
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Clock
 from claudomator_py.resources import cursors
 from claudomator_py.resources.channels import (
-    AnswerView,
     AttachmentRequest,
-    AttachmentView,
     ChannelCalls,
     ChannelStatsView,
     ChannelView,
@@ -36,70 +26,23 @@ from claudomator_py.resources.channels import (
     MarkRequest,
     MessageView,
     MuteRequest,
-    ParticipantView,
-    RuleStatsView,
     SettingsRequest,
-    StrategiesView,
-    TriageView,
 )
-from claudomator_py.resources.session import KeyedService
+from claudomator_py.resources.channels.views import channel_view, message_views, stats_view
+from claudomator_py.resources.session import KeyedService, reading, writing
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.questions import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
 from claudomator_py.store import channel_rows
 from claudomator_py.store.database import or_unavailable
-from claudomator_py.store.stored_json import readable
+from claudomator_py.store.events import record
 from claudomator_py.store.tables import Channel, ChannelMessage
 from claudomator_py.surface import answers
-from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
-from claudomator_py.tasks.channels import members_of
+from claudomator_py.tasks.channels import add_member, add_specialist, find, members_of
 from claudomator_py.tasks.messages import Policy, PostedMessage, TriageInputs, no_policy
 from claudomator_py.values import dataclass
 from claudomator_py.workers.answers import place_key
-
-_NOT_READ = TriageView(reason=TriageReason.NO_TRIGGER)
-"""For a message whose decision cannot be read."""
-
-
-def channel_view(connection: Connection, channel: Channel) -> ChannelView:
-    """Return the channel with its participants."""
-    rows = channel_rows.members(connection, channel.id)
-    muted = {row.id: row.muted_until_ms for row in rows}
-    return ChannelView.legible(
-        channel,
-        primary=channel.primary_agent,
-        settings=readable(ChannelSettings, channel.settings) or ChannelSettings(),
-        participants=tuple(
-            ParticipantView.legible(member, muted_until=muted[member.id]) for member in members_of(connection, rows)
-        ),
-    )
-
-
-def message_views(connection: Connection, messages: Sequence[ChannelMessage]) -> list[MessageView]:
-    """Return the messages with their answers."""
-    answers = defaultdict[int, list[AnswerView]](list)
-    for answer in channel_rows.answers(connection, [row.id or 0 for row in messages]):
-        answers[answer.message_id].append(AnswerView.legible(answer, message_id=answer.given_id))
-    return [
-        MessageView.legible(
-            row,
-            attachments=tuple(view for kept in row.attachments if (view := _attachment_view(kept)) is not None),
-            decision=readable(TriageView, row.decision) or _NOT_READ,
-            answers=tuple(answers[row.id or 0]),
-        )
-        for row in messages
-    ]
-
-
-def _attachment_view(stored: dict[str, object]) -> AttachmentView | None:
-    attachment = readable(Attachment, stored)
-    return (
-        None
-        if attachment is None
-        else AttachmentView.of(attachment, chars=None if attachment.text is None else len(attachment.text))
-    )
-
 
 Judge = Callable[[ReplyQuestion], Reply]
 """Returns whether the cheap model says in time that the primary should answer."""
@@ -124,101 +67,126 @@ class Channels(KeyedService):
     """What the policy says of a message, before triage's own rules."""
 
     @answers(ChannelCalls.channels)
-    def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
+    @reading
+    def page(self, connection: Connection, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """Return a page of the list, by id. Raises BadCursor."""
         listed = {"list": "channels"}
-
-        def read(connection: Connection) -> Page[ChannelView]:
-            rows = channel_rows.seen(connection, self._by, after=cursors.read_text(cursor, listed), limit=limit + 1)
-            views = partial(map, partial(channel_view, connection))
-            return cursors.page(rows, limit, listed, lambda row: (row.id,), views)
-
-        return self._read(read)
+        rows = channel_rows.seen(connection, self._by, after=cursors.read_text(cursor, listed), limit=limit + 1)
+        views = partial(map, partial(channel_view, connection))
+        return cursors.page(rows, limit, listed, lambda row: (row.id,), views)
 
     @answers(ChannelCalls.channel)
-    def get(self, ref: str) -> ChannelView:
+    @reading
+    def get(self, connection: Connection, ref: str) -> ChannelView:
         """Return the channel."""
-        return self._read(lambda connection: channel_view(connection, changes.find(connection, ref, self._by)))
+        return channel_view(connection, find(connection, ref, self._by))
 
     @answers(ChannelCalls.create_channel)
     def create(self, wanted: NewChannel, *, key: RequestKey | None = None) -> ChannelView:
-        """Create it. Raises Conflict, Invalid, or Forbidden for a webhook that only an administrator may set up."""
+        """Create it with these specialists and the caller as participants. Raises Conflict if the name is taken,
+        Invalid if a specialist does not exist for the caller, and Forbidden for a webhook that only an administrator
+        may set up."""
         self._check(wanted.settings, None)
+        return self._once(key, ChannelView, lambda: partial(self._created, wanted=wanted))
 
-        def change(connection: Connection) -> ChannelView:
-            return channel_view(connection, changes.create(connection, wanted, self._by, self.clock()))
-
-        return self._once(key, ChannelView, lambda: change)
+    def _created(self, connection: Connection, *, wanted: NewChannel) -> ChannelView:
+        namesakes = channel_rows.find(connection, wanted.name, self._by)
+        if any(channel.organisation == self._by.organisation for channel in namesakes):
+            raise Conflict(f"There is a channel {wanted.name} already.", remedy="Choose another name.")
+        now_ms = self.clock()
+        channel = Channel(
+            id=str(uuid.uuid4()),
+            name=wanted.name,
+            primary_agent=wanted.primary,
+            settings=wanted.settings.model_dump(mode="json"),
+            creator=self._by.id,
+            organisation=self._by.organisation,
+            created_ms=now_ms,
+            updated_ms=now_ms,
+        )
+        channel.insert(connection)
+        add_member(connection, channel.id, self._by.id, MemberRole.USER, now_ms, username=self._by.id)
+        for specialist in (*wanted.participants, *((wanted.primary,) if wanted.primary else ())):
+            add_specialist(connection, channel, specialist, now_ms)
+        record(connection, now_ms, "channel_created", data={"channel": channel.name})
+        return channel_view(connection, channel)
 
     @answers(ChannelCalls.change_channel_settings)
     def change_settings(
         self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
     ) -> ChannelView:
-        """Set the settings to these. Raises StaleVersion, Invalid, Forbidden."""
-        before = self._read(lambda connection: changes.find(connection, ref, self._by))
+        """Set the settings and the primary to these; the primary takes part from then on. Raises StaleVersion, Invalid,
+        Forbidden."""
+        before = self._read(lambda connection: find(connection, ref, self._by))
         self._check(wanted.settings, ChannelSettings.model_validate(before.settings))
-        return self._changed(
-            before.id,
-            lambda connection, channel: changes.change_settings(
-                connection, channel, wanted.settings, wanted.primary, self.clock()
-            ),
-            versions,
-        )
+
+        def change(connection: Connection) -> ChannelView:
+            channel, now_ms = find(connection, before.id, self._by, versions), self.clock()
+            if wanted.primary is not None:
+                add_specialist(connection, channel, wanted.primary, now_ms)
+            settings = wanted.settings.model_dump(mode="json")
+            record(connection, now_ms, "channel_changed", data={"channel": channel.name})
+            return _changed(connection, channel, now_ms, settings=settings, primary_agent=wanted.primary)
+
+        return self._write(change)
 
     @answers(ChannelCalls.delete_channel)
-    def delete(self, ref: str, *, versions: Collection[int] | None = None) -> None:
-        """Delete it with its messages. Raises StaleVersion."""
-
-        def transaction(connection: Connection) -> None:
-            changes.delete(connection, changes.find(connection, ref, self._by, versions), self.clock())
-
-        self._write(transaction)
+    @writing
+    def delete(self, connection: Connection, ref: str, *, versions: Collection[int] | None = None) -> None:
+        """Delete it with its messages; tasks that were to answer them go on. Raises StaleVersion."""
+        channel = find(connection, ref, self._by, versions)
+        channel_rows.delete_channel(connection, channel.id)
+        record(connection, self.clock(), "channel_deleted", data={"channel": channel.name})
 
     @answers(ChannelCalls.join_channel)
-    def join(self, ref: str, wanted: JoinRequest) -> ChannelView:
-        """Add a specialist. Repeating it changes nothing."""
-        return self._changed(
-            ref, lambda connection, channel: changes.join(connection, channel, wanted.specialist, self.clock())
-        )
+    @writing
+    def join(self, connection: Connection, ref: str, wanted: JoinRequest) -> ChannelView:
+        """Add a specialist. Repeating it changes nothing. Raises Invalid, and Conflict if the channel is full."""
+        channel, now_ms = find(connection, ref, self._by), self.clock()
+        is_new = add_specialist(connection, channel, wanted.specialist, now_ms)
+        return _changed(connection, channel, now_ms) if is_new else channel_view(connection, channel)
 
     @answers(ChannelCalls.leave_channel)
-    def leave(self, ref: str, member_id: str) -> ChannelView:
-        """Remove a participant. Repeating it changes nothing."""
-        return self._changed(
-            ref, lambda connection, channel: changes.leave(connection, channel, member_id, self.clock())
-        )
+    @writing
+    def leave(self, connection: Connection, ref: str, member_id: str) -> ChannelView:
+        """Remove a participant. Repeating it changes nothing. If the primary leaves, the channel has none."""
+        channel = find(connection, ref, self._by)
+        if all(member.id != member_id for member in channel_rows.members(connection, channel.id)):
+            return channel_view(connection, channel)
+        channel_rows.remove_member(connection, channel.id, member_id)
+        primary = None if channel.primary_agent == member_id else channel.primary_agent
+        return _changed(connection, channel, self.clock(), primary_agent=primary)
 
     @answers(ChannelCalls.mute_participant)
-    def mute(self, ref: str, member_id: str, wanted: MuteRequest) -> ChannelView:
-        """Mute a specialist for that long, or unmute it."""
-        now_ms = self.clock()
+    @writing
+    def mute(self, connection: Connection, ref: str, member_id: str, wanted: MuteRequest) -> ChannelView:
+        """Mute a specialist for that long, or unmute it. Raises NotFound if it does not take part."""
+        channel, now_ms = find(connection, ref, self._by), self.clock()
+        members = channel_rows.members(connection, channel.id)
+        if not any(member.id == member_id and member.role == MemberRole.AGENT for member in members):
+            raise NotFound(f"No specialist {shown(member_id)!r} takes part.", remedy="See `claudomator channel show`.")
         until_ms = None if wanted.duration is None else now_ms + wanted.duration
-        return self._changed(
-            ref, lambda connection, channel: changes.mute(connection, channel, member_id, until_ms, now_ms)
-        )
+        channel_rows.change_member(connection, channel.id, member_id, muted_until_ms=until_ms)
+        return _changed(connection, channel, now_ms)
 
     @answers(ChannelCalls.messages)
-    def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
+    @reading
+    def messages(
+        self, connection: Connection, ref: str, cursor: str | None = None, limit: int = 50
+    ) -> Page[MessageView]:
         """Return a page of its messages, newest first. Raises BadCursor."""
-
-        def read(connection: Connection) -> Page[MessageView]:
-            channel = changes.find(connection, ref, self._by)
-            listed = {"list": "messages", "channel": channel.id}
-            before = cursors.read_number(cursor, listed)
-            rows = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
-            return cursors.page(rows, limit, listed, lambda row: (row.id or 0,), partial(message_views, connection))
-
-        return self._read(read)
+        channel = find(connection, ref, self._by)
+        listed = {"list": "messages", "channel": channel.id}
+        before = cursors.read_number(cursor, listed)
+        rows = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
+        return cursors.page(rows, limit, listed, lambda row: (row.id or 0,), partial(message_views, connection))
 
     @answers(ChannelCalls.message)
-    def message(self, ref: str, message_id: int) -> MessageView:
+    @reading
+    def message(self, connection: Connection, ref: str, message_id: int) -> MessageView:
         """Return one message. Raises NotFound."""
-
-        def find(connection: Connection) -> MessageView:
-            channel = changes.find(connection, ref, self._by)
-            return message_views(connection, [_message(connection, channel, message_id)])[0]
-
-        return self._read(find)
+        channel = find(connection, ref, self._by)
+        return message_views(connection, [_message(connection, channel, message_id)])[0]
 
     @answers(ChannelCalls.post_message)
     def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
@@ -232,11 +200,11 @@ class Channels(KeyedService):
         """Post a message as somebody on whose behalf the caller writes."""
 
         def prepare() -> Callable[[Connection], MessageView]:
-            result = self._read(lambda connection: changes.find(connection, ref, self._by))
+            result = self._read(lambda connection: find(connection, ref, self._by))
             advice = self._advice(result, written)
 
             def change(connection: Connection) -> MessageView:
-                channel = changes.find(connection, result.id, self._by)
+                channel = find(connection, result.id, self._by)
                 posted = messages.post(connection, channel, written, advice, self.clock())
                 return message_views(connection, [posted])[0]
 
@@ -247,7 +215,7 @@ class Channels(KeyedService):
     @answers(ChannelCalls.process_attachment)
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
         """Record the result of processing an attachment. Raises NotFound."""
-        channel = self._read(lambda connection: changes.find(connection, ref, self._by))
+        channel = self._read(lambda connection: find(connection, ref, self._by))
         advice = TriageInputs(dir_key=self._place(channel), policy=self.policy)
 
         def transaction(connection: Connection) -> MessageView:
@@ -260,61 +228,18 @@ class Channels(KeyedService):
         return self._write(transaction)
 
     @answers(ChannelCalls.mark_message)
-    def mark(self, ref: str, message_id: int, wanted: MarkRequest) -> MessageView:
+    @writing
+    def mark(self, connection: Connection, ref: str, message_id: int, wanted: MarkRequest) -> MessageView:
         """Record whether the right participants answered a message. Raises NotFound."""
-
-        def transaction(connection: Connection) -> MessageView:
-            channel = changes.find(connection, ref, self._by)
-            messages.mark(connection, _message(connection, channel, message_id), wanted.verdict, self._by)
-            return message_views(connection, [_message(connection, channel, message_id)])[0]
-
-        return self._write(transaction)
+        channel = find(connection, ref, self._by)
+        messages.mark(connection, _message(connection, channel, message_id), wanted.verdict, self._by)
+        return message_views(connection, [_message(connection, channel, message_id)])[0]
 
     @answers(ChannelCalls.channel_stats)
-    def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
+    @reading
+    def stats(self, connection: Connection, ref: str, days: int = 30) -> ChannelStatsView:
         """Return how triage did in it over the last days."""
-
-        def read(connection: Connection) -> ChannelStatsView:
-            channel = changes.find(connection, ref, self._by)
-            since_ms = self.clock() - days * DAY_MS
-            figures = channel_rows.figures(connection, channel.id, since_ms)
-            states = channel_rows.answer_counts(connection, channel.id, since_ms)
-            by_rule = defaultdict[str, Counter[str]](Counter)
-            for row in figures:
-                value = by_rule[row.reason]
-                value["messages"] += row.messages
-                value["shadowed"] += row.shadowed
-                value["differs"] += row.differs
-                if row.verdict is not None:
-                    value[row.verdict] += row.messages
-                    value["compared"] += row.shadowed
-                    value["compared_right"] += row.shadowed * (row.verdict == MarkVerdict.RIGHT)
-                    value["shadow_right"] += row.shadow_right
-            return ChannelStatsView(
-                days=days,
-                messages=sum(counts["messages"] for counts in by_rule.values()),
-                rules=tuple(
-                    RuleStatsView(
-                        reason=reason,
-                        messages=by_rule[reason]["messages"],
-                        right=by_rule[reason][MarkVerdict.RIGHT],
-                        should_have=by_rule[reason][MarkVerdict.SHOULD_HAVE],
-                        should_not_have=by_rule[reason][MarkVerdict.SHOULD_NOT_HAVE],
-                        shadow_differs=by_rule[reason]["differs"],
-                    )
-                    for reason in TriageReason
-                ),
-                shadowed=sum(counts["shadowed"] for counts in by_rule.values()),
-                compared=StrategiesView(
-                    marked=sum(counts["compared"] for counts in by_rule.values()),
-                    right=sum(counts["compared_right"] for counts in by_rule.values()),
-                    shadow_right=sum(counts["shadow_right"] for counts in by_rule.values()),
-                ),
-                skipped={why: count for (state, why), count in states.items() if state == AnswerState.SKIPPED and why},
-                answered=sum(count for (state, _), count in states.items() if state == AnswerState.ANSWERED),
-            )
-
-        return self._read(read)
+        return stats_view(connection, find(connection, ref, self._by), days, self.clock())
 
     def _advice(self, channel: Channel, written: PostedMessage) -> TriageInputs:
         """Ask, outside of the transaction, the cheap model, the router and the directory."""
@@ -331,7 +256,7 @@ class Channels(KeyedService):
 
         def look(connection: Connection) -> tuple[str, str]:
             settings = ChannelSettings.model_validate(channel.settings)
-            members = changes.members_of(connection, channel_rows.members(connection, channel.id))
+            members = members_of(connection, channel_rows.members(connection, channel.id))
             incoming = messages.incoming_of(connection, channel, written)
             triage(incoming, settings, members, channel.primary_agent, is_yes=note_yes, best=note_best)
             primary = next((member.display_name for member in members if member.id == channel.primary_agent), None)
@@ -375,18 +300,15 @@ class Channels(KeyedService):
             message, remedy = "needs one of secret_env and secret_file", "write secret_env: NAME"
             raise Invalid.of([Problem(field="settings.webhook", message=message, remedy=remedy)])
 
-    def _changed(
-        self, ref: str, change: Callable[[Connection, Channel], Channel], versions: Collection[int] | None = None
-    ) -> ChannelView:
-        def transaction(connection: Connection) -> ChannelView:
-            channel = changes.find(connection, ref, self._by, versions)
-            return channel_view(connection, change(connection, channel))
-
-        return self._write(transaction)
-
 
 def _message(connection: Connection, channel: Channel, message_id: int) -> ChannelMessage:
     message = channel_rows.message(connection, channel.id, message_id)
     if message is None:
         raise NotFound(f"There is no message {message_id} in {channel.name}.", remedy="List its messages.")
     return message
+
+
+def _changed(connection: Connection, channel: Channel, now_ms: int, **values: Any) -> ChannelView:
+    """Change columns of the channel, whose version rises, and return it."""
+    channel_rows.change(connection, channel, now_ms, **values)
+    return channel_view(connection, channel_rows.get(connection, channel.id))

@@ -25,7 +25,7 @@ from claudomator_py.resources.daemon import (
     ReasonCalls,
     ReasonView,
 )
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, reading, writing
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.database import or_unavailable
 from claudomator_py.store.events import record
@@ -50,15 +50,12 @@ class DaemonService(Service):
         """Return whether the daemon is drained, and how many runs are live."""
         return self._read(drain_view)
 
-    def standing(self) -> StopsView:
+    @reading
+    def standing(self, connection: Connection) -> StopsView:
         """Return what the head of every page says."""
-
-        def read(connection: Connection) -> StopsView:
-            holds = hold_rows.in_force(connection, self.clock())
-            held = {hold.bucket.agent for hold in holds if hold.bucket.agent is not None and hold.reason is None}
-            return StopsView(drain=drain_view(connection), held=tuple(sorted(held)))
-
-        return self._read(read)
+        holds = hold_rows.in_force(connection, self.clock())
+        held = {hold.bucket.agent for hold in holds if hold.bucket.agent is not None and hold.reason is None}
+        return StopsView(drain=drain_view(connection), held=tuple(sorted(held)))
 
     @answers(DrainCalls.drain)
     def drain(self, wanted: DrainRequest) -> DrainView:
@@ -98,12 +95,10 @@ class DaemonService(Service):
         """Return every reason code with what follows from it."""
         return [ReasonView.of(REASON_POLICIES[reason], reason=reason) for reason in Reason]
 
-    def _switched(self, switch: Callable[[Connection], object]) -> DrainView:
-        def transaction(connection: Connection) -> DrainView:
-            switch(connection)
-            return drain_view(connection)
-
-        return self._write(transaction)
+    @writing
+    def _switched(self, connection: Connection, switch: Callable[[Connection], object]) -> DrainView:
+        switch(connection)
+        return drain_view(connection)
 
     def _note(self, note: Callable[[Connection], None]) -> None:
         """Record what has been done; failing to record it does not undo it."""
@@ -156,9 +151,10 @@ class Hosts(Service):
         hosts = self.host.hosts()  # outside of the transaction: it takes time
         return self._read(lambda connection: with_runs(connection, hosts, self.host, self.registry))
 
-    def last_known(self) -> Sequence[HostView]:
+    @reading
+    def last_known(self, connection: Connection) -> Sequence[HostView]:
         """Return all hosts without asking their engines; none if this machine is the only one."""
-        return self._read(lambda connection: known_hosts(connection, self.host, self.registry))
+        return known_hosts(connection, self.host, self.registry)
 
     @answers(HostCalls.drain_host)
     def drain(self, name: str, wanted: DrainRequest) -> DrainView:
@@ -170,18 +166,13 @@ class Hosts(Service):
         """Start tasks on it again. Repeating it changes nothing."""
         return self._switched(name, lambda connection: undrain(connection, self.clock(), host=name))
 
-    def _switched(self, name: str, switch: Callable[[Connection], None]) -> DrainView:
+    @writing
+    def _switched(self, connection: Connection, name: str, switch: Callable[[Connection], None]) -> DrainView:
         if name not in self.names():
             raise NotFound.among("host", name, [*self.names()], none="no host is configured")
-
-        def transaction(connection: Connection) -> DrainView:
-            switch(connection)
-            current = hold_rows.find_switch(connection, host_switch(name))
-            running = sum(self.host.host_of(run.id) == name for run in run_rows.live(connection))
-            if current is None:
-                return DrainView(drained=False, running=running)
-            return DrainView(
-                drained=True, since=format_instant(current.since_ms), reason=current.reason, running=running
-            )
-
-        return self._write(transaction)
+        switch(connection)
+        current = hold_rows.find_switch(connection, host_switch(name))
+        running = sum(self.host.host_of(run.id) == name for run in run_rows.live(connection))
+        if current is None:
+            return DrainView(drained=False, running=running)
+        return DrainView(drained=True, since=format_instant(current.since_ms), reason=current.reason, running=running)

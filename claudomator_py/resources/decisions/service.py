@@ -28,7 +28,7 @@ from claudomator_py.resources.decisions import (
 )
 from claudomator_py.resources.decisions.sentences import overridden_text, placement_text, said_of, sentences_of
 from claudomator_py.resources.routing.service import LABELS, candidate_views, known_to, reason_of, routed_before
-from claudomator_py.resources.session import Service, each_shown, find_task
+from claudomator_py.resources.session import Service, each_shown, find_task, reading
 from claudomator_py.scheduler.records import (
     UNREADABLE,
     Candidate,
@@ -65,54 +65,48 @@ class Decisions(Service):
     """The service of decisions."""
 
     @answers(DecisionCalls.decisions)
+    @reading
     def page(
-        self, wanted: DecisionFilter | None = None, cursor: str | None = None, limit: int = 50
+        self, connection: Connection, wanted: DecisionFilter | None = None, cursor: str | None = None, limit: int = 50
     ) -> Page[DecisionView]:
         """Return a page of those that exist for the caller, newest first. Raises BadCursor, and Invalid if the filter's
         task cannot be found."""
-
-        def read(connection: Connection) -> Page[DecisionView]:
-            asked = wanted or DecisionFilter()
-            if asked.task is not None:
-                asked = asked.model_copy(update={"task": _task_id(connection, asked.task, self._by)})
-            listed = {"list": "decisions", **asked.model_dump(mode="json", exclude_none=True)}
-            before = cursors.read_time(cursor, listed)
-            rows = decision_log.page(connection, asked, before, limit + 1, self._by)
-            return cursors.page(
-                rows,
-                limit,
-                listed,
-                lambda row: (row.decision.at_ms, row.decision.id),
-                lambda items: concealed(connection, _views(connection, items, self._by), self._by),
-            )
-
-        return self._read(read)
+        asked = wanted or DecisionFilter()
+        if asked.task is not None:
+            asked = asked.model_copy(update={"task": _task_id(connection, asked.task, self._by)})
+        listed = {"list": "decisions", **asked.model_dump(mode="json", exclude_none=True)}
+        before = cursors.read_time(cursor, listed)
+        rows = decision_log.page(connection, asked, before, limit + 1, self._by)
+        return cursors.page(
+            rows,
+            limit,
+            listed,
+            lambda row: (row.decision.at_ms, row.decision.id),
+            lambda items: concealed(connection, _views(connection, items, self._by), self._by),
+        )
 
     @answers(DecisionCalls.decision)
     def get(self, decision_id: str) -> DecisionView:
         """Return the decision with that id. Raises NotFound."""
         return self.explained(decision_id).decision
 
-    def explained(self, decision_id: str) -> Explained:
+    @reading
+    def explained(self, connection: Connection, decision_id: str) -> Explained:
         """Return it in words as well. Raises NotFound."""
-
-        def read(connection: Connection) -> Explained:
-            decision = decision_log.find(connection, decision_id, self._by)
-            if decision is None:
-                remedy = "List them with `claudomator decisions list`."
-                raise NotFound(f"There is no decision {decision_id!r}.", remedy=remedy)
-            row = decision.decision
-            seen = known_to(connection, [row], self._by)
-            earlier = None if row.supersedes is None else decision_log.find(connection, row.supersedes, self._by)
-            shape = Explained(
-                decision=_views(connection, [decision], self._by)[0],
-                sentences=sentences_of(row, seen),
-                said=said_of(row, seen),
-                supersedes_kept=earlier is not None,
-            )
-            return concealed(connection, [shape], self._by)[0]
-
-        return self._read(read)
+        decision = decision_log.find(connection, decision_id, self._by)
+        if decision is None:
+            remedy = "List them with `claudomator decisions list`."
+            raise NotFound(f"There is no decision {decision_id!r}.", remedy=remedy)
+        row = decision.decision
+        seen = known_to(connection, [row], self._by)
+        earlier = None if row.supersedes is None else decision_log.find(connection, row.supersedes, self._by)
+        shape = Explained(
+            decision=_views(connection, [decision], self._by)[0],
+            sentences=sentences_of(row, seen),
+            said=said_of(row, seen),
+            supersedes_kept=earlier is not None,
+        )
+        return concealed(connection, [shape], self._by)[0]
 
 
 def placements_of(

@@ -26,7 +26,8 @@ from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import format_instant
 from claudomator_py.resources import cursors
 from claudomator_py.resources.events import EventCalls, EventView
-from claudomator_py.resources.events.service import EventFilter, Events
+from claudomator_py.resources.events.service import Events
+from claudomator_py.store.events import EventQuery
 from claudomator_py.surface import answers
 from claudomator_py.values import dataclass
 
@@ -69,7 +70,7 @@ class _EventsRequest:
             if cursor is not None or after is not None:
                 raise Invalid("`last` counts from the end.", remedy="Leave out `after` and `cursor`.")
             return Page[EventView](items=events.last_events(wanted, last).items)
-        listed = {"list": "events", "task": wanted.task_id, "kinds": sorted(wanted.kinds), "by": wanted.by}
+        listed = {"list": "events", "task": wanted.task_id, "kinds": sorted(wanted.kinds), "by": wanted.caused_by}
         start = cursors.read_number(cursor, listed) or after or 0
         if 0 < start < events.events_gone():
             raise Gone(
@@ -80,7 +81,7 @@ class _EventsRequest:
         following = cursors.write((page.upto,), listed) if page.more else None
         return Page[EventView](items=page.items, next_cursor=following)
 
-    def _stream(self, wanted: EventFilter, after: int | None) -> EventStream:
+    def _stream(self, wanted: EventQuery, after: int | None) -> EventStream:
         newest = self.events.newest_event()
         start = newest if after is None else after
         if self.last_event_id is not None:
@@ -90,7 +91,7 @@ class _EventsRequest:
         known = start <= newest and not 0 < start < self.events.events_gone()
         return EventStream(self.streams, self._follow(wanted, start if known else newest, reset=not known))
 
-    async def _follow(self, wanted: EventFilter, after: int, *, reset: bool) -> AsyncIterator[bytes]:
+    async def _follow(self, wanted: EventQuery, after: int, *, reset: bool) -> AsyncIterator[bytes]:
         yield opening(after)
         if reset:
             at = format_instant(time.time_ns() // 1_000_000)

@@ -12,7 +12,7 @@ from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.concealment import concealed, without_hidden
 from claudomator_py.resources.events import TITLES, EventView
-from claudomator_py.resources.session import Service, find_task
+from claudomator_py.resources.session import Service, find_task, reading
 from claudomator_py.store import events, pruning, specialist_rows, task_rows
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.stored_json import readable
@@ -78,15 +78,6 @@ def _budget_words(event: Event) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class EventFilter:
-    """Which events. task_id None: all, also those about no task; kinds empty: all; by None: caused by anyone."""
-
-    task_id: str | None = None
-    kinds: tuple[str, ...] = ()
-    by: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class EventPage:
     """Events in order. upto: the id to continue after, past all that was filtered out. more: others already follow."""
 
@@ -106,8 +97,9 @@ class Events(Service):
         """Return the greatest id of the events that are no longer kept; 0: all are kept."""
         return self._read(pruning.events_gone_upto)
 
-    def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
-        """Return the filter. by: who caused the events. Raises NotFound, Ambiguous, Invalid for an unknown kind."""
+    def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventQuery:
+        """Return the query for what the caller sees of the task's events, or of all, of these kinds, or of any. by: who
+        caused them; None: anyone. Raises NotFound, Ambiguous, Invalid for an unknown kind."""
         unknown = next((kind for kind in kinds if kind not in TITLES), None)
         if unknown is not None:
             message = f"`{shown(unknown)}` is not one of {', '.join(TITLES)}"
@@ -115,32 +107,23 @@ class Events(Service):
             raise Invalid.of([Problem(field="kind", message=message, remedy=remedy)])
         whose = "" if by is not None and "\0" in by else by  # PostgreSQL refuses text with a NUL
         task_id = None if task is None else self._read(lambda connection: find_task(connection, task, self._by).id)
-        return EventFilter(task_id, tuple(kinds), whose)
+        return EventQuery(task_id, tuple(kinds), whose, self._by)
 
-    def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
+    @reading
+    def events(self, connection: Connection, wanted: EventQuery, after: int, limit: int) -> EventPage:
         """Return events with ids above ``after``, oldest first, at most ``limit``."""
+        rows = events.following(connection, after, limit + 1, wanted)
+        items = event_views(connection, rows[:limit], self._by)
+        more = len(rows) > limit
+        upto = items[-1].id if more else max(after, events.last_id(connection))
+        return EventPage(items, upto, more)
 
-        def page(connection: Connection) -> EventPage:
-            rows = events.following(connection, after, limit + 1, self._sought(wanted))
-            items = event_views(connection, rows[:limit], self._by)
-            more = len(rows) > limit
-            upto = items[-1].id if more else max(after, events.last_id(connection))
-            return EventPage(items, upto, more)
-
-        return self._read(page)
-
-    def last_events(self, wanted: EventFilter, limit: int) -> EventPage:
+    @reading
+    def last_events(self, connection: Connection, wanted: EventQuery, limit: int) -> EventPage:
         """Return the newest events, oldest first, at most ``limit``."""
-
-        def page(connection: Connection) -> EventPage:
-            rows = events.newest(connection, limit, self._sought(wanted))
-            return EventPage(event_views(connection, rows, self._by), events.last_id(connection), more=False)
-
-        return self._read(page)
+        rows = events.newest(connection, limit, wanted)
+        return EventPage(event_views(connection, rows, self._by), events.last_id(connection), more=False)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call callback, on any thread, after each commit. It must be quick and must not block."""
         self.database.on_commit(callback)
-
-    def _sought(self, wanted: EventFilter) -> EventQuery:
-        return EventQuery(wanted.task_id, wanted.kinds, wanted.by, self._by)

@@ -12,7 +12,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.ports import Clock
 from claudomator_py.resources import cursors
 from claudomator_py.resources.notifications import DeliveryView, NotificationCalls
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, reading
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
@@ -32,16 +32,15 @@ class Notices(Service):
     clock: Clock
 
     @answers(NotificationCalls.notifications)
-    def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
+    @reading
+    def deliveries(
+        self, connection: Connection, state: DeliveryState | None, cursor: str | None, limit: int
+    ) -> Page[DeliveryView]:
         """Return a page of them, newest first. Raises BadCursor."""
         listed = {"list": "notifications", "state": state}
         before = cursors.read_number(cursor, listed)
-
-        def read(connection: Connection) -> Page[DeliveryView]:
-            rows = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
-            return cursors.page(rows, limit, listed, lambda row: (row.id or 0,), partial(map, _view))
-
-        return self._read(read)
+        rows = outbox_rows.page(connection, state.value if state is not None else None, before, limit + 1)
+        return cursors.page(rows, limit, listed, lambda row: (row.id or 0,), partial(map, _view))
 
     def counts(self) -> Mapping[str, int]:
         """Return the number of them in each state, without states that none is in."""

@@ -29,7 +29,7 @@ from claudomator_py.resources.policy import (
     SettledApprovalView,
 )
 from claudomator_py.resources.routing.service import verdict_view
-from claudomator_py.resources.session import Service, find_task
+from claudomator_py.resources.session import Service, find_task, reading
 from claudomator_py.resources.specialists import SpecialistView
 from claudomator_py.resources.specialists.service import view as view_of
 from claudomator_py.scheduler.records import DecisionKind, PolicyRecord, PolicyVerdict
@@ -140,61 +140,58 @@ class PolicyService(Service):
     registry: AgentRegistry
 
     @answers(PolicyCalls.policy)
-    def view(self, *, days: int = 30) -> PolicyView:
+    @reading
+    def view(self, connection: Connection, *, days: int = 30) -> PolicyView:
         """Return the rules in force, and how often each applied in the last days."""
         policy = self.in_force()
+        applied, faults, last, verdicts = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
+        for decision in decision_log.newest_of_kind(
+            connection, DecisionKind.POLICY, self.clock() - days * DAY_MS, SAMPLE, self._by
+        ):
+            record = readable(PolicyRecord, decision.data)
+            if record is None:
+                continue
+            verdicts[record.verdict] += 1
+            for check in record.policy_checks:
+                if check.matched:
+                    applied[check.rule] += 1
+                    last.setdefault(check.rule, decision.at_ms)
+                faults[check.rule] += check.matched is None
+        known = remembered.find(connection, IN_FORCE)
+        named: set[str | None] = set()
+        for rule in policy.rules:
+            named |= {
+                rule.specialist,
+                *rule.exclude_specialists,
+                *(match[1] for match in _LITERAL.findall(rule.when or "")),
+            }
+        hidden = specialist_rows.hidden(connection, named, self._by)
 
-        def read(connection: Connection) -> PolicyView:
-            applied, faults, last, verdicts = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
-            for decision in decision_log.newest_of_kind(
-                connection, DecisionKind.POLICY, self.clock() - days * DAY_MS, SAMPLE, self._by
-            ):
-                record = readable(PolicyRecord, decision.data)
-                if record is None:
-                    continue
-                verdicts[record.verdict] += 1
-                for check in record.policy_checks:
-                    if check.matched:
-                        applied[check.rule] += 1
-                        last.setdefault(check.rule, decision.at_ms)
-                    faults[check.rule] += check.matched is None
-            known = remembered.find(connection, IN_FORCE)
-            named: set[str | None] = set()
-            for rule in policy.rules:
-                named |= {
-                    rule.specialist,
-                    *rule.exclude_specialists,
-                    *(match[1] for match in _LITERAL.findall(rule.when or "")),
-                }
-            hidden = specialist_rows.hidden(connection, named, self._by)
+        def rule_counts(name: str) -> dict[str, Any]:
+            return {"applied": applied[name], "faults": faults[name], "last": last.get(name)}
 
-            def rule_counts(name: str) -> dict[str, Any]:
-                return {"applied": applied[name], "faults": faults[name], "last": last.get(name)}
-
-            return PolicyView(
-                hash=policy.hash,
-                since=known.get("at_ms") if known.get("hash") == policy.hash else None,
-                days=days,
-                decisions=sum(verdicts.values()) - verdicts[PolicyVerdict.APPROVED],
-                denied=verdicts[PolicyVerdict.DENIED],
-                held=verdicts[PolicyVerdict.HELD],
-                rules=tuple(
-                    RuleView.of(
-                        rule,
-                        when=_condition(rule.when, hidden),
-                        says=_effects(_without(rule, hidden)),
-                        **rule_counts(rule.name),
-                    )
-                    for rule in policy.rules
-                ),
-                built_in=tuple(
-                    RuleView.model_validate({"name": name, "effects": (effect,), **rule_counts(name)})
-                    for name, effect in BUILT_IN.items()
-                    if self.reviews()
-                ),
-            )
-
-        return self._read(read)
+        return PolicyView(
+            hash=policy.hash,
+            since=known.get("at_ms") if known.get("hash") == policy.hash else None,
+            days=days,
+            decisions=sum(verdicts.values()) - verdicts[PolicyVerdict.APPROVED],
+            denied=verdicts[PolicyVerdict.DENIED],
+            held=verdicts[PolicyVerdict.HELD],
+            rules=tuple(
+                RuleView.of(
+                    rule,
+                    when=_condition(rule.when, hidden),
+                    says=_effects(_without(rule, hidden)),
+                    **rule_counts(rule.name),
+                )
+                for rule in policy.rules
+            ),
+            built_in=tuple(
+                RuleView.model_validate({"name": name, "effects": (effect,), **rule_counts(name)})
+                for name, effect in BUILT_IN.items()
+                if self.reviews()
+            ),
+        )
 
     def test(self, text: str) -> tuple[VerdictView, ...]:
         """Return what the rules in force say about the tasks in a task file with that text, as if the caller had put it
@@ -219,38 +216,32 @@ class PolicyService(Service):
         )
         return tuple(verdict_view(verdict, visible) for verdict in verdicts)
 
-    def approvals(self) -> ApprovalsView:
+    @reading
+    def approvals(self, connection: Connection) -> ApprovalsView:
         """Return pending and settled approvals."""
+        asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, self._by)
+        waiting = [held for held in (_held(task, self._by) for task in asking) if held is not None]
+        waiting.sort(key=lambda held: held.since)
+        return ApprovalsView(waiting=tuple(waiting), settled=_resolved(connection, self._by))
 
-        def read(connection: Connection) -> ApprovalsView:
-            asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, self._by)
-            waiting = [held for held in (_held(task, self._by) for task in asking) if held is not None]
-            waiting.sort(key=lambda held: held.since)
-            return ApprovalsView(waiting=tuple(waiting), settled=_resolved(connection, self._by))
-
-        return self._read(read)
-
-    def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
+    @reading
+    def candidates(self, connection: Connection, ref: str, limit: int) -> tuple[SpecialistView, ...]:
         """Return the specialists the caller may give the task to, by id, at most ``limit``; none if nothing is routed.
         They may work for the task's creator, and no rule that applies to the task excludes them, directly or by naming
         another."""
         if not self.reviews():
             return ()
         rules = self.in_force()
-
-        def find(connection: Connection) -> tuple[SpecialistView, ...]:
-            task = find_task(connection, ref, self._by)
-            open_, _ = specialists_for(connection, task, self._by)
-            decision = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
-            record = None if decision is None else readable(PolicyRecord, decision.data)
-            checks = () if record is None else record.policy_checks
-            applied = {check.rule for check in checks if check.matched}
-            for rule in rules.rules:
-                if rule.name in applied:
-                    open_ -= set(rule.exclude_specialists)
-                    open_ &= open_ if rule.specialist is None else {rule.specialist}
-            return tuple(
-                view_of(row, self._by) for row in specialist_rows.seen(connection, self._by, ids=sorted(open_)[:limit])
-            )
-
-        return self._read(find)
+        task = find_task(connection, ref, self._by)
+        open_, _ = specialists_for(connection, task, self._by)
+        decision = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+        record = None if decision is None else readable(PolicyRecord, decision.data)
+        checks = () if record is None else record.policy_checks
+        applied = {check.rule for check in checks if check.matched}
+        for rule in rules.rules:
+            if rule.name in applied:
+                open_ -= set(rule.exclude_specialists)
+                open_ &= open_ if rule.specialist is None else {rule.specialist}
+        return tuple(
+            view_of(row, self._by) for row in specialist_rows.seen(connection, self._by, ids=sorted(open_)[:limit])
+        )

@@ -9,12 +9,14 @@ from itertools import accumulate
 from math import ceil
 from zoneinfo import ZoneInfo
 
+from sqlalchemy import Connection
+
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, reading
 from claudomator_py.store import report_rows
 from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.report_rows import DrawnHold, DrawnRun
@@ -124,9 +126,10 @@ class Nights(Service):
     """Returns the host of a run."""
     _unchanged: Unchanged = field(default_factory=lambda: Unchanged(most=2), init=False)
 
-    def names(self, task_ids: Collection[str]) -> Mapping[str, str]:
+    @reading
+    def names(self, connection: Connection, task_ids: Collection[str]) -> Mapping[str, str]:
         """Return the names of tasks by id, without those that no longer exist."""
-        return self._read(lambda connection: report_rows.task_names(connection, task_ids, self._by))
+        return report_rows.task_names(connection, task_ids, self._by)
 
     def night(self, since_ms: int, until_ms: int) -> Night:
         """Return the span, which must not be empty."""

@@ -31,7 +31,7 @@ from claudomator_py.resources.report import (
 )
 from claudomator_py.resources.report.night import Days
 from claudomator_py.resources.report.text import headline_of
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, reading
 from claudomator_py.resources.tasks import TaskView, wider_reason
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusals
@@ -106,23 +106,20 @@ class Reports(Service):
         missed = self._read(lambda connection: list(self._missed(connection, now_ms - days * DAY_MS, now_ms, now_ms)))
         return sorted(missed, key=lambda fire: fire.due_at, reverse=True)
 
-    def repositories(self, days: int, zone: tzinfo) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
+    @reading
+    def repositories(
+        self, connection: Connection, days: int, zone: tzinfo
+    ) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
         """Return what runs did in each repository in that many days up to now, and on each day in that zone, the newest
         first."""
-
-        def read(connection: Connection) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
-            until_ms = self.clock() + 1
-            runs = report_rows.ended_runs(connection, until_ms - days * DAY_MS, until_ms, self._by)
-            by_day: dict[date, list[tuple[FinishedRun, RunChanges | None]]] = defaultdict(list)
-            days_of = Days(zone)
-            for run in reversed(runs):
-                by_day[days_of.of(run.ended_ms)].append((run, run.changes))
-            daily = [
-                RepositoryDay(day, report) for day, of_day in by_day.items() for report in _repositories(of_day, {})
-            ]
-            return _repositories([(run, run.changes) for run in runs], self._resolved(connection)), daily
-
-        return self._read(read)
+        until_ms = self.clock() + 1
+        runs = report_rows.ended_runs(connection, until_ms - days * DAY_MS, until_ms, self._by)
+        by_day: dict[date, list[tuple[FinishedRun, RunChanges | None]]] = defaultdict(list)
+        days_of = Days(zone)
+        for run in reversed(runs):
+            by_day[days_of.of(run.ended_ms)].append((run, run.changes))
+        daily = [RepositoryDay(day, report) for day, of_day in by_day.items() for report in _repositories(of_day, {})]
+        return _repositories([(run, run.changes) for run in runs], self._resolved(connection)), daily
 
     def _made(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> ReportView:
         by, views = self._by, self.task_views

@@ -25,7 +25,7 @@ from claudomator_py.resources.routing import (
     TriedRouteView,
     stats,
 )
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, reading, writing
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.records import (
     DecisionKind,
@@ -312,9 +312,10 @@ class Routing(Service):
         return tried_view(name, decided.record, verdict, seen)
 
     @answers(RoutingCalls.routing_stats)
-    def stats(self, days: int = 30) -> RoutingStatsView:
+    @reading
+    def stats(self, connection: Connection, days: int = 30) -> RoutingStatsView:
         """Return figures on routing in the last days."""
-        return self._read(lambda connection: stats.stats(connection, self._by, days, self.clock()))
+        return stats.stats(connection, self._by, days, self.clock())
 
     @answers(RoutingCalls.learned)
     def all(self) -> LearnedView:
@@ -322,49 +323,41 @@ class Routing(Service):
         return self._read(self._all)
 
     @answers(RoutingCalls.labels)
-    def labelled(self, limit: int = 1_000) -> LabelledTasksView:
+    @reading
+    def labelled(self, connection: Connection, limit: int = 1_000) -> LabelledTasksView:
         """Return tasks whose right specialist is known, newest first."""
-        return self._read(lambda connection: stats.labelled(connection, self._by, limit, self.default()))
+        return stats.labelled(connection, self._by, limit, self.default())
 
     @answers(RoutingCalls.reset_learned)
-    def forget(self, request: ForgetRequest) -> LearnedView:
+    @writing
+    def forget(self, connection: Connection, request: ForgetRequest) -> LearnedView:
         """Reset what was learned, including what ended tasks would still teach. Raises NotFound."""
-
-        def transaction(connection: Connection) -> LearnedView:
-            name = request.specialist
-            if name is not None and specialist_rows.find(connection, name, self._by) is None:
-                raise unknown(connection, name, self._by)
-            learning.reset(connection, self._by.organisation, name, self.clock())
-            data = {} if name is None else {"specialist": name}
-            record(connection, self.clock(), "learning_reset", data=data)
-            return self._all(connection)
-
-        return self._write(transaction)
+        name = request.specialist
+        if name is not None and specialist_rows.find(connection, name, self._by) is None:
+            raise unknown(connection, name, self._by)
+        learning.reset(connection, self._by.organisation, name, self.clock())
+        data = {} if name is None else {"specialist": name}
+        record(connection, self.clock(), "learning_reset", data=data)
+        return self._all(connection)
 
     @answers(RoutingCalls.freeze_learning)
-    def freeze(self) -> LearnedView:
+    @writing
+    def freeze(self, connection: Connection) -> LearnedView:
         """Stop learning. What happens while it is frozen is never learned from. Harmless when repeated."""
-
-        def transaction(connection: Connection) -> LearnedView:
-            if hold_rows.turn_on(connection, learning.FROZEN, None, self.clock()):
-                record(connection, self.clock(), "learning_frozen")
-            return self._all(connection)
-
-        return self._write(transaction)
+        if hold_rows.turn_on(connection, learning.FROZEN, None, self.clock()):
+            record(connection, self.clock(), "learning_frozen")
+        return self._all(connection)
 
     @answers(RoutingCalls.unfreeze_learning)
-    def unfreeze(self) -> LearnedView:
+    @writing
+    def unfreeze(self, connection: Connection) -> LearnedView:
         """Resume learning. Harmless when repeated."""
-
-        def transaction(connection: Connection) -> LearnedView:
-            if hold_rows.find_switch(connection, learning.FROZEN) is not None:
-                while learning.has_more(connection):
-                    learning.learn(connection, 0.0, self.clock())  # skip what ended while it was frozen
-                hold_rows.turn_off(connection, learning.FROZEN)
-                record(connection, self.clock(), "learning_unfrozen")
-            return self._all(connection)
-
-        return self._write(transaction)
+        if hold_rows.find_switch(connection, learning.FROZEN) is not None:
+            while learning.has_more(connection):
+                learning.learn(connection, 0.0, self.clock())  # skip what ended while it was frozen
+            hold_rows.turn_off(connection, learning.FROZEN)
+            record(connection, self.clock(), "learning_unfrozen")
+        return self._all(connection)
 
     def _all(self, connection: Connection) -> LearnedView:
         return stats.learned(connection, self._by)

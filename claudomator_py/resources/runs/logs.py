@@ -288,20 +288,26 @@ class Logs(Service):
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         spec = self._read(lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
         redactor = self.secrets.redactor(spec.env, run.id)
-        source = Source(partial(self._output, run.id, stream, log_step(run, check=check)), _Over(self, run.id))
+        source = Source(partial(self._output, run.id, stream, log_step(run, check=check)), self._until_over(run.id))
         kind = self.registry.kinds.get(CHECK_KIND if check else run.kind)
         if view == "text" or kind is None:
             return TextFeed(source, redactor, position)
         return EntryFeed(source, redactor, position, lambda offset: kind.transcript(stream, offset))
 
-    def is_over(self, run_id: str) -> bool:
-        """Return whether the run has ended."""
-        return not self._read(lambda connection: find_run(connection, run_id, self._by)).live
+    def _until_over(self, run_id: str) -> Callable[[], bool]:
+        """Return what returns whether the run has ended, and reads the database only after new commits."""
+        seen: int | None = None
+        is_over = False
 
-    @property
-    def commits(self) -> int:
-        """Number of commits so far."""
-        return self.database.commits
+        def over() -> bool:
+            nonlocal seen, is_over
+            commits = self.database.commits
+            if not is_over and commits != seen:
+                is_over = not self._read(lambda connection: find_run(connection, run_id, self._by)).live
+                seen = commits
+            return is_over
+
+        return over
 
     def _output(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> OutputPiece:
         try:
@@ -309,20 +315,3 @@ class Logs(Service):
         except OSError as error:
             detail = f"The output of run {run_id} cannot be read ({error.strerror})."
             raise Unavailable(detail, remedy="Check the disk, and the permissions of the state folder.") from error
-
-
-class _Over:
-    """Returns whether a run has ended. Reads the database only after new commits."""
-
-    def __init__(self, logs: Logs, run_id: str) -> None:
-        self._logs = logs
-        self._run_id = run_id
-        self._seen: int | None = None
-        self._over = False
-
-    def __call__(self) -> bool:
-        commits = self._logs.commits
-        if not self._over and commits != self._seen:
-            self._over = self._logs.is_over(self._run_id)
-            self._seen = commits
-        return self._over

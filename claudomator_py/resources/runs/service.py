@@ -46,7 +46,7 @@ from claudomator_py.resources.runs import (
     SubtaskView,
 )
 from claudomator_py.resources.runs.logs import log_step
-from claudomator_py.resources.session import KeyedService, find_run
+from claudomator_py.resources.session import KeyedService, find_run, reading, writing
 from claudomator_py.scheduler.records import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
@@ -107,14 +107,11 @@ class Runs(KeyedService):
     """To redact from requests before they are stored."""
 
     @answers(RunCalls.run)
-    def get(self, run_id: str) -> RunView:
+    @reading
+    def get(self, connection: Connection, run_id: str) -> RunView:
         """Return the run with that id or prefix."""
-
-        def read(connection: Connection) -> RunView:
-            run = without_hidden(connection, [find_run(connection, run_id, self._by)], self._by)[0]
-            return concealed(connection, [run_view(run, self.host)], self._by)[0]
-
-        return self._read(read)
+        run = without_hidden(connection, [find_run(connection, run_id, self._by)], self._by)[0]
+        return concealed(connection, [run_view(run, self.host)], self._by)[0]
 
     def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
         """Return up to ``limit`` bytes of the output of the run or of its check; empty if there is nothing yet."""
@@ -136,85 +133,76 @@ class Runs(KeyedService):
         return self._read(lambda connection: visible_handoff(connection, document, self._by))
 
     @answers(RunCalls.hand_on)
-    def hand_on(self, run_id: str, asked: HandoffRequest) -> HandoffView:
+    @writing
+    def hand_on(self, connection: Connection, run_id: str, asked: HandoffRequest) -> HandoffView:
         """Have the specialist continue the task once the run has ended, whatever its outcome. Harmless when repeated.
 
         Raises Conflict if the task cannot be handed on; the current specialist then keeps it.
         """
-
-        def transaction(connection: Connection) -> HandoffView:
-            run = find_run(connection, run_id, self._by)
-            known = decided(connection, run.id)
-            task = task_rows.get(connection, run.task_id)
-            spec = task_rows.spec_of(connection, task.id, run.revision)
-            request = clean(asked, self.secrets.redactor(spec.env, run.id))
-            if known is not None and known.specialist is not None:
-                if known.asked == request:
-                    return _handed_on(task, known, known.specialist)
-                raise self._goes_already(connection, task, known.specialist)
-            asking = _under_way(connection, run, "hands its task on")
-            if run.asked:
-                detail = f"The run of {task.name} has asked a question, and only that run can receive the answer."
-                raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
-            record = weigh(connection, asking.task, run, request, self.rules().max_handoffs, by=self._by)
-            if record.specialist is None:
-                detail = ended(f"{task.name} cannot be handed on to {request.to}: {record.reason.text}")
-                raise Conflict(detail, remedy=_GO_ON)
-            record_handoff(connection, asking.task, record, self.clock())
-            return _handed_on(task, record, record.specialist)
-
-        return self._write(transaction)
+        run = find_run(connection, run_id, self._by)
+        known = decided(connection, run.id)
+        task = task_rows.get(connection, run.task_id)
+        spec = task_rows.spec_of(connection, task.id, run.revision)
+        request = clean(asked, self.secrets.redactor(spec.env, run.id))
+        if known is not None and known.specialist is not None:
+            if known.asked == request:
+                return _handed_on(task, known, known.specialist)
+            raise self._goes_already(connection, task, known.specialist)
+        asking = _under_way(connection, run, "hands its task on")
+        if run.asked:
+            detail = f"The run of {task.name} has asked a question, and only that run can receive the answer."
+            raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
+        record = weigh(connection, asking.task, run, request, self.rules().max_handoffs, by=self._by)
+        if record.specialist is None:
+            detail = ended(f"{task.name} cannot be handed on to {request.to}: {record.reason.text}")
+            raise Conflict(detail, remedy=_GO_ON)
+        record_handoff(connection, asking.task, record, self.clock())
+        return _handed_on(task, record, record.specialist)
 
     @answers(RunCalls.ask)
-    def ask(self, run_id: str, request: QuestionRequest) -> AskedView:
+    @writing
+    def ask(self, connection: Connection, run_id: str, request: QuestionRequest) -> AskedView:
         """Ask a person once the run has succeeded; the answer continues its conversation. Harmless when repeated.
 
         Raises Conflict if nobody would be asked.
         """
-
-        def transaction(connection: Connection) -> AskedView:
-            asking = _under_way(connection, find_run(connection, run_id, self._by), "asks")
-            run, spec = asking.run, asking.spec
-            question = clean(request, self.secrets.redactor(spec.env, run.id)).text
-            before = tuple(run.asked or ())
-            if question in before:
-                return AskedView(task_id=run.task_id, run_id=run.id, questions=before)
-            known = decided(connection, run.id)
-            if known is not None and known.specialist is not None:
-                raise self._goes_already(connection, asking.task, known.specialist)
-            if spec.on_input is OnInput.DENY:
-                detail = f"{spec.name} may ask no questions: it has on_input: deny."
-                raise Conflict(detail, remedy="Decide yourself, and say in your last message what you decided.")
-            if len(before) >= MAX_QUESTIONS:
-                detail = f"The run has asked {MAX_QUESTIONS} questions already."
-                raise Conflict(detail, remedy="End your turn; the answers come as your next message.")
-            questions = (*before, question)
-            run_rows.change(connection, run, asked=list(questions))
-            record(connection, self.clock(), ASKED, task_id=run.task_id, run_id=run.id, data={"question": question})
-            return AskedView(task_id=run.task_id, run_id=run.id, questions=questions)
-
-        return self._write(transaction)
+        asking = _under_way(connection, find_run(connection, run_id, self._by), "asks")
+        run, spec = asking.run, asking.spec
+        question = clean(request, self.secrets.redactor(spec.env, run.id)).text
+        before = tuple(run.asked or ())
+        if question in before:
+            return AskedView(task_id=run.task_id, run_id=run.id, questions=before)
+        known = decided(connection, run.id)
+        if known is not None and known.specialist is not None:
+            raise self._goes_already(connection, asking.task, known.specialist)
+        if spec.on_input is OnInput.DENY:
+            detail = f"{spec.name} may ask no questions: it has on_input: deny."
+            raise Conflict(detail, remedy="Decide yourself, and say in your last message what you decided.")
+        if len(before) >= MAX_QUESTIONS:
+            detail = f"The run has asked {MAX_QUESTIONS} questions already."
+            raise Conflict(detail, remedy="End your turn; the answers come as your next message.")
+        questions = (*before, question)
+        run_rows.change(connection, run, asked=list(questions))
+        record(connection, self.clock(), ASKED, task_id=run.task_id, run_id=run.id, data={"question": question})
+        return AskedView(task_id=run.task_id, run_id=run.id, questions=questions)
 
     @answers(RunCalls.report_progress)
-    def report_progress(self, run_id: str, request: ProgressRequest) -> ProgressView:
+    @writing
+    def report_progress(self, connection: Connection, run_id: str, request: ProgressRequest) -> ProgressView:
         """Store the run's progress for people to see, unless the previous report is too recent; the result says so."""
-
-        def transaction(connection: Connection) -> ProgressView:
-            asking = _under_way(connection, find_run(connection, run_id, self._by), "reports its progress")
-            run, now_ms = asking.run, self.clock()
-            before = None if run.progress is None else Progress.model_validate(run.progress)
-            if before is not None and now_ms - before.at_ms < PROGRESS_EVERY_MS:
-                return ProgressView(recorded=False, next_at=format_instant(before.at_ms + PROGRESS_EVERY_MS))
-            report = clean(request, self.secrets.redactor(asking.spec.env, run.id))
-            events = 0 if before is None else before.events
-            if events < MAX_PROGRESS_EVENTS:
-                data = report.model_dump(mode="json", exclude_none=True)
-                record(connection, now_ms, PROGRESS, task_id=run.task_id, run_id=run.id, data=data)
-            progress = Progress(text=report.text, percent=report.percent, at_ms=now_ms, events=events + 1)
-            run_rows.change(connection, run, progress=progress.model_dump(mode="json"))
-            return ProgressView(recorded=True, next_at=format_instant(now_ms + PROGRESS_EVERY_MS))
-
-        return self._write(transaction)
+        asking = _under_way(connection, find_run(connection, run_id, self._by), "reports its progress")
+        run, now_ms = asking.run, self.clock()
+        before = None if run.progress is None else Progress.model_validate(run.progress)
+        if before is not None and now_ms - before.at_ms < PROGRESS_EVERY_MS:
+            return ProgressView(recorded=False, next_at=format_instant(before.at_ms + PROGRESS_EVERY_MS))
+        report = clean(request, self.secrets.redactor(asking.spec.env, run.id))
+        events = 0 if before is None else before.events
+        if events < MAX_PROGRESS_EVENTS:
+            data = report.model_dump(mode="json", exclude_none=True)
+            record(connection, now_ms, PROGRESS, task_id=run.task_id, run_id=run.id, data=data)
+        progress = Progress(text=report.text, percent=report.percent, at_ms=now_ms, events=events + 1)
+        run_rows.change(connection, run, progress=progress.model_dump(mode="json"))
+        return ProgressView(recorded=True, next_at=format_instant(now_ms + PROGRESS_EVERY_MS))
 
     @answers(RunCalls.create_subtask)
     def create_subtask(self, run_id: str, request: SubtaskRequest, *, key: RequestKey | None = None) -> SubtaskView:

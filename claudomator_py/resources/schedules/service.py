@@ -12,7 +12,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock
 from claudomator_py.resources.schedules import FireView, ScheduleCalls, ScheduleView
-from claudomator_py.resources.session import KeyedService
+from claudomator_py.resources.session import KeyedService, reading, writing
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.schema.taskfile import shown_document
@@ -84,16 +84,16 @@ class Schedules(KeyedService):
     changed: Callable[[], None] = lambda: None
 
     @answers(ScheduleCalls.schedules)
-    def all(self) -> list[ScheduleView]:
+    @reading
+    def all(self, connection: Connection) -> list[ScheduleView]:
         """Return all schedules, by name."""
-        return self._read(
-            lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
-        )
+        return schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
 
     @answers(ScheduleCalls.schedule)
-    def get(self, name: str) -> ScheduleView:
+    @reading
+    def get(self, connection: Connection, name: str) -> ScheduleView:
         """Return the schedule with that name."""
-        return self._read(lambda connection: schedule_views(connection, [_named(connection, name, self._by)])[0])
+        return schedule_views(connection, [_named(connection, name, self._by)])[0]
 
     @answers(ScheduleCalls.add_schedule)
     def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
@@ -152,31 +152,26 @@ class Schedules(KeyedService):
         return change
 
     @answers(ScheduleCalls.delete_schedule)
-    def delete(self, name: str) -> None:
+    @writing
+    def delete(self, connection: Connection, name: str) -> None:
         """Delete the schedule, but not its tasks. Raises Conflict if a file defines it."""
+        schedule = _named(connection, name, self._by)
+        if schedule.file_path is not None:
+            remedy = "Delete the file, or pause the schedule."
+            raise Conflict(f"{name} follows the file {schedule.file_path}.", remedy=remedy)
+        end(connection, schedule, self.clock())
 
-        def transaction(connection: Connection) -> None:
-            schedule = _named(connection, name, self._by)
-            if schedule.file_path is not None:
-                remedy = "Delete the file, or pause the schedule."
-                raise Conflict(f"{name} follows the file {schedule.file_path}.", remedy=remedy)
-            end(connection, schedule, self.clock())
-
-        self._write(transaction)
-
-    def _switch(self, name: str, *, paused: bool) -> ScheduleView:
-        def transaction(connection: Connection) -> ScheduleView:
-            schedule = _named(connection, name, self._by)
-            now_ms = self.clock()
-            if paused and schedule.paused_ms is None:
-                schedule_rows.change(connection, schedule.id, now_ms, paused_ms=now_ms)
-                record(connection, now_ms, "schedule_paused", data={"schedule": name})
-            elif not paused and schedule.paused_ms is not None:
-                schedule_rows.change(connection, schedule.id, now_ms, paused_ms=None, last_ms=now_ms)
-                record(connection, now_ms, "schedule_resumed", data={"schedule": name})
-            return schedule_views(connection, [_named(connection, name, self._by)])[0]
-
-        return self._write(transaction)
+    @writing
+    def _switch(self, connection: Connection, name: str, *, paused: bool) -> ScheduleView:
+        schedule = _named(connection, name, self._by)
+        now_ms = self.clock()
+        if paused and schedule.paused_ms is None:
+            schedule_rows.change(connection, schedule.id, now_ms, paused_ms=now_ms)
+            record(connection, now_ms, "schedule_paused", data={"schedule": name})
+        elif not paused and schedule.paused_ms is not None:
+            schedule_rows.change(connection, schedule.id, now_ms, paused_ms=None, last_ms=now_ms)
+            record(connection, now_ms, "schedule_resumed", data={"schedule": name})
+        return schedule_views(connection, [_named(connection, name, self._by)])[0]
 
     def _problems(self, spec: TaskSpec) -> list[Problem]:
         return placement_problems(spec, self.registry, self.workdirs())

@@ -15,7 +15,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.shape import Page
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.resources import cursors
-from claudomator_py.resources.session import KeyedService
+from claudomator_py.resources.session import KeyedService, reading, writing
 from claudomator_py.resources.specialists import (
     CardOrigin,
     CardWarningView,
@@ -143,17 +143,14 @@ class Specialists(KeyedService):
     twins: Twins = lambda _: ()
 
     @answers(SpecialistCalls.specialists)
-    def page(self, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
+    @reading
+    def page(self, connection: Connection, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
         """Return a page of specialists, by id. Raises BadCursor."""
-
-        def read(connection: Connection) -> Page[SpecialistView]:
-            after = cursors.read_text(cursor, _LIST)
-            rows = specialist_rows.seen(connection, self._by, after=after, limit=limit + 1)
-            return cursors.page(
-                rows, limit, _LIST, lambda row: (row.card.id,), lambda part: [view(row, self._by) for row in part]
-            )
-
-        return self._read(read)
+        after = cursors.read_text(cursor, _LIST)
+        rows = specialist_rows.seen(connection, self._by, after=after, limit=limit + 1)
+        return cursors.page(
+            rows, limit, _LIST, lambda row: (row.card.id,), lambda part: [view(row, self._by) for row in part]
+        )
 
     def public_cards(self) -> list[Card]:
         """Return the public cards, by id."""
@@ -228,18 +225,15 @@ class Specialists(KeyedService):
 
         return self._warned(self._once(key, SpecialistView, lambda: change))
 
-    def register_itself(self, card: Card) -> HubRegistration:
+    @writing
+    def register_itself(self, connection: Connection, card: Card) -> HubRegistration:
         """Register the card of a connecting agent. Its oddities are logged separately, see ``log_oddities``: finding
         them compares all cards, and hundreds of agents may connect after a restart."""
-
-        def transaction(connection: Connection) -> HubRegistration:
-            before = specialist_rows.find(connection, card.id, self._by)
-            stored = changes.register_itself(connection, card, self._by, self.clock())
-            sent, kept = card.document, stored.card.document
-            ignored = tuple(sorted(key for key in sent if key != "max_concurrent" and kept.get(key) != sent[key]))
-            return HubRegistration(before is None or before.version != stored.version, ignored)
-
-        return self._write(transaction)
+        before = specialist_rows.find(connection, card.id, self._by)
+        stored = changes.register_itself(connection, card, self._by, self.clock())
+        sent, kept = card.document, stored.card.document
+        ignored = tuple(sorted(key for key in sent if key != "max_concurrent" and kept.get(key) != sent[key]))
+        return HubRegistration(before is None or before.version != stored.version, ignored)
 
     def log_oddities(self, ids: Set[str]) -> None:
         """Log the oddities of the cards of these agents, which have no other way to learn of them."""
@@ -265,11 +259,10 @@ class Specialists(KeyedService):
         return self.change(card, versions=versions)
 
     @answers(SpecialistCalls.remove_specialist)
-    def remove(self, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
+    @writing
+    def remove(self, connection: Connection, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
         """Remove the specialist. Raises Forbidden, StaleVersion, Conflict."""
-        self._write(
-            lambda connection: changes.remove(connection, specialist_id, self._by, self.clock(), versions=versions)
-        )
+        changes.remove(connection, specialist_id, self._by, self.clock(), versions=versions)
 
     @answers(SpecialistCalls.grant_specialist)
     def grant(self, specialist_id: str, wanted: GrantRequest) -> SpecialistView:
@@ -317,5 +310,6 @@ class Specialists(KeyedService):
             log.warning("skills of %s are not compared: %s", card.id, fault)
         return odd_keys
 
-    def _changed(self, change: Callable[[Connection, int], Registration]) -> SpecialistView:
-        return self._write(lambda connection: view(change(connection, self.clock()), self._by))
+    @writing
+    def _changed(self, connection: Connection, change: Callable[[Connection, int], Registration]) -> SpecialistView:
+        return view(change(connection, self.clock()), self._by)

@@ -28,7 +28,7 @@ from claudomator_py.resources.routing.service import known_to, routing_of
 from claudomator_py.resources.runs import RunView
 from claudomator_py.resources.runs.sentences import history_sentences
 from claudomator_py.resources.runs.service import run_view
-from claudomator_py.resources.session import KeyedService, find_task
+from claudomator_py.resources.session import KeyedService, find_task, reading
 from claudomator_py.resources.tasks import (
     AnswerRequest,
     ApproveRequest,
@@ -104,35 +104,34 @@ class Tasks(KeyedService):
         self._resuming = ResumePolicy(self.registry, self.host)
 
     @answers(TaskCalls.tasks)
-    def page(self, wanted: TaskFilter, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
+    @reading
+    def page(
+        self, connection: Connection, wanted: TaskFilter, cursor: str | None = None, limit: int = 50
+    ) -> Page[TaskView]:
         """Return up to ``limit`` tasks, newest first. Raises Invalid for an unknown cursor."""
         listed = {"list": "tasks", **wanted.model_dump(mode="json", exclude_none=True)}
         before = cursors.read_time(cursor, listed)
+        tasks = reads.page(connection, wanted, before, limit + 1, self._by)
+        views = partial(self.views.of, connection)
+        return cursors.page(tasks, limit, listed, lambda task: (task.created_ms, task.id), views)
 
-        def read(connection: Connection) -> Page[TaskView]:
-            tasks = reads.page(connection, wanted, before, limit + 1, self._by)
-            views = partial(self.views.of, connection)
-            return cursors.page(tasks, limit, listed, lambda task: (task.created_ms, task.id), views)
-
-        return self._read(read)
-
-    def count(self, wanted: TaskFilter) -> int:
+    @reading
+    def count(self, connection: Connection, wanted: TaskFilter) -> int:
         """Return how many tasks match."""
-        return self._read(lambda connection: reads.count(connection, wanted, self._by))
+        return reads.count(connection, wanted, self._by)
 
-    def latest(self, wanted: LatestFilter, cursor: str | None, limit: int) -> tuple[Page[TaskView], int]:
+    @reading
+    def latest(
+        self, connection: Connection, wanted: LatestFilter, cursor: str | None, limit: int
+    ) -> tuple[Page[TaskView], int]:
         """Return up to ``limit`` tasks, latest change first, and their total. A task that changes meanwhile moves to
         the first page. Raises BadCursor."""
         listed = {"list": "latest", **wanted.model_dump(mode="json", exclude_none=True)}
         before = cursors.read_time(cursor, listed)
-
-        def read(connection: Connection) -> tuple[Page[TaskView], int]:
-            tasks = reads.latest(connection, wanted, before, limit + 1, self._by)
-            views = partial(self.views.of, connection)
-            page = cursors.page(tasks.tasks, limit, listed, lambda task: (task.updated_ms, task.id), views)
-            return page, tasks.total
-
-        return self._read(read)
+        tasks = reads.latest(connection, wanted, before, limit + 1, self._by)
+        views = partial(self.views.of, connection)
+        page = cursors.page(tasks.tasks, limit, listed, lambda task: (task.updated_ms, task.id), views)
+        return page, tasks.total
 
     @answers(TaskCalls.task)
     def get(self, ref: str) -> TaskView:
@@ -143,27 +142,21 @@ class Tasks(KeyedService):
         return with_tree(view, self.trees, self._read)
 
     @answers(TaskCalls.runs)
-    def runs(self, ref: str) -> list[RunView]:
+    @reading
+    def runs(self, connection: Connection, ref: str) -> list[RunView]:
         """Return all runs of the task, oldest first."""
-
-        def read(connection: Connection) -> list[RunView]:
-            runs = without_hidden(
-                connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by
-            )
-            return list(concealed(connection, [run_view(run, self.host) for run in runs], self._by))
-
-        return self._read(read)
+        runs = without_hidden(
+            connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by
+        )
+        return list(concealed(connection, [run_view(run, self.host) for run in runs], self._by))
 
     @answers(TaskCalls.why)
-    def why(self, ref: str) -> WhyView:
+    @reading
+    def why(self, connection: Connection, ref: str) -> WhyView:
         """Explain why the task is in its state, with the underlying decisions and events."""
-
-        def read(connection: Connection) -> WhyView:
-            task = find_task(connection, ref, self._by)
-            view = self.views.of(connection, [task], with_spec=True)[0]
-            return why_view(connection, task, view, self._by, self.clock(), self.observer, self.host)
-
-        return self._read(read)
+        task = find_task(connection, ref, self._by)
+        view = self.views.of(connection, [task], with_spec=True)[0]
+        return why_view(connection, task, view, self._by, self.clock(), self.observer, self.host)
 
     @answers(TaskCalls.submit)
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None, context: str | None = None) -> TaskView:
@@ -218,7 +211,7 @@ class Tasks(KeyedService):
             replaced = replace_content(connection, task, order, now_ms)
             refuse(cycle_problems(connection, [(replaced, spec)]))
 
-        return self._change(ref, change, versions, None, lambda: None)
+        return self._change(ref, change, versions, None)
 
     @answers(TaskCalls.cancel)
     def cancel(self, ref: str, *, versions: Versions = None, key: RequestKey | None = None) -> TaskView:
@@ -232,7 +225,7 @@ class Tasks(KeyedService):
             else:
                 request_cancel(connection, task, now_ms)
 
-        return self._change(ref, change, versions, key, lambda: crashpoint("cancel-committed"))
+        return self._change(ref, change, versions, key, "cancel-committed")
 
     @answers(TaskCalls.restart)
     def restart(
@@ -257,7 +250,7 @@ class Tasks(KeyedService):
             if approval is not None:
                 record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
 
-        return self._change(ref, change, versions, key, lambda: crashpoint("restart-committed"))
+        return self._change(ref, change, versions, key, "restart-committed")
 
     @answers(TaskCalls.answer)
     def answer(
@@ -273,7 +266,7 @@ class Tasks(KeyedService):
             if approval is not None:
                 record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
 
-        return self._change(ref, take, versions, key, lambda: crashpoint("input-committed"))
+        return self._change(ref, take, versions, key, "input-committed")
 
     @answers(TaskCalls.approve)
     def approve(
@@ -289,16 +282,14 @@ class Tasks(KeyedService):
             why=request.reason,
             specialist=request.specialist,
         )
-        return self._change(ref, take, versions, key, lambda: crashpoint("input-committed"))
+        return self._change(ref, take, versions, key, "input-committed")
 
     @answers(TaskCalls.reject)
     def reject(
         self, ref: str, request: RejectRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Fail a task that needs input. Raises Conflict."""
-        return self._change(
-            ref, partial(reject, reason=request.reason), versions, key, lambda: crashpoint("input-committed")
-        )
+        return self._change(ref, partial(reject, reason=request.reason), versions, key, "input-committed")
 
     def _change(
         self,
@@ -306,10 +297,10 @@ class Tasks(KeyedService):
         change: Callable[..., None],
         versions: Versions,
         key: RequestKey | None,
-        committed: Callable[[], None],
+        committed: str | None = None,
     ) -> TaskView:
-        """Change the task once per key, and return it. change: takes connection, task and ``now_ms``. committed: passes
-        the crash point after the transaction."""
+        """Change the task once per key, and return it. change: takes connection, task and ``now_ms``. committed: the
+        crash point after the transaction."""
 
         def transaction(connection: Connection) -> TaskView:
             task = find_task(connection, ref, self._by)
@@ -318,7 +309,8 @@ class Tasks(KeyedService):
             return self.views.changed(connection, task.id)
 
         view = self._once(key, TaskView, lambda: transaction)
-        committed()
+        if committed is not None:
+            crashpoint(committed)
         return view
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
