@@ -19,7 +19,7 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.resources.branches.page_model import patches_of
+from claudomator_py.resources.branches.page import patches_of
 
 FOLDERS, FILES = 1_000, 50
 ROUNDS = 15

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel
@@ -16,21 +16,16 @@ from claudomator_py.resources.session import Service
 from claudomator_py.surface import (
     IdempotencyKey,
     IfVersion,
+    InPath,
+    InQuery,
     Operation,
     Parameter,
-    PathNumber,
-    PathText,
-    QueryChoice,
     QueryFields,
-    QueryNumber,
-    QueryText,
-    QueryTexts,
     answered_by,
     operations_of,
 )
 
-_IN_QUERY = (QueryText, QueryTexts, QueryNumber, QueryChoice)
-_BY_NAME = (*_IN_QUERY, IdempotencyKey, IfVersion)
+_BY_NAME = (InQuery, IdempotencyKey, IfVersion)
 """Parameters that a service's method takes by keyword; the others are positional, in the order of the call."""
 
 
@@ -56,7 +51,7 @@ def _handler(
     declared: Operation, service: type[Service] | Callable[..., Any], method: Callable[..., Any]
 ) -> Callable[..., Any]:
     """Return the route handler of an operation, with the parameters of the call."""
-    taken = [(parameter, *_taken(parameter)) for parameter in declared.parameters]
+    taken = [(parameter, *taken_from(parameter)) for parameter in declared.parameters]
     in_order = [name for parameter, name, _ in taken if not isinstance(parameter.sent_as, _BY_NAME)]
     by_name = [name for parameter, name, _ in taken if isinstance(parameter.sent_as, _BY_NAME)]
     inspect.signature(method).bind(None, *in_order, **dict.fromkeys(by_name))
@@ -82,7 +77,7 @@ def _handler(
     parameters |= {name: annotation for _, name, annotation in taken}
     if declared.conditional:
         parameters["if_none_match"] = IfNoneMatch
-    defaults = {name: parameter.default for parameter, name, _ in taken if isinstance(parameter.sent_as, _IN_QUERY)}
+    defaults = {name: parameter.default for parameter, name, _ in taken if isinstance(parameter.sent_as, InQuery)}
     keyword, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
     handler.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
         [
@@ -95,25 +90,20 @@ def _handler(
     return handler
 
 
-def _taken(parameter: Parameter) -> tuple[str, Any]:
+def taken_from(parameter: Parameter) -> tuple[str, Any]:
     """Return the name and annotation by which FastAPI finds the parameter."""
     name, kind = parameter.name, parameter.type
     if (body := body_of(parameter)) is not None:
         return name, Annotated[body.model or kind, body.dependency]
     match parameter.sent_as:
-        case PathText(description, longest):
-            return name, Annotated[kind, Path(max_length=longest, description=description)]
-        case PathNumber(description, most):
-            return name, Annotated[kind, Path(ge=1, le=most, description=description), DIGITS]
-        case QueryText(description, longest, shortest):
-            query = Query(min_length=shortest, max_length=longest, description=description)
-            return name, Annotated[kind, query]
-        case QueryTexts(description, most):
-            return name, Annotated[kind, Query(max_length=most, description=description)]
-        case QueryNumber(description, least, most):
+        case InPath(description, most) if kind is int:
+            return name, Annotated[kind, Path(ge=1, le=most or 2**53, description=description), DIGITS]
+        case InPath(description, most):
+            return name, Annotated[kind, Path(max_length=most or 128, description=description)]
+        case InQuery(description, least, most) if int in (kind, *get_args(kind)):
             return name, Annotated[kind, Query(ge=least, le=most, description=description), DIGITS]
-        case QueryChoice(description):
-            return name, Annotated[kind, Query(description=description)]
+        case InQuery(description, least, most):
+            return name, Annotated[kind, Query(min_length=least, max_length=most, description=description)]
         case QueryFields():
             return name, Annotated[kind, Depends(_query_reader(shape_of(kind)))]
         case IdempotencyKey():

@@ -31,16 +31,12 @@ from claudomator_py.surface import (
     CardDocument,
     IdempotencyKey,
     IfVersion,
+    InPath,
+    InQuery,
     JsonBody,
     JsonField,
     Operation,
-    PathNumber,
-    PathText,
-    QueryChoice,
     QueryFields,
-    QueryNumber,
-    QueryText,
-    QueryTexts,
     TaskDocument,
 )
 from claudomator_py.values import regex
@@ -160,9 +156,9 @@ class HttpTransport:
         for parameter in operation.parameters:
             name, value = parameter.name, arguments[parameter.name]
             match parameter.sent_as:
-                case PathText() | PathNumber():
+                case InPath():
                     path = path.replace(f"{{{name}}}", path_segment(str(value)))
-                case QueryText() | QueryTexts() | QueryNumber() | QueryChoice():
+                case InQuery():
                     query |= given(**{name: value})
                 case QueryFields():
                     query |= {} if value is None else body_of(value)

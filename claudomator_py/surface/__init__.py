@@ -49,52 +49,23 @@ ADMIN_WHOLE: Final = Needed(Role.ADMIN, whole=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PathText:
-    """A text in the path, as an annotation: ``Annotated[str, PathText("A schedule's name.")]``."""
+class InPath:
+    """A text or a number from 1 up in the path, as an annotation: ``Annotated[str, InPath("A schedule's name.")]``."""
 
     description: str
-    max_length: int = 128
+    max: int | None = None
+    """The maximum of a number, by default 2**53, or of a text's length, by default 128."""
 
 
 @dataclass(frozen=True, slots=True)
-class PathNumber:
-    """A number from 1 up in the path; as an annotation."""
+class InQuery:
+    """A text, texts under one name, an integer or one of several words in the query, omitted if None; as an
+    annotation."""
 
     description: str
-    max: int = 2**53
-
-
-@dataclass(frozen=True, slots=True)
-class QueryText:
-    """A text in the query, omitted if None; as an annotation."""
-
-    description: str
-    max_length: int = 128
-    min_length: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueryTexts:
-    """Several texts in the query under one name; as an annotation."""
-
-    description: str
-    max: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueryNumber:
-    """An integer in the query; as an annotation."""
-
-    description: str
-    min: int
-    max: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueryChoice:
-    """One of several words in the query, omitted if None; as an annotation of an enumeration."""
-
-    description: str
+    min: int | None = None
+    max: int | None = None
+    """Bounds of a number, of a text's length or of the number of texts; None: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,31 +119,17 @@ class IfVersion:
     """The only version to which the change may be made, else it is refused; as an annotation."""
 
 
-Sent = (
-    PathText
-    | PathNumber
-    | QueryText
-    | QueryTexts
-    | QueryNumber
-    | QueryChoice
-    | QueryFields
-    | TaskDocument
-    | CardDocument
-    | JsonBody
-    | JsonField
-    | IdempotencyKey
-    | IfVersion
-)
+Sent = InPath | InQuery | QueryFields | TaskDocument | CardDocument | JsonBody | JsonField | IdempotencyKey | IfVersion
 """All ways to send a parameter."""
 Key = Annotated[str | None, IdempotencyKey()]
 """Key that the client chooses for this request; None: a repeat is carried out again."""
 Version = Annotated[int | None, IfVersion()]
 """The version that the client has seen; None: any."""
-Cursor = Annotated[str | None, QueryText("The next_cursor of the previous page.", 500)]
+Cursor = Annotated[str | None, InQuery("The next_cursor of the previous page.", max=500)]
 """Where a page of a list begins; None: at the start."""
-Limit = Annotated[int, QueryNumber("Maximum number of items, 1 to 200.", 1, 200)]
+Limit = Annotated[int, InQuery("Maximum number of items, 1 to 200.", 1, 200)]
 """Maximum number of items of a page."""
-Days = Annotated[int, QueryNumber("Number of days to count, up to now, 1 to 365.", 1, 365)]
+Days = Annotated[int, InQuery("Number of days to count, up to now, 1 to 365.", 1, 365)]
 """Number of days to count, up to now."""
 
 

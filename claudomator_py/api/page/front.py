@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor, filter_url, meaning_of, read_filter
-from claudomator_py.api.page.rendering import page_before, render
+from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
@@ -21,7 +21,7 @@ from claudomator_py.domain.wording import Piece, Sentence, instant_text
 from claudomator_py.resources.agents import AgentView
 from claudomator_py.resources.agents.page import AgentCard, cards_of, spent_of
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.daemon import DrainRequest
+from claudomator_py.resources.daemon import DrainCalls, HostCalls
 from claudomator_py.resources.daemon.service import DaemonService, Hosts
 from claudomator_py.resources.overview import FileProblemView, ListName, StatusView
 from claudomator_py.resources.overview.service import Overview
@@ -72,28 +72,10 @@ def next_task_page(granted: Allowed, after: Text = "") -> Response:
     return RedirectResponse("/" if task_id in (None, after) else f"/tasks/{task_id}", 303)
 
 
-@routes.post("/drain", "drain")
-def drain(granted: Allowed, request: Request) -> Response:
-    granted[DaemonService].drain(DrainRequest())
-    return page_before(request)
-
-
-@routes.post("/undrain", "undrain")
-def undrain(granted: Allowed, request: Request) -> Response:
-    granted[DaemonService].undrain()
-    return page_before(request)
-
-
-@routes.post("/hosts/{name}/drain", "drainHost")
-def drain_host(granted: Allowed, request: Request, name: str) -> Response:
-    granted[Hosts].drain(name, DrainRequest())
-    return page_before(request, "/#hosts")
-
-
-@routes.post("/hosts/{name}/undrain", "undrainHost")
-def undrain_host(granted: Allowed, request: Request, name: str) -> Response:
-    granted[Hosts].undrain(name)
-    return page_before(request, "/#hosts")
+button(routes, "/drain", DrainCalls.drain, DaemonService, "/", stays=True)
+button(routes, "/undrain", DrainCalls.undrain, DaemonService, "/", stays=True)
+button(routes, "/hosts/{name}/drain", HostCalls.drain_host, Hosts, "/#hosts", stays=True)
+button(routes, "/hosts/{name}/undrain", HostCalls.undrain_host, Hosts, "/#hosts", stays=True)
 
 
 @dataclass(frozen=True, slots=True)

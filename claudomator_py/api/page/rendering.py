@@ -4,23 +4,25 @@ The style sheet and scripts under /static are small, so they are read once and s
 """
 
 import hashlib
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
-from claudomator_py.api.operation import UnlistedRoutes
-from claudomator_py.api.page.formatting import cost_text, model_text, remedy_text, tokens_text, took
-from claudomator_py.domain.errors import ServiceError
+from claudomator_py.api.operation import Allowed, UnlistedRoutes, body_of
+from claudomator_py.api.page.formatting import cost_text, model_text, read_fields, remedy_text, tokens_text, took
+from claudomator_py.api.served import taken_from
+from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.health import StopsView
 from claudomator_py.domain.text import one_line, plain
 from claudomator_py.domain.units import counted
@@ -28,8 +30,8 @@ from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.events import TITLES
 from claudomator_py.resources.policy import CHECKS
-from claudomator_py.resources.session import Session
-from claudomator_py.surface import OPEN
+from claudomator_py.resources.session import Service, Session
+from claudomator_py.surface import OPEN, answered_by, declared_by
 from claudomator_py.surface.table import Cell, Link, Table, Time
 from claudomator_py.values import dataclass, regex
 
@@ -111,6 +113,55 @@ def page_before(request: Request, otherwise: str = "/") -> Response:
     path = before.path if before.path.startswith("/") and not before.path.startswith("//") else ""
     place = f"{path}?{before.query}" if path and before.query else path
     return RedirectResponse(place or otherwise, 303)
+
+
+async def _filled_in(request: Request) -> dict[str, str]:
+    form = await request.form()
+    return {name: value.strip() for name, value in form.items() if isinstance(value, str)}
+
+
+def button(
+    routes: UnlistedRoutes,
+    path: str,
+    call: Callable[..., Any],
+    service: type[Service],
+    to: str,
+    *,
+    stays: bool = False,
+    again: Callable[[Session, Mapping[str, Any], ServiceError], Response] | None = None,
+) -> None:
+    """Have a form that is sent to the path carry out the operation that ``call`` declares.
+
+    to: the address that follows, with the operation's parameters in braces. stays: the page on which the button was
+    pressed follows instead, if it is known. again: returns the form with a refusal of what was filled in.
+    """
+    declared = declared_by(call)
+    method = answered_by(service)[declared.id]
+    places = {each.name: taken_from(each)[1] for each in declared.parameters if f"{{{each.name}}}" in declared.path}
+    bodies = [body.model for each in declared.parameters if (body := body_of(each)) is not None and body.model]
+
+    def handler(*, own_asker: Session, own_request: Request, own_fields: Mapping[str, str], **given: Any) -> Response:
+        try:
+            fields = [{name: own_fields.get(name) for name in shape.model_fields} for shape in bodies]
+            method(own_asker[service], *map(given.get, places), *map(read_fields, bodies, fields))
+        except (Conflict, Invalid) as refusal:
+            if again is None:
+                raise
+            return again(own_asker, {**own_fields, **given}, refusal)
+        url = to.format_map(given)
+        return page_before(own_request, url) if stays else RedirectResponse(url, 303)
+
+    # Prefixed, as in ``api.served``.
+    parameters = {"own_asker": Allowed, "own_request": Request, "own_fields": FilledIn, **places}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    handler.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
+        [inspect.Parameter(name, keyword, annotation=annotation) for name, annotation in parameters.items()]
+    )
+    routes.post(path, declared.id)(handler)
+
+
+FilledIn = Annotated[dict[str, str], Depends(_filled_in)]
+"""The texts of the form that was sent."""
 
 
 def _standing(granted: Session | None) -> StopsView | None:

@@ -13,7 +13,7 @@ from claudomator_py.resources.decisions import CandidateView, DecisionView
 from claudomator_py.resources.events import EventView, event_detail, event_title
 from claudomator_py.resources.routing import RouteView
 from claudomator_py.resources.runs import OutcomeView, RunView
-from claudomator_py.resources.specialists.page_model import url_of
+from claudomator_py.resources.specialists.page import url_of
 from claudomator_py.resources.tasks import DependencyView, TaskView, WhyView
 from claudomator_py.surface.table import Link
 from claudomator_py.values import dataclass

@@ -22,11 +22,11 @@ from claudomator_py.domain.lifecycle import ENDED, InputKind
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.routing import Risk
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.branches.page_model import ChangesShown, changes_of
+from claudomator_py.resources.branches.page import ChangesShown, changes_of
 from claudomator_py.resources.branches.service import Changes
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
-from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
+from claudomator_py.resources.specialists.page import OFFERED, choices_of
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.risk import assess

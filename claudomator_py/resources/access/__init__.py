@@ -9,7 +9,7 @@ from claudomator_py.domain.fields import Name, refusal
 from claudomator_py.domain.principal import INBOX, OPERATOR, Role
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.units import DAY_MS, parse_duration
-from claudomator_py.surface import ADMIN, READ, Calls, JsonBody, PathText, operation
+from claudomator_py.surface import ADMIN, READ, Calls, InPath, JsonBody, operation
 
 GivenRole = Literal["read", "operate", "admin"]
 NEVER = "never"
@@ -140,7 +140,7 @@ class TokenCalls(Calls):
         """A token can have no more rights than its creator's, belong to no other organisation, and not outlast it."""
 
     @operation("DELETE /v1/tokens/{ref}", "revokeToken", ADMIN, "Revoke a token")
-    def revoke_token(self, ref: Annotated[str, PathText("A token's id or name.")]) -> TokenView:
+    def revoke_token(self, ref: Annotated[str, InPath("A token's id or name.")]) -> TokenView:
         """Immediate and permanent: its event streams and browser sessions end. Tokens that its holder issued stay
         valid. Harmless when repeated."""
 
@@ -169,5 +169,5 @@ class LoginCalls(Calls):
         """End all sessions that the token can see, at once, with their event streams. Returns the ended sessions."""
 
     @operation("DELETE /v1/sessions/{session_id}", "endSession", READ, "Log one browser out")
-    def end_session(self, session_id: Annotated[str, PathText("A session's id.")]) -> SessionView:
+    def end_session(self, session_id: Annotated[str, InPath("A session's id.")]) -> SessionView:
         """At once, with its event streams."""

@@ -16,7 +16,7 @@ from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.text import clause
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import Sentence, said
-from claudomator_py.surface import ADMIN_WHOLE, READ, Calls, JsonBody, Key, Links, PathText, operation
+from claudomator_py.surface import ADMIN_WHOLE, READ, Calls, InPath, JsonBody, Key, Links, operation
 
 
 class SpendingView(View):
@@ -239,7 +239,7 @@ class AgentView(View):
         return next((hold for hold in self.holds if hold.family is None and not hold.probing), None)
 
 
-AgentName = Annotated[str, PathText("The agent's name.")]
+AgentName = Annotated[str, InPath("The agent's name.")]
 _HOLDS = {
     "until_released": {},
     "for_the_night": {"until": "2099-12-01T06:00:00Z", "reason": "The window is reserved for daytime work."},

@@ -1,19 +1,23 @@
 """Agents as cards, beside the overview and on a page of their own, with buttons to hold and release them."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from fastapi import Form, Request
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import read_fields
-from claudomator_py.api.page.rendering import page_before, render
+from claudomator_py.api.page.rendering import button, render
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.wording import Piece, Sentence
-from claudomator_py.resources.agents import AgentCondition, AgentView, BudgetView, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.agents import (
+    AgentCalls,
+    AgentCondition,
+    AgentView,
+    BudgetView,
+    HoldView,
+    NearLimitView,
+    WindowView,
+)
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.daemon.service import Hosts
 from claudomator_py.values import dataclass
@@ -38,18 +42,8 @@ def show(granted: Allowed) -> Response:
     return render("agents.html", {**shown, "place": "/agents"}, granted)
 
 
-@routes.post("/{name}/release", "releaseAgent")
-def release(
-    granted: Allowed, request: Request, name: str, family: Annotated[str, Form(max_length=64)] = ""
-) -> Response:
-    granted[Agents].release(name, read_fields(ReleaseRequest, {"family": family}))
-    return page_before(request, "/#agents")
-
-
-@routes.post("/{name}/hold", "holdAgent")
-def hold(granted: Allowed, request: Request, name: str) -> Response:
-    granted[Agents].hold(name, HoldRequest())
-    return page_before(request, "/#agents")
+button(routes, "/{name}/release", AgentCalls.release, Agents, "/#agents", stays=True)
+button(routes, "/{name}/hold", AgentCalls.hold, Agents, "/#agents", stays=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.tasks import Ref
-from claudomator_py.surface import OPERATE, READ, Calls, JsonBody, PathText, operation
+from claudomator_py.surface import OPERATE, READ, Calls, InPath, JsonBody, operation
 from claudomator_py.surface.table import Column, Table
 
 
@@ -58,7 +58,7 @@ class ChangeCalls(Calls):
         """Commits, references and files, compared before and after each run."""
 
     @operation("GET /v1/runs/{run_id}/patch", "getPatch", READ, "The patch of a run")
-    def patch(self, run_id: Annotated[str, PathText("A run's id, or the beginning of it.", 128)]) -> PatchView:
+    def patch(self, run_id: Annotated[str, InPath("A run's id, or the beginning of it.", 128)]) -> PatchView:
         """Its changes line by line. It is removed with the run's directory by a cleanup."""
 
 

@@ -27,12 +27,11 @@ from claudomator_py.surface import (
     Calls,
     Cursor,
     Days,
+    InPath,
     JsonBody,
     JsonField,
     Key,
     Limit,
-    PathNumber,
-    PathText,
     Version,
     operation,
 )
@@ -189,10 +188,10 @@ class ChannelStatsView(View):
     answered: int
 
 
-Channel = Annotated[str, PathText("A channel's id or name.")]
-Participant = Annotated[str, PathText("A participant's id.")]
-Message = Annotated[int, PathNumber("A message's id.")]
-Attachment = Annotated[str, PathText("An attachment's id, within its message.", 100)]
+Channel = Annotated[str, InPath("A channel's id or name.")]
+Participant = Annotated[str, InPath("A participant's id.")]
+Message = Annotated[int, InPath("A message's id.")]
+Attachment = Annotated[str, InPath("An attachment's id, within its message.", 100)]
 _CREATED = {
     "the_least": {"name": "shop"},
     "with_settings": {

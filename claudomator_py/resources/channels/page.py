@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Form, Path, Query
+from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor, Ref, read_fields
-from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.channel import (
@@ -23,17 +23,14 @@ from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.channels import (
     AnswerView,
+    ChannelCalls,
     ChannelView,
-    JoinRequest,
-    MarkRequest,
     MessageView,
-    MuteRequest,
 )
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.session import Session
 from claudomator_py.values import dataclass
 
-MessageId = Annotated[int, Path(ge=1, le=2**53), DIGITS]
 ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53), DIGITS]
 Short = Annotated[str, Form(max_length=2_000)]
 MessageText = Annotated[str, Form(max_length=2 * MAX_MESSAGE_LENGTH)]
@@ -94,33 +91,6 @@ def post(granted: Allowed, channel: Ref, text: MessageText = "", reply_to: Short
     return RedirectResponse(f"{url_of(granted[Channels].get(channel).id)}#message-{posted.id}", 303)
 
 
-@routes.post("/{channel}/messages/{message}/verdict", "markMessage")
-def mark(granted: Allowed, channel: Ref, message: MessageId, verdict: Short = "") -> Response:
-    granted[Channels].mark(channel, message, read_fields(MarkRequest, {"verdict": verdict}))
-    return RedirectResponse(f"{url_of(channel)}#message-{message}", 303)
-
-
-@routes.post("/{channel}/join", "joinChannel")
-def join(granted: Allowed, channel: Ref, specialist: Short = "") -> Response:
-    try:
-        granted[Channels].join(channel, read_fields(JoinRequest, {"specialist": specialist.strip()}))
-    except (Conflict, Invalid) as refusal:
-        return _page(granted, channel, refusal=refusal)
-    return RedirectResponse(f"{url_of(channel)}#participants", 303)
-
-
-@routes.post("/{channel}/participants/{member}/leave", "leaveChannel")
-def leave(granted: Allowed, channel: Ref, member: Ref) -> Response:
-    granted[Channels].leave(channel, member)
-    return RedirectResponse(f"{url_of(channel)}#participants", 303)
-
-
-@routes.post("/{channel}/participants/{member}/mute", "muteParticipant")
-def mute(granted: Allowed, channel: Ref, member: Ref, duration: Short = "") -> Response:
-    granted[Channels].mute(channel, member, read_fields(MuteRequest, {"duration": duration}))
-    return RedirectResponse(f"{url_of(channel)}#participants", 303)
-
-
 def _list(
     granted: Session,
     cursor: str | None,
@@ -164,6 +134,26 @@ def _page(
         "text": text,
     }
     return render("channel.html", values, granted, status_of(refusal))
+
+
+_PARTICIPANTS = "/channels/{channel}#participants"
+button(
+    routes,
+    "/{channel}/join",
+    ChannelCalls.join_channel,
+    Channels,
+    _PARTICIPANTS,
+    again=lambda granted, given, refusal: _page(granted, given["channel"], refusal=refusal),
+)
+button(routes, "/{channel}/participants/{participant}/leave", ChannelCalls.leave_channel, Channels, _PARTICIPANTS)
+button(routes, "/{channel}/participants/{participant}/mute", ChannelCalls.mute_participant, Channels, _PARTICIPANTS)
+button(
+    routes,
+    "/{channel}/messages/{message}/verdict",
+    ChannelCalls.mark_message,
+    Channels,
+    "/channels/{channel}#message-{message}",
+)
 
 
 @dataclass(frozen=True, slots=True)

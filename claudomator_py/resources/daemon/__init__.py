@@ -11,7 +11,7 @@ from claudomator_py.domain.host import HostView
 from claudomator_py.domain.outcome import HoldKind, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.shape import Instant, View
-from claudomator_py.surface import ADMIN_WHOLE, OPEN, READ, Calls, JsonBody, JsonField, PathText, operation
+from claudomator_py.surface import ADMIN_WHOLE, OPEN, READ, Calls, InPath, JsonBody, JsonField, operation
 from claudomator_py.surface.table import Column, Table
 
 
@@ -126,7 +126,7 @@ class DaemonCalls(DrainCalls, BackupCalls, CleanupCalls, ReasonCalls, HealthCall
     """The operations on the daemon itself, as the client calls them."""
 
 
-HostName = Annotated[str, PathText("The host's name, such as `local`.")]
+HostName = Annotated[str, InPath("The host's name, such as `local`.")]
 
 
 def numbers_text(counts: Mapping[str, int]) -> str | None:

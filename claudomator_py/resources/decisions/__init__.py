@@ -19,7 +19,7 @@ from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
 from claudomator_py.resources.routing import RouteCandidateView
-from claudomator_py.surface import READ, Calls, Cursor, Limit, PathText, QueryFields, operation
+from claudomator_py.surface import READ, Calls, Cursor, InPath, Limit, QueryFields, operation
 
 
 class CandidateView(View):
@@ -332,5 +332,5 @@ class DecisionCalls(Calls):
         return all_items(lambda cursor, limit: self.decisions(wanted, cursor=cursor, limit=limit))
 
     @operation("GET /v1/decisions/{decision_id}", "getDecision", READ, "One decision")
-    def decision(self, decision_id: Annotated[str, PathText("A decision's id.")]) -> DecisionView:
+    def decision(self, decision_id: Annotated[str, InPath("A decision's id.")]) -> DecisionView:
         """The decision, with what replaced it and what came of its run."""

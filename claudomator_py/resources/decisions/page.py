@@ -31,7 +31,7 @@ from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.service import Decisions, Explained
 from claudomator_py.resources.report.night import Nights
-from claudomator_py.resources.specialists.page_model import url_of as specialist_url
+from claudomator_py.resources.specialists.page import url_of as specialist_url
 from claudomator_py.surface.table import Link
 
 _CHOICES = {

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from claudomator_py.domain.shape import Instant, Page, View
 from claudomator_py.domain.units import short_id
-from claudomator_py.surface import READ, Calls, Cursor, QueryNumber, QueryText, QueryTexts, Streamed, operation
+from claudomator_py.surface import READ, Calls, Cursor, InQuery, Streamed, operation
 from claudomator_py.values import regex, toml_data
 
 MAX_EVENTS: Final = 500
@@ -54,19 +54,21 @@ class EventCalls(Calls):
     def list_events(
         self,
         *,
-        task: Annotated[str | None, QueryText("Only events of this task.")] = None,
+        task: Annotated[str | None, InQuery("Only events of this task.", max=128)] = None,
         kind: Annotated[
             list[str] | None,
-            QueryTexts("Only events of these kinds.", 20),
+            InQuery("Only events of these kinds.", max=20),
         ] = None,
-        by: Annotated[str | None, QueryText("Only events caused by this principal, such as a token's name.")] = None,
+        by: Annotated[
+            str | None, InQuery("Only events caused by this principal, such as a token's name.", max=128)
+        ] = None,
         last: Annotated[
             int | None,
-            QueryNumber("Only this many of the newest, oldest first. Not with `after` or `cursor`.", 1, MAX_EVENTS),
+            InQuery("Only this many of the newest, oldest first. Not with `after` or `cursor`.", 1, MAX_EVENTS),
         ] = None,
-        after: Annotated[int | None, QueryNumber("Start after this id; 0: from the beginning.", 0, _MAX_ID)] = None,
+        after: Annotated[int | None, InQuery("Start after this id; 0: from the beginning.", 0, _MAX_ID)] = None,
         cursor: Cursor = None,
-        limit: Annotated[int, QueryNumber("Maximum number of events, 1 to 500.", 1, MAX_EVENTS)] = 100,
+        limit: Annotated[int, InQuery("Maximum number of events, 1 to 500.", 1, MAX_EVENTS)] = 100,
     ) -> Page[EventView]:
         """Ids increase in the order of events, and no event appears late: a stream continues after the last id seen."""
 

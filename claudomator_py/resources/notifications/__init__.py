@@ -9,10 +9,9 @@ from claudomator_py.surface import (
     READ_WHOLE,
     Calls,
     Cursor,
+    InPath,
+    InQuery,
     Limit,
-    PathNumber,
-    PathText,
-    QueryChoice,
     operation,
 )
 
@@ -41,7 +40,7 @@ class NotificationCalls(Calls):
     @operation("GET /v1/notifications", "listNotifications", READ_WHOLE, "Notifications, newest first")
     def notifications(
         self,
-        state: Annotated[DeliveryState | None, QueryChoice("Only notifications in this state.")] = None,
+        state: Annotated[DeliveryState | None, InQuery("Only notifications in this state.")] = None,
         *,
         cursor: Cursor = None,
         limit: Limit = 50,
@@ -56,15 +55,13 @@ class NotificationCalls(Calls):
         status=202,
         refuses=(409,),
     )
-    def retry_notification(
-        self, delivery: Annotated[int, PathNumber("The notification's id.", _MAX_ID)]
-    ) -> DeliveryView:
+    def retry_notification(self, delivery: Annotated[int, InPath("The notification's id.", _MAX_ID)]) -> DeliveryView:
         """It gets as many attempts as a new one. 409 if it was delivered, or has not been given up."""
 
     @operation(
         "POST /v1/notifications/test/{target}", "testNotification", ADMIN_WHOLE, "Send a test notification to a target"
     )
     def test_notification(
-        self, target: Annotated[str, PathText("A target's name in the configuration.")]
+        self, target: Annotated[str, InPath("A target's name in the configuration.")]
     ) -> DeliveryView:
         """Sent at once, only once, and not kept. The answer says whether it was delivered, and if not, why."""

@@ -4,14 +4,14 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Path
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor
-from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.notice import DeliveryState
-from claudomator_py.resources.notifications import DeliveryView
+from claudomator_py.resources.notifications import DeliveryView, NotificationCalls
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.surface.table import folded
 
@@ -39,10 +39,7 @@ def show(granted: Allowed, state: DeliveryState | None = None, cursor: Cursor = 
     return render("notices.html", values, granted)
 
 
-@routes.post("/{delivery}/retry", "retryNotification")
-def retry(granted: Allowed, delivery: Delivery) -> Response:
-    granted[Notices].again(delivery)
-    return RedirectResponse("/notices", 303)
+button(routes, "/{delivery}/retry", NotificationCalls.retry_notification, Notices, "/notices")
 
 
 def _same(delivery: DeliveryView) -> tuple[str, str, str | None] | None:

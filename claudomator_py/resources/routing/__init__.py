@@ -10,7 +10,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import Instructions, Tags
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView
-from claudomator_py.surface import ADMIN, ADMIN_WHOLE, READ, Calls, Days, JsonBody, QueryNumber, operation
+from claudomator_py.surface import ADMIN, ADMIN_WHOLE, READ, Calls, Days, InQuery, JsonBody, operation
 from claudomator_py.surface.table import Column, Link, Table, ago
 
 
@@ -322,7 +322,7 @@ class RoutingCalls(Calls):
 
     @operation("GET /v1/routing/labels", "listLabels", READ, "Labelled tasks")
     def labels(
-        self, *, limit: Annotated[int, QueryNumber("Maximum number of tasks.", 1, 10_000)] = 1_000
+        self, *, limit: Annotated[int, InQuery("Maximum number of tasks.", 1, 10_000)] = 1_000
     ) -> LabelledTasksView:
         """Tasks that operators gave to another specialist, and tasks that were completed where they were routed, newest
         first. `claudomator calibrate` fits thresholds to them."""

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Form
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Days, day_spans, days_text, read_fields
-from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
@@ -20,9 +20,9 @@ from claudomator_py.resources.routing import (
     SIGNALS,
     TOPICS,
     CorrectionView,
-    ForgetRequest,
     LearnedView,
     RouteRequest,
+    RoutingCalls,
     RoutingStatsView,
     StandingView,
     figures_table,
@@ -86,26 +86,9 @@ def ask_to_forget(granted: Allowed) -> Response:
     return render("forget.html", {"page": None}, granted)
 
 
-@routes.post("/forget", "resetLearned")
-def forget(granted: Allowed) -> Response:
-    granted[Routing].forget(ForgetRequest())
-    return _back()
-
-
-@routes.post("/freeze", "freezeLearning")
-def freeze(granted: Allowed) -> Response:
-    granted[Routing].freeze()
-    return _back()
-
-
-@routes.post("/unfreeze", "unfreezeLearning")
-def unfreeze(granted: Allowed) -> Response:
-    granted[Routing].unfreeze()
-    return _back()
-
-
-def _back() -> Response:
-    return RedirectResponse("/routing#learning", 303)
+button(routes, "/forget", RoutingCalls.reset_learned, Routing, "/routing#learning")
+button(routes, "/freeze", RoutingCalls.freeze_learning, Routing, "/routing#learning")
+button(routes, "/unfreeze", RoutingCalls.unfreeze_learning, Routing, "/routing#learning")
 
 
 def _page(granted: Session, asked: RouteForm, values: Mapping[str, object], status: int = 200) -> Response:

@@ -15,7 +15,7 @@ from claudomator_py.domain.requests import ProgressRequest, QuestionRequest, Sub
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text, ending_of
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.wording import known_or_none
-from claudomator_py.surface import OPERATE_OWN, READ_OWN, Calls, JsonBody, Key, PathText, operation
+from claudomator_py.surface import OPERATE_OWN, READ_OWN, Calls, InPath, JsonBody, Key, operation
 from claudomator_py.values import dataclass
 
 RunState = Literal["starting", "running", "checking", "ended", "revoked"]
@@ -272,7 +272,7 @@ class RunView(View):
     """False once its output was removed, by a cleanup or by ``retention``."""
 
 
-RunId = Annotated[str, PathText("A run's id, or a prefix of it of at least 4 characters.")]
+RunId = Annotated[str, InPath("A run's id, or a prefix of it of at least 4 characters.")]
 _HANDED_ON = {
     "to_a_writer": {"to": "technical-writer", "reason": "The rest is prose.", "done": "Fixed.", "left": "Document."}
 }

@@ -1,6 +1,5 @@
 """The command ``logs``, and the tables of runs and of checks."""
 
-import io
 import time
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -18,8 +17,8 @@ from claudomator_py.cli.output import (
     out_bytes,
     out_json_line,
     out_part,
+    painted,
     table_text,
-    wants_colour,
     wants_json,
 )
 from claudomator_py.cli.times import now_ms
@@ -64,7 +63,7 @@ class EntryLines:
         before = "\n" if self._open is not None and not going_on else ""
         self._open = entry.kind if entry.partial else None
         shown = plain(entry.text) if going_on else _marked(entry)
-        return before + _painted(shown, _STYLES.get(entry.kind)) + ("" if entry.partial else "\n")
+        return before + painted([(shown, _STYLES.get(entry.kind, ""))]) + ("" if entry.partial else "\n")
 
     def end(self) -> str:
         """Return the text to write when nothing follows."""
@@ -85,18 +84,6 @@ def _marked(entry: LogEntryView) -> str:
             return f"{_MARKS[entry.kind]}{tool}: {text}" if text else f"{_MARKS[entry.kind]}{tool}"
     words = f"{tool}: {text}" if tool else text
     return _MARKS[entry.kind] + words
-
-
-def _painted(text: str, style: str | None) -> str:
-    if style is None or not wants_colour():
-        return text
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
-    with console.capture() as capture:
-        console.print(Text(text, style), soft_wrap=True, end="")
-    return capture.get()
 
 
 _PAUSE_S = 0.3

@@ -8,7 +8,7 @@ from claudomator_py.domain.schedule import CatchUp, Overlap
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.surface import OPERATE, READ, Calls, Key, PathText, TaskDocument, operation
+from claudomator_py.surface import OPERATE, READ, Calls, InPath, Key, TaskDocument, operation
 
 
 class FireView(View):
@@ -58,7 +58,7 @@ class ScheduleView(View):
         return self.next_at is None, self.next_at or "", self.name
 
 
-Name = Annotated[str, PathText("A schedule's name.")]
+Name = Annotated[str, InPath("A schedule's name.")]
 _NIGHTLY = {
     "name": "nightly-triage",
     "instructions": "Label the issues that came in today.",

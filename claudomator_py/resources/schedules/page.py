@@ -6,11 +6,11 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Ref
-from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.schedules import FireView, ScheduleView
+from claudomator_py.resources.schedules import FireView, ScheduleCalls, ScheduleView
 from claudomator_py.resources.schedules.service import Schedules
 
 _MISSED_DAYS = 7
@@ -29,25 +29,13 @@ def show(granted: Allowed) -> Response:
     return render("schedules.html", {**values, "place": "/schedules"}, granted)
 
 
-@routes.post("/{name}/pause", "pauseSchedule")
-def pause(granted: Allowed, name: Ref) -> Response:
-    granted[Schedules].pause(name)
-    return _back()
-
-
-@routes.post("/{name}/resume", "resumeSchedule")
-def resume(granted: Allowed, name: Ref) -> Response:
-    granted[Schedules].resume(name)
-    return _back()
+button(routes, "/{name}/pause", ScheduleCalls.pause_schedule, Schedules, "/#schedules")
+button(routes, "/{name}/resume", ScheduleCalls.resume_schedule, Schedules, "/#schedules")
 
 
 @routes.post("/{name}/run", "runSchedule")
 def run(granted: Allowed, name: Ref) -> Response:
     return RedirectResponse(f"/tasks/{granted[Schedules].run(name).id}", 303)
-
-
-def _back() -> Response:
-    return RedirectResponse("/#schedules", 303)
 
 
 ScheduleCard = tuple[ScheduleView, Sentence | None]

@@ -17,13 +17,11 @@ from claudomator_py.surface import (
     Calls,
     CardDocument,
     Cursor,
+    InPath,
+    InQuery,
     JsonField,
     Key,
     Limit,
-    PathText,
-    QueryChoice,
-    QueryNumber,
-    QueryText,
     Version,
     operation,
 )
@@ -142,7 +140,7 @@ class SearchView(View):
     """True if only words were compared, because the encoder is not available."""
 
 
-SpecialistId = Annotated[str, PathText("A specialist's id.")]
+SpecialistId = Annotated[str, InPath("A specialist's id.")]
 _EXAMPLES: Final[dict[str, object]] = {
     "the_least": {"id": "plumber", "description": "Fixes leaks in resource handling: handles, sockets, memory."},
     "shared_with_an_organisation": {
@@ -193,7 +191,7 @@ class SpecialistCalls(Calls):
         self,
         card: Annotated[Card, CardDocument(_EXAMPLES)],
         *,
-        origin: Annotated[CardOrigin | None, QueryChoice("Who wrote the card. Default: `own`, the caller.")] = None,
+        origin: Annotated[CardOrigin | None, InQuery("Who wrote the card. Default: `own`, the caller.")] = None,
         idempotency_key: Key = None,
     ) -> SpecialistView:
         """Register the card, or update the caller's own specialist with that id. If the caller is an administrator of
@@ -204,9 +202,9 @@ class SpecialistCalls(Calls):
     @operation("GET /v1/specialists/search", "searchSpecialists", READ, "Search specialists")
     def search_specialists(
         self,
-        query: Annotated[str, QueryText("What needs to be done, in your own words.", MAX_QUERY_LENGTH, 1)],
+        query: Annotated[str, InQuery("What needs to be done, in your own words.", 1, MAX_QUERY_LENGTH)],
         *,
-        limit: Annotated[int, QueryNumber("Maximum number of specialists, 1 to 100.", 1, 100)] = 10,
+        limit: Annotated[int, InQuery("Maximum number of specialists, 1 to 100.", 1, 100)] = 10,
     ) -> SearchView:
         """Search the specialists that may do the caller's work, by meaning and by words. A skill, or the card's own
         text, scores 0.7 times its similarity plus 0.3 times its share of the words; a specialist scores as its best
@@ -293,6 +291,6 @@ class SpecialistCalls(Calls):
         tagged=True,
     )
     def revoke_specialist(
-        self, specialist_id: SpecialistId, grantee: Annotated[str, PathText("The grantee, as it was granted.")]
+        self, specialist_id: SpecialistId, grantee: Annotated[str, InPath("The grantee, as it was granted.")]
     ) -> SpecialistView:
         """Take a grant back. Harmless when repeated."""

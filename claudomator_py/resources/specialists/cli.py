@@ -26,7 +26,7 @@ from claudomator_py.cli.output import (
     write,
     wrote_json,
 )
-from claudomator_py.cli.task_files import in_editor
+from claudomator_py.cli.task_files import edited
 from claudomator_py.client import ServiceProblem, unless_missing
 from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
 from claudomator_py.domain.fields import name_from
@@ -332,19 +332,12 @@ def _edited(before: SpecialistView) -> Card | None:
     """Return the card as edited by the user, who can fix errors; None if it is unchanged."""
     from claudomator_py.schema.cardfile import parse_card_file
 
-    text = card_text(before.card)
-    while True:
-        changed = in_editor(text, "card.yaml")
-        if changed == text:
-            return None
-        text = changed
-        parsed = parse_card_file(text.encode(), "card.yaml")
-        if not parsed.problems:
-            card = _only(parsed.items)
-            return None if card == before.content else card
-        for problem in parsed.problems:
-            note(str(problem))
-        typer.confirm("Edit it again?", default=True, abort=True, err=True)
+    def parse(data: bytes) -> Card | Sequence[str]:
+        parsed = parse_card_file(data, "card.yaml")
+        return list(map(str, parsed.problems)) or _only(parsed.items)
+
+    card = edited(card_text(before.card), "card.yaml", parse)
+    return None if card == before.content else card
 
 
 def _only(cards: Sequence[Card]) -> Card:

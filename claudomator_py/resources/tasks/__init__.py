@@ -28,11 +28,11 @@ from claudomator_py.surface import (
     READ_OWN,
     Calls,
     Cursor,
+    InPath,
     JsonBody,
     Key,
     Limit,
     Links,
-    PathText,
     QueryFields,
     TaskDocument,
     Version,
@@ -214,7 +214,7 @@ class RejectRequest(Strict):
     reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
 
 
-Ref = Annotated[str, PathText("A task's id, a unique prefix of it, or its name.")]
+Ref = Annotated[str, InPath("A task's id, a unique prefix of it, or its name.")]
 _LINKED = {
     "getTask": "Get the current task",
     "explainTask": "Explain its state",

@@ -12,7 +12,7 @@ from claudomator_py.domain.lifecycle import Completed
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
-from claudomator_py.resources.branches.page_model import MAX_FILE_CHARS, MAX_PATCH_BYTES, MAX_RUNS, patches_of
+from claudomator_py.resources.branches.page import MAX_FILE_CHARS, MAX_PATCH_BYTES, MAX_RUNS, patches_of
 from claudomator_py.resources.tasks.service import Tasks
 from tests.fakes.prepared import PreparedService
 from tests.fakes.steps import spec

@@ -20,7 +20,7 @@ from claudomator_py.resources.routing import (
     StandingView,
 )
 from claudomator_py.resources.routing.page import RouteForm, corrections_of, figures_of, standings_of, summary_of
-from claudomator_py.resources.specialists.page_model import page_of
+from claudomator_py.resources.specialists.page import page_of
 from claudomator_py.resources.specialists.service import view
 from tests.fakes.cards import card
 from tests.unit.api.page.conftest import text_of
