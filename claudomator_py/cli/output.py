@@ -210,7 +210,7 @@ STATE_STYLES = {
     "cannot run": "bold red",
     "ready": "green",
 }
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_CODES = {"bold": "1", "dim": "2", "italic": "3", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 """The terminal's code for each word of a style (ECMA-48)."""
 
 
@@ -283,7 +283,7 @@ def fields(pairs: Sequence[tuple[str, str]]) -> str:
 
 def heading(text: str, state: str = "") -> str:
     """Return a line above a table, in the colour of that state."""
-    return _paint([(text, STATE_STYLES.get(state, "bold"))])
+    return painted([(text, STATE_STYLES.get(state, "bold"))])
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
@@ -335,7 +335,7 @@ def _line(
         )
         if place < last:
             parts.append((" " * _GAP, ""))
-    return _paint(parts).rstrip()
+    return painted(parts).rstrip()
 
 
 def _cells(text: str) -> int:
@@ -356,7 +356,8 @@ def _cut(text: str, broad: int) -> str:
     return set_cell_size(text, broad - 1) + "…"
 
 
-def _paint(parts: Sequence[tuple[str, str]]) -> str:
+def painted(parts: Sequence[tuple[str, str]]) -> str:
+    """Return the texts one after the other, each in its style, on a terminal with colour."""
     if not wants_colour():
         return "".join(text for text, _ in parts)
     if all(text.isprintable() for text, _ in parts):

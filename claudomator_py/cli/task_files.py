@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import typer
 
@@ -25,6 +25,7 @@ from claudomator_py.values import dataclass
 if TYPE_CHECKING:
     from claudomator_py.schema.documents import ParsedFile
 
+V = TypeVar("V")
 STDIN = Path("-")
 STDIN_AS: Final = "-.yaml"
 """Stdin is read as YAML, which includes JSON. The name gives an unnamed task no name."""
@@ -153,17 +154,30 @@ def edited_task(before: TaskView) -> TaskSpec | None:
     """Return the task as edited in the user's editor; None: unchanged. Problems can be fixed in the editor again."""
     usual = to_document(TaskSpec(name="x", instructions="x"))
     text = card_text({key: value for key, value in (before.spec or {}).items() if value != usual.get(key)})
-    while True:
-        changed = in_editor(text, "task.yaml")
-        if changed == text:
-            return None
-        text = changed
-        file = parsed_as_tasks(Path("task.yaml"), TaskFileContent("task.yaml", text.encode()))
+
+    def parse(data: bytes) -> TaskSpec | Sequence[str]:
+        file = parsed_as_tasks(Path("task.yaml"), TaskFileContent("task.yaml", data))
         if not file.problems and len(file.specs) == 1:
             return file.specs[0]
-        for problem in file.problems:
-            note(problem.render(file.shown))
+        return [problem.render(file.shown) for problem in file.problems]
+
+    return edited(text, "task.yaml", parse)
+
+
+def edited(text: str, name: str, parse: Callable[[bytes], V | Sequence[str]]) -> V | None:
+    """Return the text as edited in the user's editor, in a file of that name, until it is valid; None: unchanged.
+
+    parse: returns what is meant, or the problems, which are printed. Raises Abort.
+    """
+    while (changed := in_editor(text, name)) != text:
+        text = changed
+        parsed = parse(text.encode())
+        if not isinstance(parsed, Sequence):
+            return parsed
+        for problem in parsed:
+            note(problem)
         typer.confirm("Edit it again?", default=True, abort=True, err=True)
+    return None
 
 
 def in_editor(text: str, name: str) -> str:

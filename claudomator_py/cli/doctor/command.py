@@ -47,7 +47,7 @@ def doctor(
         raise typer.BadParameter("--include-tasks requires --bundle")
     settings, findings = _look(config, state_dir)
     if probe:
-        from claudomator_py.cli.doctor.host_probe import probe_findings  # few have a cluster
+        from claudomator_py.cli.doctor.hosts import probe_findings  # few have a cluster
 
         for name, host in settings.hosts.items():
             findings += probe_findings(name, host, [*settings.agents.values()], os.environ)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.cli.doctor import Finding
-from claudomator_py.cli.doctor.host_probe import probe_findings
+from claudomator_py.cli.doctor.hosts import probe_findings
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.host import HostSpec, HostType
 from claudomator_py.hosts.slurm import trial

@@ -436,7 +436,7 @@ def test_it_paints_and_measures_as_rich_does(monkeypatch: pytest.MonkeyPatch) ->
         console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
         with console.capture() as capture:
             console.print(Text.assemble(*parts), soft_wrap=True, end="")
-        assert output._paint(parts) == capture.get()
+        assert output.painted(parts) == capture.get()
         name, broad = text(), chance.randrange(1, 9)
         assert output._cells(name) == cell_len(name)
         assert output._cut(name, broad) == (name if cell_len(name) <= broad else set_cell_size(name, broad - 1) + "…")
