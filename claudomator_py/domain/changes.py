@@ -174,6 +174,8 @@ class RunChanges(ChangeRecord):
     commits: tuple[Commit, ...] = Field((), max_length=MAX_COMMITS)
     """Newest first."""
     commit_count: int = 0
+    cancels_out: bool = False
+    """True if all its commits together leave the files as they were."""
     refs: tuple[RefChange, ...] = Field((), max_length=MAX_REFS)
     ref_count: int = 0
     files: tuple[FileChange, ...] = Field((), max_length=MAX_RECORDED)
@@ -210,6 +212,11 @@ class RunChanges(ChangeRecord):
         return is_stash and self.model_copy(update={"ref_count": 0}).is_empty
 
     @property
+    def has_content(self) -> bool:
+        """True if something was changed that remains."""
+        return not (self.is_empty or self.cancels_out or self.is_only_stashed)
+
+    @property
     def left_count(self) -> int:
         """Number of files that the run itself left uncommitted or untracked; a renamed file is one."""
         names = {*self.uncommitted, *self.untracked}
@@ -226,7 +233,8 @@ class RunChanges(ChangeRecord):
     def _parts(self) -> list[str]:
         parts: list[str] = []
         if self.commit_count:
-            parts.append(counted(self.commit_count, "commit"))
+            change_nothing = f" that change{'s' if self.commit_count == 1 else ''} no file" if self.cancels_out else ""
+            parts.append(counted(self.commit_count, "commit") + change_nothing)
         if self.file_count:
             lines = f" (+{self.added} -{self.removed})" if self.added or self.removed else ""
             parts.append(counted(self.file_count, "file") + lines)

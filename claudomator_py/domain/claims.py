@@ -1,6 +1,6 @@
 """Detects results that claim a change or admit a failure, by the words in ``claims.toml``, to flag dubious results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from re import DOTALL, Pattern, escape
 from typing import Any, Final
@@ -43,6 +43,30 @@ class _Words:
     admits: Pattern[str]
     unless: Sequence[str]
     turned: Sequence[str]
+    asks: Pattern[str]
+    announces: Pattern[str]
+
+
+def asks_for_a_word(text: str) -> bool:
+    """Return whether the last sentence of a result's text asks a person to decide something."""
+    return _ends(text, lambda words: words.asks)
+
+
+def announces_work(text: str) -> bool:
+    """Return whether the last sentence of a result's text says what is to be done next."""
+    return _ends(text, lambda words: words.announces)
+
+
+def _ends(text: str, pattern: Callable[[_Words], Pattern[str]]) -> bool:
+    sentences = _sentences(_SHOWN.sub(" x ", text[-MAX_END_CHARS:]))
+    if not sentences:
+        return False
+    last, spaced = sentences[-1].strip(), _spaced(sentences[-1])
+    for words in _languages():
+        sentence = spaced if words.first else last
+        if pattern(words).search(sentence):
+            return True
+    return False
 
 
 def admits_failure(text: str) -> bool:
@@ -159,6 +183,16 @@ def examples_of_admissions() -> Mapping[str, Sequence[tuple[Pattern[str], str, s
     }
 
 
+@cache
+def examples_of_ends(of: str) -> Mapping[str, tuple[str, str]]:
+    """Return for each language a result whose end is as described under ``asks`` or ``announces``, and one whose end is
+    not. of: which of the two."""
+    return {
+        name: (entry[of]["is"], entry[of]["is_not"])
+        for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
+    }
+
+
 def _says(entry: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
     says: Sequence[Mapping[str, str]] = entry["admissions"]["says"]
     return says
@@ -184,6 +218,8 @@ def _languages() -> tuple[_Words, ...]:
             admits=_expression(entry["admissions"], *_says(entry)),
             unless=listed(entry["admissions"]["unless"]),
             turned=listed(entry["admissions"]["turned"]),
+            asks=_expression(entry["admissions"], entry["asks"]),
+            announces=_expression(entry["admissions"], entry["announces"]),
         )
         for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
     )

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.claims import admits_failure, claims_changes
+from claudomator_py.domain.claims import admits_failure, announces_work, asks_for_a_word, claims_changes
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
@@ -82,6 +82,7 @@ class Doubt(WordedCode):
     CLAIMS = "claims", "says otherwise"
     ADMITS = "admits", "admits a failure"
     ASKS = "asks", "ends with a question"
+    ANNOUNCES = "announces", "only announces work"
 
 
 _QUESTION_END = regex(r"[?\uff1f\u061f][\s*_`\"'\u2019\u201d\u00bb)]*\Z")
@@ -386,15 +387,17 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
         claim those."""
         if self.status is not OutcomeStatus.SUCCEEDED or self.text is None:
             return None
-        made = self.changes
-        has_changed = self.continues_changes or not (made is None or made.is_empty or made.is_only_stashed)
+        has_changed = self.continues_changes or (self.changes is not None and self.changes.has_content)
         is_unchanged = self.changes is not None and self.changes.fault is None and not has_changed
         if is_unchanged and claims_changes(self.text):
             return Doubt.CLAIMS
         if not (self.is_checked and has_changed) and admits_failure(self.text):
             return Doubt.ADMITS
-        is_repository = self.changes is not None and self.changes.is_repository
-        return Doubt.ASKS if is_unchanged and is_repository and _QUESTION_END.search(self.text) is not None else None
+        if not is_unchanged or self.changes is None or not self.changes.is_repository:
+            return None
+        if _QUESTION_END.search(self.text) is not None or asks_for_a_word(self.text):
+            return Doubt.ASKS
+        return Doubt.ANNOUNCES if announces_work(self.text) else None
 
     @property
     def is_doubtful(self) -> bool:

@@ -136,6 +136,7 @@ class Look:
         files = sorted([*compared, *beside_it], key=lambda file: file.path)
         kept = {*before.uncommitted, *before.untracked}.intersection((*after.uncommitted, *after.untracked))
         commits, commit_count = counted.result()
+        cancels_out = bool(commits) and not files and self._are_alike(before, after, refs)
         patch_bytes, is_whole = patched.result()
         return RunChanges(
             place=text_of(before.place),
@@ -146,6 +147,7 @@ class Look:
             head_before=before.head,
             commits=tuple(commits),
             commit_count=commit_count,
+            cancels_out=cancels_out,
             refs=tuple(refs[:MAX_REFS]),
             ref_count=len(refs),
             files=tuple(files[:MAX_RECORDED]),
@@ -251,6 +253,14 @@ class Look:
         if len(commits) < MAX_COMMITS:
             return commits, len(commits)
         return commits, int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
+
+    def _are_alike(self, before: PlaceState, after: PlaceState, refs: Sequence[RefChange]) -> bool:
+        """Return whether all that is new has the same files as the commit that was checked out."""
+        tips = {ref.after for ref in refs if ref.after} | {after.head or ""}
+        if before.head is None or before.uncommitted or len(tips) > MAX_REFS:
+            return False
+        trees = (f"{oid}^{{tree}}" for oid in (before.head, *filter(None, tips)))
+        return len(set(self._call("rev-parse", *trees).split())) == 1
 
     def _patch(self, *ends: str) -> tuple[int | None, bool]:
         """Write the patch to the run directory, with as many files in order as fit."""

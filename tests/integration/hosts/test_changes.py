@@ -75,6 +75,24 @@ def test_committing_what_was_there_changes_no_file(recorded: Recorded, repositor
     assert (described(run_changes), run_changes.commit_count) == ([], 1)
 
 
+def test_commits_that_leave_the_files_as_they_were_say_so(recorded: Recorded, repository: Repository) -> None:
+    def act() -> None:
+        repository.commit("readme", "changed\n")
+        repository.git("revert", "--no-edit", "HEAD")
+
+    result = recorded(act)
+    assert (result.summary, result.has_content) == ("2 commits that change no file", False)
+
+
+def test_work_on_a_branch_that_is_no_longer_checked_out_is_work(recorded: Recorded, repository: Repository) -> None:
+    def act() -> None:
+        repository.git("checkout", "-q", "-b", "topic")
+        repository.commit("readme", "changed\n")
+        repository.git("checkout", "-q", "main")
+
+    assert recorded(act).has_content
+
+
 def test_a_renamed_file_is_one_change(recorded: Recorded, repository: Repository, run_dir: Path) -> None:
     repository.commit("Größe/a b.txt", "".join(f"{number}\n" for number in range(30)))
     repository.commit("kept", "1\n2\n3\n")

@@ -5,7 +5,16 @@ import time
 
 import pytest
 
-from claudomator_py.domain.claims import MAX_CHARS, admits_failure, claims_changes, examples, examples_of_admissions
+from claudomator_py.domain.claims import (
+    MAX_CHARS,
+    admits_failure,
+    announces_work,
+    asks_for_a_word,
+    claims_changes,
+    examples,
+    examples_of_admissions,
+    examples_of_ends,
+)
 from claudomator_py.domain.text import fold
 from claudomator_py.risk.orders import languages
 
@@ -108,6 +117,11 @@ def test_a_claim_of_changes_is_no_admission(language: str) -> None:
         "テストを実行できませんでした。",
         "I could not install the dependencies.\n" + "The log follows. " * 500,
         "The log follows. " * 500 + "I could not install the dependencies.",
+        "I completed steps 1 and 2. Steps 3 to 5 remain to be done.",
+        "I have started the migration. The remaining modules will be done in a follow-up session.",
+        "I'm not comfortable making this change.",
+        "I keep getting the same result and will stop here.",
+        "I renamed the class. This is only a partial fix.",
     ],
 )
 def test_other_results_that_admit_a_failure(text: str) -> None:
@@ -139,7 +153,41 @@ def test_other_results_that_admit_a_failure(text: str) -> None:
         "",
         "Added a message 'I can't help with that' to the bot.",
         "The page said \u2018We couldn\u2019t save this\u2019 twice; now it says so once.",
+        "I decided not to rename the public functions; the rest is renamed.",
+        "All three remain open to extension.",
+        "The remaining budget is shown next to the total.",
+        "It is the first implementation of the interface, and all tests pass.",
     ],
 )
 def test_other_results_that_admit_none(text: str) -> None:
     assert not admits_failure(text)
+
+
+ENDS = {"asks": asks_for_a_word, "announces": announces_work}
+
+
+@pytest.mark.parametrize("of", ENDS)
+def test_how_a_result_ends_in_each_language(of: str) -> None:
+    assert set(examples_of_ends(of)) == set(languages())
+    for yes, no in examples_of_ends(of).values():
+        assert ENDS[of](yes), yes
+        assert not ENDS[of](no), no
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("I found two fixes: A and B. Please let me know which one you would like me to implement.", "asks"),
+        ("Here is my plan. Waiting for your confirmation.", "asks"),
+        ("I need more information about the schema.", "asks"),
+        ("The test fails. Let me fix the parser.", "announces"),
+        ("Now I'm going to start by reading the code.", "announces"),
+        ("The plan is ready. I'll fix it if you like it.", None),
+        ("The review is done. Let me know if you have any questions.", None),
+        ("The module says `please confirm`.", None),
+        ("I'll implement it. Done: the parser reads dates.", None),
+        ("", None),
+    ],
+)
+def test_other_ends(text: str, of: str | None) -> None:
+    assert [name for name, is_so in ENDS.items() if is_so(text)] == ([of] if of else [])

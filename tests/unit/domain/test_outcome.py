@@ -128,7 +128,26 @@ def test_the_share_of_an_agent_is_the_cost_without_the_fee(
     ("text", "fields", "doubt", "changes_text"),
     [
         ("I fixed the bug.", {"changes": NOTHING}, Doubt.CLAIMS, f"no changes (its result {Doubt.CLAIMS.words})"),
+        (
+            "I fixed the bug.",
+            {"changes": A_COMMIT.model_copy(update={"cancels_out": True})},
+            Doubt.CLAIMS,
+            f"1 commit that changes no file (its result {Doubt.CLAIMS.words})",
+        ),
         ("Shall I go on?", {"changes": NOTHING}, Doubt.ASKS, f"no changes (its result {Doubt.ASKS.words})"),
+        (
+            "Two ways. Tell me: please choose one.",
+            {"changes": NOTHING},
+            Doubt.ASKS,
+            f"no changes (its result {Doubt.ASKS.words})",
+        ),
+        (
+            "I will now fix it.",
+            {"changes": NOTHING},
+            Doubt.ANNOUNCES,
+            f"no changes (its result {Doubt.ANNOUNCES.words})",
+        ),
+        ("I will now fix it.", {"changes": A_COMMIT}, None, "1 commit"),
         ("Shall I go on?", {"changes": RunChanges(place="/r", is_repository=False)}, None, "no changes"),
         ("There are 3 files.", {"changes": NOTHING}, None, "no changes"),
         (None, {"changes": NOTHING}, None, "no changes"),
