@@ -140,6 +140,8 @@ class RefChange(ChangeRecord):
     """The hash before the run; None if the reference did not exist or was made for the task."""
     after: str | None = None
     """The hash after the run; None if the reference no longer exists."""
+    is_pushed: bool = False
+    """True for a remote's branch that moved because of a push."""
 
     @property
     def word(self) -> str:
@@ -149,11 +151,12 @@ class RefChange(ChangeRecord):
     @property
     def moved(self) -> str:
         """From where to where, such as ``made at 1a2b3c4d``."""
+        pushed = "pushed, " if self.is_pushed else ""
         if self.before is None:
-            return f"made at {str(self.after)[:8]}"
+            return f"{pushed}made at {str(self.after)[:8]}"
         if self.after is None:
             return f"deleted, was at {self.before[:8]}"
-        return f"{self.before[:8]} -> {self.after[:8]}"
+        return f"{pushed}{self.before[:8]} -> {self.after[:8]}"
 
 
 class RunChanges(ChangeRecord):
@@ -265,12 +268,14 @@ class RunChanges(ChangeRecord):
             own = f"{HEADS}{self.branch}" if str(self.branch).startswith(BRANCHES) else None
             words = {name: word for name, word in words.items() if word != "moved" or not name.startswith(HEADS)}
             words.pop(own or "", None)
-        return [
+        parts = [
             f"{counted(some, kind)} {word}"
             for word in ("made", "moved", "renamed", "deleted")
             for kind, prefix in (("branch", HEADS), ("tag", _TAG), ("stash", STASH))
             if (some := sum(status == word and name.startswith(prefix) for name, status in words.items()))
         ]
+        pushed = sum(ref.is_pushed for ref in self.refs)
+        return [*parts, f"{counted(pushed, 'branch')} pushed"] if pushed else parts
 
     def _renamed(self) -> dict[str, str]:
         """Return the new name of each renamed branch and tag, by its old name, where the match is unambiguous."""

@@ -49,6 +49,11 @@ _STATUS = (
     "--ignore-submodules=dirty",
 )
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty")
+_REMOTES = "refs/remotes/"
+_PUSH = "update by push"
+"""How git calls a push in the log of a remote's branch."""
+_LOG_BYTES = 64 * 1024
+"""How many bytes at the end of such a log are read."""
 FIND_RENAMES = ("--find-renames", "-l200")
 """Above that number of files, git finds only renames without other changes: the rest would take too long."""
 
@@ -123,7 +128,12 @@ class Look:
         ends = self._ends(before, after)
         names = sorted((before.refs.keys() | after.refs.keys()) - before.others.keys() - after.others.keys())
         refs = [
-            RefChange(name=text_of(name), before=before.refs.get(name), after=after.refs.get(name))
+            RefChange(
+                name=text_of(name),
+                before=before.refs.get(name),
+                after=after.refs.get(name),
+                is_pushed=name in after.refs and self._log_of(name)[-1:] == [(after.refs[name], _PUSH)],
+            )
             for name in names
             if before.refs.get(name) != after.refs.get(name)
         ]
@@ -234,6 +244,10 @@ class Look:
     def _commits(self, before: PlaceState, after: PlaceState, refs: Sequence[RefChange]) -> tuple[list[Commit], int]:
         new = {ref.after for ref in refs if ref.after and ref.name != STASH} | ({after.head} if after.head else set())
         known = {*before.refs.values(), *after.others.values(), *([before.head] if before.head else ())}
+        # What was fetched was made elsewhere.
+        remotes = [ref for ref in refs if ref.after and ref.name.startswith(_REMOTES)]
+        known |= {ref.after for ref in remotes if ref.after and not ref.is_pushed}
+        known |= {oid for ref in remotes for oid, message in self._log_of(ref.name) if message != _PUSH}
         if not new - known:
             return [], 0
         given = "\n".join([*(new - known), *(f"^{oid}" for oid in known)]).encode()
@@ -253,6 +267,19 @@ class Look:
         if len(commits) < MAX_COMMITS:
             return commits, len(commits)
         return commits, int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
+
+    def _log_of(self, ref: str) -> list[tuple[str, str]]:
+        """Return the latest hashes of a remote's branch, each with why it moved there; empty if it has no log."""
+        if not ref.startswith(_REMOTES):
+            return []
+        try:
+            with Path(f"{self._repository.common_dir}/logs/{ref}").open("rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_BYTES))
+                lines = log.read().decode(errors="replace").splitlines()
+        except OSError:
+            return []
+        moves = (line.partition("\t") for line in lines)
+        return [(words.split(" ")[1], message) for words, _, message in moves if words.count(" ") > 1]
 
     def _are_alike(self, before: PlaceState, after: PlaceState, refs: Sequence[RefChange]) -> bool:
         """Return whether all that is new has the same files as the commit that was checked out."""

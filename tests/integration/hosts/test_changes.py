@@ -93,6 +93,26 @@ def test_work_on_a_branch_that_is_no_longer_checked_out_is_work(recorded: Record
     assert recorded(act).has_content
 
 
+def test_fetched_commits_are_not_those_of_the_run_and_pushed_ones_are(
+    recorded: Recorded, repository: Repository, tmp_path: Path
+) -> None:
+    repository.git("clone", "-q", "--bare", str(repository.path), str(tmp_path / "remote"))
+    repository.git("remote", "add", "origin", str(tmp_path / "remote"))
+    repository.git("fetch", "-q", "origin")
+    repository.git("clone", "-q", str(tmp_path / "remote"), str(tmp_path / "other"))
+    repository.commit("theirs", "1\n", at=tmp_path / "other")
+    repository.git("push", "-q", "origin", "main", at=tmp_path / "other")
+
+    def act() -> None:
+        repository.git("pull", "-q", "--no-rebase", "origin", "main")
+        repository.commit("own", "1\n")
+        repository.git("push", "-q", "origin", "main")
+
+    result = recorded(act)
+    assert [commit.subject for commit in result.commits] == ["own"]
+    assert result.summary == "1 commit, 2 files (+2 -0), 1 branch pushed"
+
+
 def test_a_renamed_file_is_one_change(recorded: Recorded, repository: Repository, run_dir: Path) -> None:
     repository.commit("Größe/a b.txt", "".join(f"{number}\n" for number in range(30)))
     repository.commit("kept", "1\n2\n3\n")
