@@ -1,5 +1,6 @@
 """``show``, ``result`` and ``why``: a task, its result and the reason for its state."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -142,6 +143,12 @@ def _changes(task: TaskView) -> str:
     return f"{plain(task.changes)}{diff}"
 
 
+def _check(task: TaskView) -> str:
+    """What decides success, as long as no run says what came of it."""
+    commands = (task.spec or {}).get("check")
+    return "; ".join(plain(shlex.join(command)) for command in commands) if isinstance(commands, list) else ""
+
+
 def _directory(task: TaskView, runs: Sequence[RunView]) -> str:
     if task.working_dir is not None:
         return task.working_dir
@@ -175,6 +182,7 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("tags", ", ".join(task.tags)),
             ("directory", _directory(task, runs)),
             ("reach", "" if task.reach_origin is None else task.reach_origin.text),
+            ("check", "" if any(run.check for run in runs) else _check(task)),
             ("branch", task.branch or ""),
             ("work tree", "" if task.worktree is None else f"{_tree_text(task.worktree)}: {task.worktree.path}"),
             ("changes", _changes(task)),

@@ -160,6 +160,11 @@ def test_what_can_be_done_names_edit_where_it_is_taken(
     assert f"you can    {offers}\n" in command("show", "it").stdout
 
 
+def test_show_tells_what_decides_success_before_a_run_has(command: Command, prepared: PreparedService) -> None:
+    prepared.add("it", check=["make test", ["sh", "-c", "exit 1"]])
+    assert re.search(r"^check +make test; sh -c 'exit 1'$", command("show", "it").stdout, re.MULTILINE)
+
+
 def test_result_is_data(command: Command, prepared: PreparedService) -> None:
     prepared.add("it")
     prepared.move(prepared.add("it"), Completed(), "The answer:\n  42\x1b[2J\n")
