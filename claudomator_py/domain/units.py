@@ -82,8 +82,9 @@ def past_instant(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
         if (clock_time := _TIME_OF_DAY.fullmatch(stripped)) is not None:
             here = datetime.fromtimestamp(now_ms / SECOND_MS, zone)
             at = here.replace(hour=int(clock_time[1]), minute=int(clock_time[2]), second=0, microsecond=0)
-            at -= timedelta(days=at.timestamp() > here.timestamp())
-            at_ms = round(at.timestamp() * SECOND_MS)
+            # Where clocks are set back, a time of day comes twice.
+            twice = [(at - timedelta(days=days)).replace(fold=fold) for days in (0, 1) for fold in (0, 1)]
+            at_ms = max(past for time in twice if (past := round(time.timestamp() * SECOND_MS)) <= now_ms)
         elif _DURATION_LIKE.fullmatch(stripped):
             at_ms = now_ms - parse_duration(stripped)
         else:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -40,6 +41,25 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 )
 def test_a_time_is_the_last_one_that_is_meant(text: str, instant: str) -> None:
     assert past_instant(text, NOW) == parse_instant(instant)
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize("zone", [None, ZoneInfo("Europe/Berlin")])
+@pytest.mark.parametrize(
+    ("now", "instant"),
+    [
+        ("2026-10-25T00:20:00Z", "2026-10-24T00:30:00Z"),
+        ("2026-10-25T00:40:00Z", "2026-10-25T00:30:00Z"),
+        ("2026-10-25T01:20:00Z", "2026-10-25T00:30:00Z"),
+        ("2026-10-25T01:40:00Z", "2026-10-25T01:30:00Z"),
+        ("2026-10-25T20:00:00Z", "2026-10-25T01:30:00Z"),
+        ("2026-10-26T01:00:00Z", "2026-10-25T01:30:00Z"),
+    ],
+)
+def test_of_a_time_that_the_clock_shows_twice_the_last_one_is_meant(
+    now: str, instant: str, zone: ZoneInfo | None
+) -> None:
+    assert past_instant("02:30", parse_instant(now), zone) == parse_instant(instant)
 
 
 @pytest.mark.parametrize("text", ["24:00", "22", "22:60", "yesterday", "", "12", "-3h", "2026-13-01", "99999999d"])
