@@ -168,7 +168,8 @@ def submit(
     """Submit the tasks in files.
 
     All files must be valid, otherwise nothing is submitted. A file means the same as in the inbox: with `schedule` it
-    becomes a schedule, and --wait does not wait for it. Interrupting the wait does not affect the tasks.
+    becomes a schedule, and --wait does not wait for it. A file that lies in the inbox is a task already, and becomes
+    another one. Interrupting the wait does not affect the tasks.
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout requires --wait")
