@@ -95,14 +95,16 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows that are one line until it is opened. words: of that line; None: a single row. wait: their common reason.
-    unlisted: how many more tasks there are that have no row."""
+    """Rows that are one line until it is opened."""
 
     id: str
     rows: tuple[TaskRow, ...]
     words: str | None = None
+    """The words of that line; None: a single row."""
     wait: Sentence | None = None
+    """Their common reason."""
     unlisted: int = 0
+    """How many more tasks there are that have no row."""
 
     @property
     def size(self) -> int:
