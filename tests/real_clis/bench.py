@@ -23,7 +23,7 @@ from tests.real_clis.clis import Cli, bare
 RUN = "CLAUDOMATOR_RUN"
 CONVERSATION = "6f1c3a52-0b7e-5d7e-9c55-2f0f6a4d9b11"
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
-TIMEOUT_MS = 240_000
+TIMEOUT_MS = 840_000
 LIMITS = RunLimits(timeout_ms=TIMEOUT_MS, stall_ms=None, grace_ms=5_000, output_bytes=1 << 26)
 
 
