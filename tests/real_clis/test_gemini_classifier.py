@@ -32,7 +32,7 @@ QUESTION = TierQuestion("fix-login", "Find out why.", "claude", {Tier.FAST: "hai
 ANSWER = Text('{"agent_type": "claude", "tier": "powerful", "reason": "the cause is not known"}')
 MODELS = {"fast": "small", "balanced": "middle", "powerful": "large"}
 # Long enough to hear what goes wrong, short of the minutes for which it would go on.
-TIMEOUT_S = 12
+TIMEOUT_S = 30
 PATIENCE_S = 60
 # Far short of the timeout, which ends it, too.
 STOP_S = 5
