@@ -64,7 +64,7 @@ def assess_anew(text: str) -> Assessment:
             signs[Sign.DOUBTFUL, cut_line(sentence.text, MAX_TEXT)] = None
         if sentence.pasted or len(signs) >= MAX_SIGNS:
             continue
-        for order in [order for order in orders.orders(sentence) if order.is_risky]:
+        for order in [order for order in orders.orders(sentence) if orders.is_risky(order.features)]:
             signs[Sign(order.kind), cut_line(order.text, MAX_TEXT)] = None
         read.append(sentence)
     if signs:

@@ -25,11 +25,14 @@ class Harm(NamedTuple):
 def harm_in(text: str, keys: Collection[Names]) -> Harm | None:
     """Return what a sentence asks for that is criminal, or may be. keys: those that each of its words may be of."""
     folded = fold(text)
+    likely = [key for key in NONE.union(*keys) if all(map(folded.__contains__, key.split()))]
+    if not likely:
+        return None
     words = folded.translate(_BLANKS).split() if folded.isascii() else PART.findall(folded)
     within = f" {' '.join(words)}".__contains__
     matches = [
         harm
-        for key in filter(within, NONE.union(*keys))
+        for key in filter(within, likely)
         for harm in _harms()[key]
         if all(any(map(within, entries)) for entries in harm.also) and not any(map(within, harm.without))
     ]

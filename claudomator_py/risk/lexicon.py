@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias
 from claudomator_py.domain.text import fold, listed
 from claudomator_py.values import dataclass, regex, toml_data
 
-ENGLISH: Final = "en"
 SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 """Languages in which words are looked for anywhere in the text."""
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
@@ -108,7 +107,7 @@ class Language:
     """The words of a language."""
 
     def __init__(self, name: str, triggers: Iterable[tuple[str, str]]) -> None:
-        self.is_english, self.is_spaceless = name == ENGLISH, name in SPACELESS
+        self.is_english, self.is_spaceless = name == "en", name in SPACELESS
         self.common, self._stem = entries(name, "words"), None if self.is_english else _STEM
         self._whole = defaultdict[str, set[str]](set)
         self._stems = defaultdict[str, dict[str, set[str]]](partial(defaultdict, set))
@@ -198,7 +197,12 @@ class Language:
     def joined(self, words: Sequence[Word]) -> Sequence[Word]:
         """Return the words of a sentence, each phrase as one; the longest counts."""
         joined, done, stems = list[Word](), 0, [word.stem for word in words]
-        for at, seconds in [(at, word.opens) for at, word in enumerate(words[:-1]) if word.opens]:
+        may_open = [
+            (at, word.opens)
+            for at, word in enumerate(words[:-1])
+            if word.opens and (stems[at + 1] in word.opens or "_" in word.opens)
+        ]
+        for at, seconds in may_open:
             if at < done:
                 continue
             word, end, phrase, tags = words[at], at + 1, stems[at], NONE

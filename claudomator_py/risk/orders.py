@@ -9,19 +9,7 @@ from typing import Final, NamedTuple
 from claudomator_py.acts.prose import commands_in
 from claudomator_py.domain.text import fold, visible
 from claudomator_py.risk.harm import triggers
-from claudomator_py.risk.lexicon import (
-    ACTS,
-    ENGLISH,
-    KINDS,
-    MAX_MEMO,
-    NONE,
-    Language,
-    Names,
-    Word,
-    data,
-    entries,
-    pattern,
-)
+from claudomator_py.risk.lexicon import ACTS, KINDS, MAX_MEMO, NONE, Language, Names, Word, data, entries, pattern
 from claudomator_py.values import regex, toml_data
 
 _MARKS: Final = '"\u201c\u201d\u201e\u00ab\u00bb'
@@ -85,7 +73,7 @@ def _continues(before: str, line: str) -> bool:
         return True
     if not _CONTINUES.match(f"{before[-1]}\n{line}"):
         return False
-    words = languages()[ENGLISH].read(line)[1]
+    words = languages()["en"].read(line)[1]
     first = next((word for word in words if word.tags.isdisjoint({"lead", "number"})), None)
     return not first or not (first.verbs or first.tags & (ACTS | {"program"}))
 
@@ -104,7 +92,7 @@ def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word], int]:
         for name in data()["scripts"]:
             if pattern("scripts", name).search(folded):
                 return languages()[name].read(sentence)
-    english, words, known = read = languages()[ENGLISH].read(sentence)
+    english, words, known = read = languages()["en"].read(sentence)
     if pasted or known >= _MIN_SHARE * len(words):
         return read
     present, (others, common) = {word.stem for word in words}, _others()
@@ -121,7 +109,7 @@ def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word], int]:
 @cache
 def _others() -> tuple[Sequence[Language], Names]:
     """Return the other languages in Latin letters, and what is common in any of them."""
-    of_letters = [language for name, language in languages().items() if name not in {ENGLISH, *data()["scripts"]}]
+    of_letters = [language for name, language in languages().items() if name not in {"en", *data()["scripts"]}]
     return of_letters, NONE.union(*[language.common for language in of_letters])
 
 
@@ -161,12 +149,13 @@ class Order(NamedTuple):
         kinds = self.verbs & self.things or self.verbs
         return next((kind for kind in KINDS if kind in kinds), "command")
 
-    @property
-    def is_risky(self) -> bool:
-        """Whether it is sure to be, or the weights of its features add up to more than nothing."""
-        known = toml_data("claudomator_py.risk", WEIGHTS)
-        adds: float = sum(map(known.get, self.features, repeat(0.0)), start=known["bias"])
-        return round(adds, 3) >= 0 or not _SURE.isdisjoint(self.features)
+
+@lru_cache(MAX_MEMO)
+def is_risky(features: Names) -> bool:
+    """Whether an order with them is sure to be risky, or their weights add up to more than nothing."""
+    known = toml_data("claudomator_py.risk", WEIGHTS)
+    adds: float = sum(map(known.get, features, repeat(0.0)), start=known["bias"])
+    return round(adds, 3) >= 0 or not _SURE.isdisjoint(features)
 
 
 def orders(sentence: Sentence) -> Sequence[Order]:

@@ -13,7 +13,7 @@ from claudomator_py.domain.text import listed
 from claudomator_py.risk import MAX_SIGNS, MAX_TEXT, assess_anew
 from claudomator_py.risk.harm import harm_in
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.orders import orders, sentences
+from claudomator_py.risk.orders import is_risky, orders, sentences
 from claudomator_py.texts import cut_line
 
 LEXICON: Final = data()
@@ -69,7 +69,8 @@ def test_a_sentence_without_words_that_act_orders_nothing(text: str) -> None:
 @given(composed)
 def test_what_is_told_of_a_text_is_the_first_of_all_that_is_seen_in_it(text: str) -> None:
     read = list(sentences(text))
-    risky = [order for sentence in read if not sentence.pasted for order in orders(sentence) if order.is_risky]
+    given = [order for sentence in read if not sentence.pasted for order in orders(sentence)]
+    risky = [order for order in given if is_risky(order.features)]
     seen = [(entry.kind, cut_line(entry.text, MAX_TEXT)) for entry in risky]
     messages = [sign for sign in assess_anew(text).signs if sign[0] not in (Sign.HARMFUL, Sign.DOUBTFUL)]
     harm = any(harm_in(sentence.text, [word.keys for word in sentence.words]) for sentence in read)
