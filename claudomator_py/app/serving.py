@@ -22,7 +22,6 @@ from claudomator_py.daemon import (
     limit_heaps,
     lower_open_files,
     raise_open_files,
-    read_fields_directly,
     skip_sqlite_statistics,
     use_huge_pages,
 )
@@ -60,7 +59,6 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     install_crash_hook(os.environ)
     limit_heaps()
     skip_sqlite_statistics()
-    read_fields_directly()
     try:
         loaded = load(config)
         log_settings = loaded.settings.log

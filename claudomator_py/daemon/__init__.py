@@ -13,11 +13,8 @@ import resource
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from enum import EnumType
 from pathlib import Path
 from typing import Final
-
-from pydantic import BaseModel
 
 from claudomator_py.domain import crashpoint
 from claudomator_py.log import get_logger
@@ -66,18 +63,6 @@ def skip_sqlite_statistics() -> bool:
         done = bool(configure(_MEMORY_STATISTICS, 0) == 0)
         return library.sqlite3_initialize() == 0 and done
     return False
-
-
-def read_fields_directly() -> None:
-    """Have fields of pydantic's models, and members of enumerations, read like attributes of any object.
-
-    For a class with ``__getattr__``, each of the thousand readings per task takes several lookups more. The models' one
-    finds private attributes and undeclared fields, which no model of the daemon has. The enumerations' one, which
-    Python 3.12 dropped, finds members, which are attributes of their class anyway.
-    """
-    for owner in (BaseModel, type(BaseModel), EnumType):
-        if "__getattr__" in vars(owner):
-            delattr(owner, "__getattr__")
 
 
 def give_back() -> None:
