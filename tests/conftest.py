@@ -26,13 +26,14 @@ from claudomator_py.store.database import Database
 from tests.compiled import compile_once
 from tests.databases import open_migrated
 from tests.environment import stand_alone
-from tests.forked import fork_workers
 from tests.postgresql import PostgresqlDatabases, connected
+from tests.rewritten import rewrite_once
 from tests.slurm import Cluster, cluster
 from tests.warm.starter import WarmStarter
 
 _FIGURES = pytest.StashKey[list[str]]()
 _FAILED = pytest.StashKey[bool]()
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 _PLACE = stand_alone()
 compile_once()
 
@@ -74,8 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Before this process starts its workers."""
-    if number := getattr(session.config.option, "numprocesses", None):
-        fork_workers(session.config, number)
+    if getattr(session.config.option, "numprocesses", None):
+        rewrite_once(session.config)
 
 
 def pytest_collection() -> None:
@@ -106,12 +107,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         on_postgresql = hasattr(item, "callspec") and item.callspec.params.get("database_kind") == "postgresql"
         if on_postgresql and item.get_closest_marker("both_databases") is None:
             item.add_marker("slow")
-    if _is_worker():
+    if _IS_WORKER:
         items.sort(key=_mixed)
-
-
-def _is_worker() -> bool:
-    return "PYTEST_XDIST_WORKER" in os.environ
 
 
 def _mixed(item: pytest.Item) -> int:
@@ -128,7 +125,7 @@ def _mixed(item: pytest.Item) -> int:
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """A worker reports the test, and of what comes before and after it only what has failed or was skipped: six
     messages for each of so many tests cost more than many of them do."""
-    if not _is_worker():
+    if not _IS_WORKER:
         return None
     for report in runtestprotocol(item, log=False, nextitem=nextitem):
         if report.when == "call" or not report.passed:
@@ -151,7 +148,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave nothing behind of a run in which nothing failed."""
-    if not _is_worker() and not config.stash.get(_FAILED, False):
+    if not _IS_WORKER and not config.stash.get(_FAILED, False):
         _PLACE.remove()
 
 
@@ -221,7 +218,7 @@ def _locked(path: Path) -> Iterator[None]:
 def _folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same for all its workers."""
     folder = tmp_path_factory.getbasetemp()
-    return folder.parent if _is_worker() else folder
+    return folder.parent if _IS_WORKER else folder
 
 
 @pytest.fixture

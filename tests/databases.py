@@ -121,7 +121,7 @@ def put_migrated(state_dir: Path, *, begun: bool = False) -> None:
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = state_dir / FILE_NAME
     file.touch(mode=0o600)
-    file.write_bytes(migrated_file(begun))
+    file.write_bytes(_migrated_file(begun))
 
 
 def empty(connection: Connection) -> None:
@@ -137,8 +137,7 @@ def _tables() -> list[str]:
 
 
 @cache
-def migrated_file(begun: bool) -> bytes:
-    """The content of such a file, made once."""
+def _migrated_file(begun: bool) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         with Database.open("sqlite", state_dir=Path(folder)) as opened:
             migrate(opened)
