@@ -199,7 +199,7 @@ _STATUS = regex(
 
 
 _FILE_NAME = regex(
-    r"[\w./\\@-]*\w\.(?:[cm]?[jt]sx?|pyi?|go|rs|rb|java|kt|cs|php|[ch]|[ch]pp|swift|sh|sql|md|rst|txt|json|ya?ml|toml"
+    r"(?<![\w./\\@-])[\w./\\@-]*\w\.(?:[cm]?[jt]sx?|pyi?|go|rs|rb|java|kt|cs|php|[ch]|[ch]pp|swift|sh|sql|md|rst|txt|json|ya?ml|toml"
     r"|html?|s?css|vue|svelte|lua|exs?|xml|log|lock)\b(?::\d+)*"
 )
 _PAGE = regex(r"<!doctype html|<html\b", re.IGNORECASE)

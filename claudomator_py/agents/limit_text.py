@@ -96,7 +96,9 @@ _NUMBER = "|".join(_NUMBERS)
 _ABOUT = (
     r"(?:(?:about|around|approximately|roughly|another|under|over|up\s+to|at\s+least|(?:less|more)\s+than)\s+|~\s*)?"
 )
-_SOME_SPAN = rf"(?:(?:[\d.]+|\b(?:{_NUMBER}))\s*{_UNIT}\b[\s,]*(?:and\s+)?)+"
+_AMOUNT = rf"(?:(?<![\d.])\d{{1,9}}(?:\.\d{{1,6}})?|\b(?:{_NUMBER})\b)"
+_SOME_SPAN = rf"(?:{_AMOUNT}\s{{0,9}}{_UNIT}\b[\s,]{{0,9}}(?:and\s{{1,9}})?){{1,5}}"
+"""Bounded, as it may begin anywhere in a long text."""
 _SPAN = regex(
     rf"(?:{_AGAIN}\s+(?:in|after|within)|\bwait(?:\s+for)?|\bcool(?:ing)?[- ]?down(?:\s+for)?|\btime\s+until\s+reset"
     rf"|\btime\s+remaining):?\s+{_ABOUT}(?P<span>{_SOME_SPAN}|[\d.]+[a-z][\d.a-z]*)"
