@@ -152,7 +152,7 @@ class Order(NamedTuple):
 
 @lru_cache(MAX_MEMO)
 def is_risky(features: Names) -> bool:
-    """Whether an order with them is sure to be risky, or their weights add up to more than nothing."""
+    """Return whether an order with them is sure to be risky, or their weights add up to more than nothing."""
     known = toml_data("claudomator_py.risk", WEIGHTS)
     adds: float = sum(map(known.get, features, repeat(0.0)), start=known["bias"])
     return round(adds, 3) >= 0 or not _SURE.isdisjoint(features)

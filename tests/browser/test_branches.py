@@ -49,7 +49,9 @@ def test_a_branch_is_merged_by_mouse_and_the_merge_is_undone_by_what_the_page_sa
 def test_a_conflict_is_shown_before_and_nothing_is_merged_without_scripts_either(
     lasting_desktop: Desktop, shop: Path
 ) -> None:
-    task = worked(lasting_desktop, shop, "paint", f"echo red > readme && git add . && {COMMIT} && echo b > brush")
+    task = worked(lasting_desktop, shop, "paint", f"echo red > readme && git add . && {COMMIT}")
+    tree = git(shop, "worktree", "list", "--porcelain").split("worktree ")[-1].split("\n")[0]
+    Path(tree, "brush").write_text("b\n")
     (shop / "readme").write_text("blue\n")
     git(shop, "commit", "-q", "-a", "-m", "blue")
     page = lasting_desktop.page(f"/tasks/{task.id}", java_script_enabled=False)

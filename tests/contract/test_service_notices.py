@@ -136,7 +136,7 @@ def test_the_end_of_a_task_is_told_in_words(world: World, post: Post) -> None:
         (
             {"file_count": 1},
             "I couldn't finish it.",
-            "Changed: 1 file (+0 -0) (its result admits a failure).\nI couldn't",
+            "Changed: 1 file (its result admits a failure).\nI couldn't",
         ),
     ],
 )

@@ -225,7 +225,7 @@ class Tasks(KeyedService):
             else:
                 request_cancel(connection, task, now_ms)
 
-        return self._change(ref, change, versions, key, "cancel-committed")
+        return self._change(ref, change, versions, key, lambda: crashpoint("cancel-committed"))
 
     @answers(TaskCalls.restart)
     def restart(
@@ -250,7 +250,7 @@ class Tasks(KeyedService):
             if approval is not None:
                 record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
 
-        return self._change(ref, change, versions, key, "restart-committed")
+        return self._change(ref, change, versions, key, lambda: crashpoint("restart-committed"))
 
     @answers(TaskCalls.answer)
     def answer(
@@ -266,7 +266,7 @@ class Tasks(KeyedService):
             if approval is not None:
                 record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
 
-        return self._change(ref, take, versions, key, "input-committed")
+        return self._change(ref, take, versions, key, lambda: crashpoint("input-committed"))
 
     @answers(TaskCalls.approve)
     def approve(
@@ -282,14 +282,16 @@ class Tasks(KeyedService):
             why=request.reason,
             specialist=request.specialist,
         )
-        return self._change(ref, take, versions, key, "input-committed")
+        return self._change(ref, take, versions, key, lambda: crashpoint("input-committed"))
 
     @answers(TaskCalls.reject)
     def reject(
         self, ref: str, request: RejectRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """Fail a task that needs input. Raises Conflict."""
-        return self._change(ref, partial(reject, reason=request.reason), versions, key, "input-committed")
+        return self._change(
+            ref, partial(reject, reason=request.reason), versions, key, lambda: crashpoint("input-committed")
+        )
 
     def _change(
         self,
@@ -297,10 +299,10 @@ class Tasks(KeyedService):
         change: Callable[..., None],
         versions: Versions,
         key: RequestKey | None,
-        committed: str | None = None,
+        committed: Callable[[], None] = lambda: None,
     ) -> TaskView:
-        """Change the task once per key, and return it. change: takes connection, task and ``now_ms``. committed: the
-        crash point after the transaction."""
+        """Change the task once per key, and return it. change: takes connection, task and ``now_ms``. committed:
+        called after the transaction."""
 
         def transaction(connection: Connection) -> TaskView:
             task = find_task(connection, ref, self._by)
@@ -309,8 +311,7 @@ class Tasks(KeyedService):
             return self.views.changed(connection, task.id)
 
         view = self._once(key, TaskView, lambda: transaction)
-        if committed is not None:
-            crashpoint(committed)
+        committed()
         return view
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
