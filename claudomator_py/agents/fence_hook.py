@@ -96,7 +96,10 @@ class _Reader:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (OSError, ValueError):
             return None
-        with os.fdopen(descriptor, "rb") as file:
+        try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return None
-            return file.read(MAX_FILE).decode(errors="replace")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(MAX_FILE).decode(errors="replace")
+        finally:
+            os.close(descriptor)

@@ -189,6 +189,14 @@ def test_a_pipe_in_the_place_of_a_script_holds_nothing_up(tmp_path: Path) -> Non
     assert (completed.returncode, json.loads(completed.stdout)) == (0, {})
 
 
+@pytest.mark.parametrize("command", ["bash app", "cd app && sh .", "node app", "./app", "git push -u origin mine"])
+def test_a_folder_in_the_place_of_a_file_is_none(tmp_path: Path, command: str) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / ".git").mkdir()
+    completed = judged("Bash", {"command": command}, request(), tmp_path)
+    assert (completed.returncode, completed.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize(
     "event", [b"", b"no JSON", b"[]", b"{}", b'{"tool_name": "Bash"}', b'{"tool_name": "Bash", "cwd": 1}']
 )
