@@ -23,6 +23,7 @@ from claudomator_py.agents.limit_text import find_reset, retry_at
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, shortened
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, total, usage_parts
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.json_fields import Event, amount_of, count_of, event_of, text_of
@@ -34,6 +35,7 @@ _BY_FINISH = {
     "content-filter": (Reason.REFUSED, "the model's service withheld the answer"),
     "length": (Reason.UNFINISHED, "its answer was cut off: it was as long as the model's settings allow"),
 }
+_OVERFLOW = "ContextOverflowError"
 _CALLS = "tool-calls"
 """The end of a step that another one must follow."""
 _NO_MODEL = regex(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
@@ -79,6 +81,10 @@ class OpencodeEvents(RunEvents):
     error_at_ms: int | None = None
     finish: str | None = None
     """Why the last step ended; None: a step has begun since."""
+    overflowed: bool = False
+    """Whether the conversation was too long for the last request."""
+    compacts: bool = False
+    """Whether the last step summarises such a conversation: another one follows it."""
     answer: str = ""
     input: int = 0
     output: int = 0
@@ -92,6 +98,10 @@ class OpencodeEvents(RunEvents):
     def terminal(self) -> bool:
         return self.error is not None or self.finish == "stop" or self.finish in _BY_FINISH
 
+    @property
+    def stage(self) -> Stage:
+        return Stage.WAITING if self.compacts and self.finish == "stop" else super().stage
+
     def take(self, event: Event) -> list[Part]:
         """Take the next event and return what the log shows of it. A call comes together with its result."""
         at_ms = instant_of(event, "timestamp")
@@ -101,9 +111,11 @@ class OpencodeEvents(RunEvents):
         match event.get("type"):
             case "error":
                 self.error, self.error_at_ms = event_of(event, "error"), at_ms
+                self.overflowed = text_of(self.error, "name") == _OVERFLOW
                 return [Part("error", _words_of(self.error) or shown(event), at_ms=at_ms)]
             case "step_start":
                 self.finish, self.answer, self.error = None, "", None
+                self.compacts, self.overflowed = self.overflowed, False
             case "text":
                 text = text_of(part, "text") or ""
                 if self.finish is not None:

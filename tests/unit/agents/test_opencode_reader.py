@@ -11,7 +11,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Re
 from claudomator_py.domain.run import ExitRecord
 
 NOW_MS = 1_795_293_400_000  # 2026-11-21T20:36:40Z
-EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt"]
+EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "interrupt", "wind_down"]
 REJECTED = "The user rejected permission to use this specific tool call."
 
 
@@ -232,6 +232,26 @@ def test_once_there_are_events_only_the_last_word_of_its_log_says_what_went_wron
 )
 def test_a_model_that_is_not_known_is_told_although_it_exits_with_0(events: list[Any], stderr: bytes) -> None:
     assert read(*events, exit_record=ended(0), stderr=stderr).reason is Reason.INVALID_MODEL
+
+
+def test_a_summary_of_a_conversation_that_was_too_long_ends_no_run() -> None:
+    """It asks again with the summary, and summarises again if that is too long as well, without end."""
+    overflow, note = failure("maximum context length", "ContextOverflowError"), event("text", text="It was compacted.")
+    summary = [*said("What was done so far."), *step()]
+    for before in ([overflow], [overflow, *summary, note, overflow]):
+        assert read(*before, *summary, exit_record=ended(-15, "timeout")).reason is Reason.TIMEOUT
+        assert read(*before, *summary, note, exit_record=ended(-15, "timeout")).reason is Reason.TIMEOUT
+        assert (
+            read(*before, *summary, note, overflow, exit_record=ended(-15, "timeout")).reason is Reason.CONTEXT_TOO_LONG
+        )
+        done = read(*before, *summary, note, *said("Done."), *step(), exit_record=ended(-15, "wind_down"))
+        assert (done.status, done.text) == (OutcomeStatus.SUCCEEDED, "Done.")
+
+
+def test_a_gateway_that_fails_is_an_outage_also_in_words_alone() -> None:
+    late = ended(-15, "timeout")
+    for words in ("Bad Gateway", "Service Unavailable", "Gateway Time-out"):
+        assert read(stderr=logged(f"AI_APICallError: {words}"), exit_record=late).reason is Reason.OVERLOADED
 
 
 def test_silence_with_0_says_nothing_of_why() -> None:
