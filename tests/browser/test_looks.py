@@ -472,11 +472,11 @@ def test_what_has_the_focus_is_not_under_the_line_that_stays(desktop: Desktop) -
     page = desktop.page(viewport={"width": 1_024, "height": 500})
     _settle(page)
     # As a link to a part of the page does. All at once: a refresh puts another row in the place of this one.
-    clear = """row => {
-        row.scrollIntoView();
-        return row.getBoundingClientRect().top - document.querySelector(".strip").getBoundingClientRect().bottom;
+    clear = """rows => {
+        rows[0].scrollIntoView();
+        return rows[0].getBoundingClientRect().top - document.querySelector(".strip").getBoundingClientRect().bottom;
     }"""
-    assert page.locator("#needs-you .row:visible").first.evaluate(clear) >= 0
+    assert page.locator("#needs-you .row:visible").evaluate_all(clear) >= 0
 
 
 @pytest.mark.parametrize("width", [NARROW["width"], 1_280])
