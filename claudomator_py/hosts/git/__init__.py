@@ -139,8 +139,14 @@ def is_true(git: Callable[..., str], *arguments: str) -> bool:
 def uncommitted(git: Callable[..., str], untracked: str) -> list[str]:
     """Return the files that differ from the commit, without those in submodules. untracked: "all", or "no" to leave
     out files that git does not know. Raises GitRefused."""
+    return [path for _, _, path in standings(git, untracked)]
+
+
+def standings(git: Callable[..., str], untracked: str) -> list[tuple[str, str, str]]:
+    """Return the same files, each after git's letters for how its index differs from the commit, and how the file
+    differs from the index; a blank for not at all. Raises GitRefused. Source: git-status(1), short format."""
     options = ("--porcelain", "-z", f"--untracked-files={untracked}", "--no-renames", "--ignore-submodules=dirty")
-    return [entry[3:] for entry in git("status", *options).split("\0") if entry]
+    return [(entry[0], entry[1], entry[3:]) for entry in git("status", *options).split("\0") if entry]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

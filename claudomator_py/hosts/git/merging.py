@@ -15,7 +15,7 @@ from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeMethod
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.worktree import HEADS, Tree, TreeBusy, TreeFault, short_ref
-from claudomator_py.hosts.git import GitRefused, is_true, uncommitted
+from claudomator_py.hosts.git import GitRefused, is_true, standings, uncommitted
 from claudomator_py.hosts.git.look import FIND_RENAMES, numbered
 from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of, refuse_under_way
 from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
@@ -284,7 +284,7 @@ class _MergeTree:
         ends = [head] if self._shadow.contains(head, tip) else [head, tip]
         if not changed and len(ends) == 1:
             return head
-        return self._new(self._files() if changed else self._tree_of(head), ends, _UNCOMMITTED)
+        return self._new(self._files(head) if changed else self._tree_of(head), ends, _UNCOMMITTED)
 
     # --- common -----------------------------------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ class _MergeTree:
         self._require_on_branch(tip)
         if (where := self._where()) != f"on {self.tree.branch}":
             self._refuse(f"{self.tree.path} is {where}, and not on {self.tree.branch}", tip)
-        files = self._files(only)
+        files = self._files(tip, only)
         return tip if files == self._tree_of(tip) else self._new(files, [tip], title)
 
     def commit(self, title: str, left_at: str | None, only: Collection[str] | None) -> Commit | None:
@@ -367,21 +367,31 @@ class _MergeTree:
         shown = self._git("show", "-s", "--no-show-signature", "--format=%P%n%s", commit)
         return shown == f"{parent}\n{title}"
 
-    def _files(self, only: Collection[str] | None = None) -> str:
+    def _files(self, tip: str, only: Collection[str] | None = None) -> str:
         """Return a tree of all files in the work tree that are not ignored, without repositories in it: git would
-        commit a link to a commit that nobody else has. only: the changed files to take, instead of all."""
+        commit a link to a commit that nobody else has. tip: the commit that the tree is at. only: the changed files to
+        take, instead of all."""
         index = self._shadow.path / "index.all"
         copy_index(Path(self.tree.git_dir) / "index", index)
         own = {"GIT_INDEX_FILE": str(index)}
-        changed = self._changed()
-        nested = _nested(changed)
-        wanted = [path for path in changed if path not in nested and (only is None or path in only)]
-        paths = "\0".join(wanted).encode(errors="surrogateescape")
+        files = standings(partial(self._git, timeout_s=CHECKOUT_S), "all")
+        nested = _nested([path for _, _, path in files])
+        taken, left = list[str](), list[str]()
+        for staged, unstaged, path in files:
+            if only is not None and path not in only:
+                if staged.strip(" ?"):
+                    left.append(path)
+            elif path not in nested and unstaged.strip():
+                # What is staged already is as it should be: git knows no path that was removed, and adds none that it
+                # is to ignore from now on.
+                taken.append(path)
         literal = {"GIT_LITERAL_PATHSPECS": "1", **own}
-        given = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        if wanted:
-            # --sparse: an agent may write outside of what a sparse checkout has.
-            self._git("add", "--all", "--sparse", *given, variables=literal, stdin=paths, timeout_s=CHECKOUT_S)
+        # --sparse: an agent may write outside of what a sparse checkout has.
+        for paths, command in (left, ("reset", "--quiet", "--no-refresh", tip)), (taken, ("add", "--all", "--sparse")):
+            if paths:
+                given = (*command, "--pathspec-from-file=-", "--pathspec-file-nul")
+                named = "\0".join(paths).encode(errors="surrogateescape")
+                self._git(*given, variables=literal, stdin=named, timeout_s=CHECKOUT_S)
         return self._git("write-tree", variables=own)
 
     def _advance(self, own: str, begun: str, tip: str) -> None:

@@ -208,6 +208,51 @@ def test_what_is_not_committed_is_committed_on_the_branch_when_asked(
     assert not (repository.path / "junk").exists()
 
 
+def test_what_a_check_has_staged_is_not_committed_with_the_work(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    (Path(tree.path) / "work").write_text("w\n")
+    repository.git("add", "work", at=tree.path)
+    (Path(tree.path) / "work").write_text("more\n")
+    (Path(tree.path) / "junk").write_text("j\n")
+    repository.git("mv", "readme", "docs", at=tree.path)
+    repository.git("add", "junk", at=tree.path)
+    assert branches.commit(tree.name, "fix", only={"work"}) is not None
+    assert repository.git("ls-tree", "-r", "--name-only", tree.branch).split() == ["readme", "work"]
+    assert repository.git("show", f"{tree.branch}:work") == "more"
+    assert shown(repository, tree.path).split("\n") == ["D readme", "?? docs", "?? junk"]
+
+
+@pytest.mark.parametrize("only", [None, {"docs", "old", "readme"}])
+def test_what_git_has_moved_or_removed_is_committed(
+    branches: LocalBranches, repository: Repository, tree: Tree, only: set[str] | None
+) -> None:
+    repository.commit("old", "o\n", at=tree.path)
+    repository.git("mv", "readme", "docs", at=tree.path)
+    repository.git("rm", "-q", "old", at=tree.path)
+    assert branches.commit(tree.name, "fix", only=only) is not None
+    assert repository.git("ls-tree", "-r", "--name-only", tree.branch) == "docs"
+    assert shown(repository, tree.path) == ""
+
+
+def test_what_git_has_moved_or_removed_is_discarded_whole(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    repository.git("mv", "readme", "docs", at=tree.path)
+    kept = branches.discard(tree.name)
+    assert repository.git("ls-tree", "-r", "--name-only", str(kept.kept)) == "docs"
+
+
+def test_a_file_that_is_no_longer_tracked_is_committed_as_that(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    repository.git("rm", "-q", "--cached", "readme", at=tree.path)
+    (Path(tree.path) / ".gitignore").write_text("readme\n")
+    assert branches.commit(tree.name, "fix", only={".gitignore", "readme"}) is not None
+    assert repository.git("ls-tree", "-r", "--name-only", tree.branch).split() == [".gitignore"]
+    assert (Path(tree.path) / "readme").exists()
+
+
 def test_what_lies_outside_of_a_sparse_checkout_is_committed_and_kept_as_well(
     trees: LocalTrees, branches: LocalBranches, repository: Repository
 ) -> None:
