@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from claudomator_py.app.assemble import Components, Engine, Surroundings
+from claudomator_py.app.engine import Engine, Sources, Surroundings
 from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.principal import OPERATOR, Principal
@@ -34,6 +34,7 @@ from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.routing.profile import Request
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.values import dataclass
+from claudomator_py.workers.cleanup import Cleaner
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,8 @@ class Desk:
         return report.headline, markdown(report, at)
 
 
-def make_desk(daemon: Components) -> Desk:
+def make_desk(around: Surroundings, engine: Engine, arrivals: Sources, cleaner: Cleaner) -> Desk:
     """Return the services of this daemon. Raises StoreUnavailable."""
-    around, engine, arrivals = daemon.surroundings, daemon.engine, daemon.arrivals
     database, registry, clock, current = around.database, around.registry, around.clock, around.current
     refusals, wake = arrivals.refusals, arrivals.cron.wake
 
@@ -69,7 +69,7 @@ def make_desk(daemon: Components) -> Desk:
     access = Access(
         [
             Overview(database, registry, engine.observer, clock, refusals, around.health, task_views, around.host),
-            DaemonService(database, daemon.background.cleaner, clock),
+            DaemonService(database, cleaner, clock),
             Schedules(database, repeats, registry, workdirs, clock, task_views, wake),
             Reports(database, task_views, clock, around.health, refusals),
             Nights(database, registry, clock, engine.budgets.zone, around.host.host_of),

@@ -12,8 +12,8 @@ from pathlib import Path
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.programs import KnownHealth
 from claudomator_py.api.endpoint import ANNOUNCED
-from claudomator_py.app.assemble import Surroundings
 from claudomator_py.app.configured import Configured, configured_by, now_ms
+from claudomator_py.app.engine import Surroundings
 from claudomator_py.app.in_force import agents_in, search_path
 from claudomator_py.app.listening import make_private, remove_leftovers
 from claudomator_py.app.startup import migrate_database, operator_token, ship_cards

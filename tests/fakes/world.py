@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.app.assemble import Components, Surroundings
+from claudomator_py.app.assemble import Components
 from claudomator_py.app.configured import Configured
+from claudomator_py.app.engine import Surroundings
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.spending import Budgets
