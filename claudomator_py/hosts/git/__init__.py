@@ -160,6 +160,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 _WITHOUT = "or write `isolation: none`"
 _BARE = f"it is a bare repository: clone it, and choose the clone, {_WITHOUT}"
+_ELSEWHERE = "check out another branch there, then restart the task"
 # The first match in git's message counts.
 _REMEDIES = (
     ("not a git repository", f"choose a folder in a git repository, {_WITHOUT}"),
@@ -171,6 +172,8 @@ _REMEDIES = (
     ("No space left", "make room on the disk, then restart the task"),
     (".lock': File exists", "wait for the other git there; if there is none, remove that lock file"),
     ("' exists; cannot create", "rename the branch that is in the way"),
+    ("' is already checked out at '", _ELSEWHERE),
+    ("' is already used by worktree at '", _ELSEWHERE),
     ("unable to read", "the clone is partial or damaged, and nothing is fetched for it here: make a full one"),
     ("core.worktree leads elsewhere", "remove core.worktree from its configuration, or choose the folder itself"),
     ("took longer than", f"see what keeps git so long there, then restart the task, {_WITHOUT}"),

@@ -146,4 +146,6 @@ def require_sound(tree: Tree) -> None:
 
 def suspicious(tree: Tree, wrong: str) -> str:
     """Return the message about such a tree."""
-    return f"{wrong}, so git is not run there; see what was done in {tree.path}, and move it away"
+    is_orphaned = bool(tree.common_dir) and not Path(tree.common_dir).is_dir()
+    remedy = "move it back" if is_orphaned else f"see what was done in {tree.path}, and move it away"
+    return f"{wrong}, so git is not run there; {remedy}"

@@ -133,7 +133,12 @@ class ShadowRepository:
             held["GIT_WORK_TREE"] = work_tree
         folder = work_tree or self._path
         held |= variables or {}
-        return self._git(folder, *arguments, variables=held, timeout_s=timeout_s, keep=keep, stdin=stdin)
+        try:
+            return self._git(folder, *arguments, variables=held, timeout_s=timeout_s, keep=keep, stdin=stdin)
+        except GitRefused as refused:
+            # Whoever reads it finds nothing under the path of the shadow, such as a lock file to be removed.
+            words = refused.words.replace(str(self._path), str(self._common))
+            raise GitRefused(words, refused.code, refused.printed) from None
 
     def has(self, ref: str) -> bool:
         """Return whether there is a reference of that full name. Raises GitRefused."""

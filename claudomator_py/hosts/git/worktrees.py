@@ -202,9 +202,11 @@ class LocalTrees:
                 made = at.shadow.add(tree.path, *what, timeout_s=CHECKOUT_S, keep=[lock])
             except (GitRefused, OSError):
                 at.clear()
-                if not branch_is_there:
+                if branch_is_there:
+                    self._records.write(tree, made=True)  # without it nobody would find the commits on the branch
+                else:
                     at.delete_branch(tree.base)
-                self._records.forget(tree.name)
+                    self._records.forget(tree.name)
                 raise
         crashpoint("worktree-added")
         tree = replace(tree, git_dir=made)

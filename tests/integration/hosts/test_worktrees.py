@@ -158,6 +158,7 @@ def test_a_refusal_holds_gits_words_and_what_to_do(
     with pytest.raises(TreeFault, match="no work tree of") as caught:
         trees.ensure(order(folder))
     assert words in str(caught.value)
+    assert str(tmp_path / "state") not in str(caught.value), "what is there no longer when it is read"
     # The reason comes first, not what git was doing: overviews show one line.
     assert str(caught.value).startswith(f"no work tree of {folder}: fatal: ")
     assert trees.all() == []
@@ -397,6 +398,27 @@ def test_without_its_folder_a_tree_comes_back_from_its_branch(trees: LocalTrees,
     assert (Path(tree.path) / "work").read_text() == "done"
 
 
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_branch_that_is_checked_out_elsewhere_stays_that_of_its_tree(
+    trees: LocalTrees, repository: Repository, tmp_path: Path, moved: bool
+) -> None:
+    tree = trees.ensure(order(repository.path))
+    repository.commit("work", "done", at=tree.path)
+    elsewhere = tmp_path / "elsewhere" if moved else repository.path
+    if moved:
+        repository.git("worktree", "move", tree.path, str(elsewhere))
+    else:
+        repository.git("worktree", "remove", tree.path)
+        repository.git("checkout", "-q", tree.branch)
+    for _ in range(2):
+        with pytest.raises(TreeFault, match=rf"{elsewhere}(/\.git)?'; check out another branch there, then restart"):
+            trees.ensure(order(repository.path))
+        assert standing(trees, tree) is TreeStanding.AHEAD
+    repository.git("checkout", "-q", "--detach", at=elsewhere)
+    assert trees.ensure(order(repository.path)).branch == tree.branch
+    assert (Path(tree.path) / "work").read_text() == "done"
+
+
 def test_without_its_repository_nothing_is_removed(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:
     tree = trees.ensure(order(repository.path))
     repository.path.rename(tmp_path / "moved")
@@ -404,8 +426,10 @@ def test_without_its_repository_nothing_is_removed(trees: LocalTrees, repository
     with pytest.raises(TreeFault):
         trees.remove(tree)
     assert Path(tree.path).is_dir()
-    with pytest.raises(TreeFault, match=r"its repository .*shop is not there any more"):
+    with pytest.raises(TreeFault, match=r"its repository .*shop is not there any more.*; move it back$"):
         trees.ensure(order(repository.path))
+    (tmp_path / "moved").rename(repository.path)
+    assert trees.ensure(order(repository.path)) == tree
 
 
 def test_the_trees_of_others_are_not_forgotten(trees: LocalTrees, repository: Repository, tmp_path: Path) -> None:
