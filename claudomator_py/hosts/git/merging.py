@@ -252,6 +252,12 @@ class _MergeTree:
         changed = self._changed()
         if nested := _nested(changed):
             raise NotMerged(f"a repository in {tree.path}/{nested[0]} would be lost", "move it away first")
+        if self._is_there and (submodule := self._shadow.submodule(tree.git_dir, tree.path)) is not None:
+            # Its own repository lies in the git directory of the tree, and goes with it.
+            release = shlex.join(("git", "-C", tree.path, "submodule", "deinit", "--force", "--", submodule))
+            raise NotMerged(
+                f"what was done in its submodule {submodule} would be lost", f"push it from there, then: {release}"
+            )
         self._tip()
         if (other := self._other_checkout()) is not None:
             raise NotMerged(

@@ -159,6 +159,12 @@ class ShadowRepository:
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._common}/objects",
         }
 
+    def submodule(self, git_dir: str, work_tree: str) -> str | None:
+        """Return the path of a submodule that is checked out in a work tree, or None. Raises GitRefused."""
+        staged = self("ls-files", "--stage", "-z", git_dir=git_dir, work_tree=work_tree)
+        links = (entry.partition("\t")[2] for entry in staged.split("\0") if entry.startswith("160000 "))
+        return next((link for link in links if os.path.lexists(Path(work_tree, link, POINTER))), None)
+
     def filters_left_out(self) -> tuple[str, ...]:
         """Return the content filters that only the repository's configuration defines, and that are therefore not run.
         Raises GitRefused."""

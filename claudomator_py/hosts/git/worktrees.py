@@ -317,8 +317,8 @@ class _At:
             return TreeState(TreeStanding.DIRTY, commits, changed)
         if not all(self._is_merged(end) for end in ends):
             return TreeState(TreeStanding.AHEAD, commits)
-        if (submodule := self._submodule()) is not None:
-            words = f"the state of its submodule {submodule} is unknown: git is not run there; remove the tree by hand"
+        if (submodule := self.shadow.submodule(tree.git_dir, tree.path)) is not None:
+            words = f"the state of its submodule {submodule} is unknown: git is not run there; deinit it"
             return TreeState(TreeStanding.UNKNOWN, commits, words=words)
         return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)
 
@@ -356,13 +356,6 @@ class _At:
         paths = uncommitted(asked, "all")
         left = [path for path in paths if (path in known if by_agent is None else path not in by_agent)]
         return tuple(left) if len(left) <= MAX_RECORDED else ()
-
-    def _submodule(self) -> str | None:
-        """Return a submodule that is checked out in it, or None."""
-        tree = self.tree
-        staged = self.shadow("ls-files", "--stage", "-z", git_dir=tree.git_dir, work_tree=tree.path)
-        links = (entry.partition("\t")[2] for entry in staged.split("\0") if entry.startswith("160000 "))
-        return next((link for link in links if os.path.lexists(Path(tree.path, link, POINTER))), None)
 
     def _commits(self, end: str) -> int:
         return int(self.shadow("rev-list", "--count", f"{self.tree.base}..{end}"))

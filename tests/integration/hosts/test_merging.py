@@ -410,6 +410,26 @@ def test_submodules_are_merged_by_their_commit_and_not_entered(
     assert (repository.path / "lib" / "readme").exists()
 
 
+def test_a_tree_with_a_submodule_checked_out_is_discarded_only_without_it(
+    branches: LocalBranches, repository: Repository, trees: LocalTrees, tmp_path: Path
+) -> None:
+    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    library = Repository(tmp_path / "library", tmp_path / "home")
+    repository.git(*allowed, "add", str(library.path), "lib")
+    repository.git("commit", "-q", "-m", "lib")
+    tree = trees.ensure(order(repository.path))
+    repository.git(*allowed, "update", "--init", at=tree.path)
+    repository.commit("done", "d\n", at=f"{tree.path}/lib")
+    lost = "done in its submodule lib would be lost"
+    with pytest.raises(NotMerged, match=lost):
+        branches.discard(tree.name, dry_run=True)
+    with pytest.raises(NotMerged, match=lost) as caught:
+        branches.discard(tree.name)
+    assert (Path(tree.path) / "lib" / "done").exists()
+    subprocess.run(shlex.split(caught.value.remedy.partition(": ")[2]), env=repository.environ, check=True)
+    assert branches.discard(tree.name).kept is not None
+
+
 def test_no_hook_driver_or_monitor_of_the_repository_is_run(
     branches: LocalBranches, repository: Repository, tree: Tree, tmp_path: Path
 ) -> None:
