@@ -51,10 +51,15 @@ class VerdictView(View):
     unfit: Mapping[str, str] = {}
     """Agents allowed by the rules that cannot enforce what the task asks for, with the reason."""
 
+    @property
+    def sentence(self) -> str:
+        """Return the verdict, the risk and the reason."""
+        return ended(f"{self.name} is {self.verdict}, with {self.risk} risk: {self.reason}")
 
-def verdict_sentence(verdict: VerdictView) -> str:
-    """Return the verdict, the risk and the reason."""
-    return ended(f"{verdict.name} is {verdict.verdict}, with {verdict.risk} risk: {verdict.reason}")
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return the verdict, and what follows for the task."""
+        return (self.sentence, *consequences(self))
 
 
 def applies(check: PolicyCheck) -> str:

@@ -10,7 +10,6 @@ from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.policy.page import verdict_of
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.scheduler.records import PolicyVerdict
@@ -235,6 +234,6 @@ def test_the_page_tells_which_agents_cannot_enforce_what_rules_demand(policed: M
     world.kinds["codex"].lacking_of = lambda task: (
         ["codex has no list of tools"] if task.permissions.disallowed_tools else []
     )
-    verdict_shown = verdict_of(world.access.as_(OPERATOR)[PolicyService].test("instructions: Dig.")[0])
-    assert "Not on codex: codex has no list of tools." in verdict_shown.sentences
-    assert "Not on claude: " not in str(verdict_shown.sentences)
+    (verdict,) = world.access.as_(OPERATOR)[PolicyService].test("instructions: Dig.")
+    assert "Not on codex: codex has no list of tools." in verdict.sentences
+    assert "Not on claude: " not in str(verdict.sentences)

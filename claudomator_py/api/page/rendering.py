@@ -14,15 +14,24 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
 from claudomator_py.api.operation import Allowed, UnlistedRoutes, body_of
-from claudomator_py.api.page.formatting import cost_text, model_text, read_fields, remedy_text, tokens_text, took
+from claudomator_py.api.page.formatting import (
+    Version,
+    cost_text,
+    model_text,
+    read_fields,
+    remedy_text,
+    tokens_text,
+    took,
+)
 from claudomator_py.api.served import taken_from
-from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
+from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.health import StopsView
 from claudomator_py.domain.text import one_line, plain
 from claudomator_py.domain.units import counted
@@ -31,7 +40,7 @@ from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.events import TITLES
 from claudomator_py.resources.policy import CHECKS
 from claudomator_py.resources.session import Service, Session
-from claudomator_py.surface import OPEN, answered_by, declared_by
+from claudomator_py.surface import OPEN, IfVersion, answered_by, declared_by
 from claudomator_py.surface.table import Cell, Link, Table, Time
 from claudomator_py.values import dataclass, regex
 
@@ -130,34 +139,46 @@ def button(
     stays: bool = False,
     again: Callable[[Session, Mapping[str, Any], ServiceError], Response] | None = None,
 ) -> None:
-    """Have a form that is sent to the path carry out the operation that ``call`` declares.
+    """Have a form that is sent to the path carry out the operation that ``call`` declares. If the operation may be
+    limited to a version, the form sends the one that it showed.
 
-    to: the address that follows, with the operation's parameters in braces. stays: the page on which the button was
-    pressed follows instead, if it is known. again: returns the form with a refusal of what was filled in.
+    to: the address that follows, with parameters of the operation or fields of its answer in braces. stays: the page on
+    which the button was pressed follows instead, if it is known. again: returns the form with a refusal of what was
+    filled in.
     """
     declared = declared_by(call)
     method = answered_by(service)[declared.id]
     places = {each.name: taken_from(each)[1] for each in declared.parameters if f"{{{each.name}}}" in declared.path}
     bodies = [body.model for each in declared.parameters if (body := body_of(each)) is not None and body.model]
+    is_versioned = any(isinstance(each.sent_as, IfVersion) for each in declared.parameters)
 
     def handler(*, own_asker: Session, own_request: Request, own_fields: Mapping[str, str], **given: Any) -> Response:
+        seen = {"versions": [given["version"]]} if is_versioned else {}
         try:
-            fields = [{name: own_fields.get(name) for name in shape.model_fields} for shape in bodies]
-            method(own_asker[service], *map(given.get, places), *map(read_fields, bodies, fields))
-        except (Conflict, Invalid) as refusal:
+            sent = [read_fields(shape, _values_of(shape, own_fields)) for shape in bodies]
+            answer = method(own_asker[service], *map(given.get, places), *sent, **seen)
+        except (StaleVersion, Conflict, Invalid) as refusal:
             if again is None:
                 raise
             return again(own_asker, {**own_fields, **given}, refusal)
-        url = to.format_map(given)
+        url = to.format_map({**dict(answer or ()), **given})
         return page_before(own_request, url) if stays else RedirectResponse(url, 303)
 
     # Prefixed, as in ``api.served``.
     parameters = {"own_asker": Allowed, "own_request": Request, "own_fields": FilledIn, **places}
+    parameters |= {"version": Version} if is_versioned else {}
     keyword = inspect.Parameter.KEYWORD_ONLY
     handler.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
         [inspect.Parameter(name, keyword, annotation=annotation) for name, annotation in parameters.items()]
     )
     routes.post(path, declared.id)(handler)
+
+
+def _values_of(shape: type[BaseModel], form: Mapping[str, str]) -> dict[str, object]:
+    """Return what the form says of the shape's fields. A box that is not ticked is not sent."""
+    return {
+        name: name in form if field.annotation is bool else form.get(name) for name, field in shape.model_fields.items()
+    }
 
 
 FilledIn = Annotated[dict[str, str], Depends(_filled_in)]

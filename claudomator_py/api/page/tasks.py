@@ -5,21 +5,21 @@ and the form is shown again in its current state.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Ref, Version, read_fields
-from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.task_model import TaskPage, task_page_of
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED, InputKind
-from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.routing import Risk
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.branches.page import ChangesShown, changes_of
@@ -27,7 +27,7 @@ from claudomator_py.resources.branches.service import Changes
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.page import OFFERED, choices_of
-from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, TaskCalls, TaskView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.risk import assess
 from claudomator_py.surface import READ
@@ -60,66 +60,30 @@ def show(granted: Allowed, ref: Ref, run: RunId = None, *, check: bool = False) 
 
 @routes.get("/{ref}/cancel", "cancelTask")
 def ask_to_cancel(granted: Allowed, ref: Ref) -> Response:
-    return _cancel_form(granted, ref)
-
-
-@routes.post("/{ref}/cancel", "cancelTask")
-def cancel(granted: Allowed, ref: Ref, version: Version) -> Response:
-    try:
-        return _back(granted[Tasks].cancel(ref, versions=version))
-    except (StaleVersion, Conflict) as refusal:
-        return _cancel_form(granted, ref, refusal)
+    return _cancel_form(granted, {"ref": ref})
 
 
 @routes.get("/{ref}/restart", "restartTask")
 def ask_to_restart(granted: Allowed, ref: Ref, specialist: Name = "") -> Response:
-    return _restart_form(granted, ref, {"specialist": specialist}, None)
-
-
-@routes.post("/{ref}/restart", "restartTask")
-def restart(
-    granted: Allowed,
-    ref: Ref,
-    version: Version,
-    specialist: Field = "",
-    agent: Field = "",
-    tier: Field = "",
-    model: Field = "",
-    reason: Field = "",
-    force: Field = "",
-    resume: Field = "",
-) -> Response:
-    given = {
-        "specialist": specialist.strip(),
-        "agent": agent,
-        "tier": tier,
-        "model": model.strip(),
-        "reason": reason.strip(),
-        "force": bool(force),
-        "resume": bool(resume),
-    }
-    try:
-        return _back(granted[Tasks].restart(ref, read_fields(RestartRequest, given), versions=version))
-    except REFUSALS as refusal:
-        return _restart_form(granted, ref, given, refusal)
+    return _restart_form(granted, {"ref": ref, "specialist": specialist})
 
 
 def _back(task: TaskView) -> Response:
     return RedirectResponse(f"/tasks/{task.id}", 303)
 
 
-def _cancel_form(granted: Session, ref: str, refusal: ServiceError | None = None) -> Response:
-    task = granted[Tasks].get(ref)
+def _cancel_form(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
+    task = granted[Tasks].get(given["ref"])
     offered = "cancel" in task.available_actions
     values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered}
     return render("cancel.html", values, granted, status_of(refusal))
 
 
-def _restart_form(granted: Session, ref: str, given: Mapping[str, object], refusal: ServiceError | None) -> Response:
-    task = granted[Tasks].get(ref)
+def _restart_form(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
+    task = granted[Tasks].get(given["ref"])
     force = "restart_force" in task.available_actions
     conversations = [run.outcome.conversation_id for run in granted[Tasks].runs(task.id) if run.outcome is not None]
-    nothing: dict[str, object] = {"specialist": "", "agent": "", "tier": "", "model": "", "reason": "", "resume": False}
+    nothing = dict.fromkeys(("specialist", "agent", "tier", "model", "reason", "resume"), "")
     values = {
         "task": task,
         "row": row_of(task),
@@ -129,15 +93,15 @@ def _restart_form(granted: Session, ref: str, given: Mapping[str, object], refus
         "resumable": any(conversations),
         "agents": [agent.name for agent in granted[Agents].all()],
         "tiers": TIERS,
-        "specialists": choices_of(granted[PolicyService].candidates(ref, OFFERED)),
-        "given": nothing | dict(given),
+        "specialists": choices_of(granted[PolicyService].candidates(task.id, OFFERED)),
+        "given": {**nothing, **given},
     }
     return render("restart.html", values, granted, status_of(refusal))
 
 
 @routes.get("/{ref}/answer", "answerTask")
 def ask_for_answer(granted: Allowed, ref: Ref) -> Response:
-    return _form("answer", granted, ref)
+    return _form("answer", granted, {"ref": ref})
 
 
 @routes.post("/{ref}/answer", "answerTask")
@@ -145,13 +109,13 @@ def answer(granted: Allowed, ref: Ref, version: Version, text: Answer = "", back
     try:
         done = granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
     except REFUSALS as refusal:
-        return _form("answer", granted, ref, refusal, {"text": text})
+        return _form("answer", granted, {"ref": ref, "text": text}, refusal)
     return RedirectResponse("/", 303) if back == OVERVIEW else _back(done)
 
 
 @routes.get("/{ref}/approve", "approveTask")
 def ask_for_approval(granted: Allowed, ref: Ref) -> Response:
-    return _form("approve", granted, ref)
+    return _form("approve", granted, {"ref": ref})
 
 
 @routes.post("/{ref}/approve", "approveTask")
@@ -163,8 +127,8 @@ def approve(
         given = {"tools": rules, "reason": reason.strip(), "specialist": specialist.strip()}
         return _back(granted[Tasks].approve(ref, read_fields(ApproveRequest, given), versions=version))
     except REFUSALS as refusal:
-        typed = {"tools": tools, "reason": reason, "specialist": specialist}
-        return _form("approve", granted, ref, refusal, typed)
+        typed = {"ref": ref, "tools": tools, "reason": reason, "specialist": specialist}
+        return _form("approve", granted, typed, refusal)
 
 
 def _edited_rules(offered: Sequence[str], tools: str) -> list[str]:
@@ -180,46 +144,36 @@ def _edited_rules(offered: Sequence[str], tools: str) -> list[str]:
 
 @routes.get("/{ref}/reject", "rejectTask")
 def ask_for_rejection(granted: Allowed, ref: Ref) -> Response:
-    return _form("reject", granted, ref)
+    return _form("reject", granted, {"ref": ref})
 
 
-@routes.post("/{ref}/reject", "rejectTask")
-def reject(granted: Allowed, ref: Ref, version: Version, reason: Field = "") -> Response:
-    try:
-        request = read_fields(RejectRequest, {"reason": reason.strip()})
-        return _back(granted[Tasks].reject(ref, request, versions=version))
-    except REFUSALS as refusal:
-        return _form("reject", granted, ref, refusal, {"reason": reason})
-
-
-def _form(
-    what: str,
-    granted: Session,
-    ref: str,
-    refusal: ServiceError | None = None,
-    typed: Mapping[str, str] = _NOTHING,
-) -> Response:
-    task = granted[Tasks].get(ref)
+def _form(what: str, granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
+    task = granted[Tasks].get(given["ref"])
     asks = task.asks
-    page = None if what == "answer" else task_page_of(granted[Tasks].why(ref), (), None)
+    page = None if what == "answer" else task_page_of(granted[Tasks].why(task.id), (), None)
     # No run has begun: the daemon itself asks, and the answer may name the specialist.
     unbegun = asks is not None and asks.run_id is None and asks.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL)
     values = {
         "what": what,
         "task": task,
         "asks": asks,
-        "specialists": choices_of(granted[PolicyService].candidates(ref, OFFERED)) if unbegun else None,
+        "specialists": choices_of(granted[PolicyService].candidates(task.id, OFFERED)) if unbegun else None,
         "row": row_of(task),
         "refusal": refusal,
         "offered": what in task.available_actions,
         "rules": _rules(task),
-        "typed": {**_NOTHING, **typed},
+        "typed": {**_NOTHING, **given},
         "page": page,
         "risk_words": _risk_words(page),
         "changes": None if page is None else _changes(granted[Changes], task),
         "tree": None,
     }
     return render("input.html", values, granted, status_of(refusal))
+
+
+button(routes, "/{ref}/cancel", TaskCalls.cancel, Tasks, "/tasks/{id}", again=_cancel_form)
+button(routes, "/{ref}/restart", TaskCalls.restart, Tasks, "/tasks/{id}", again=_restart_form)
+button(routes, "/{ref}/reject", TaskCalls.reject, Tasks, "/tasks/{id}", again=partial(_form, "reject"))
 
 
 def _risk_words(page: TaskPage | None) -> str | None:

@@ -15,7 +15,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted, parse_instant
-from claudomator_py.domain.verdict import VerdictView, consequences, verdict_sentence
+from claudomator_py.domain.verdict import VerdictView, consequences
 from claudomator_py.resources.access.cli import parse_role
 from claudomator_py.resources.policy import CHECKS, PolicyView, RuleView
 from claudomator_py.surface.table import Column, Table, ago
@@ -137,7 +137,7 @@ def _print_verdicts(verdicts: Sequence[VerdictView], *, has_problems: bool) -> N
 
 def _shown(verdict: VerdictView) -> str:
     """Return the verdict on one task, rule by rule, with its consequences."""
-    lines = [verdict_sentence(verdict)]
+    lines = [verdict.sentence]
     if verdict.checks:
         lines.append(table_text(CHECKS, verdict.checks))
     lines += consequences(verdict)

@@ -13,11 +13,10 @@ from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.units import counted
-from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, consequences, verdict_sentence
+from claudomator_py.domain.verdict import VerdictView
 from claudomator_py.resources.policy import PolicyView
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
-from claudomator_py.values import dataclass
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 
@@ -54,21 +53,10 @@ def _page(
         "spans": day_spans("/policy", days, "rules"),
         "summary": _summary(policy),
         "text": text,
-        "verdicts": tuple(map(verdict_of, verdicts)),
+        "verdicts": verdicts,
         "refusal": refusal,
     }
     return render("policy.html", values, granted, status_of(refusal))
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictShown:
-    """What the rules say about a task that is only tried."""
-
-    name: str
-    sentences: tuple[str, ...]
-    """The verdict and its consequences."""
-    checks: tuple[PolicyCheckView, ...]
-    """What each rule says."""
 
 
 def _summary(policy: PolicyView) -> str:
@@ -76,12 +64,3 @@ def _summary(policy: PolicyView) -> str:
     decided = counted(policy.decisions, "decision")
     summary = f"{decided} in {days}: {counted(policy.denied, 'task')} denied, {policy.held:,} held for approval."
     return summary if policy.decisions else f"No task was judged in {days}."
-
-
-def verdict_of(verdict: VerdictView) -> VerdictShown:
-    """Return the verdict in the words of the command line."""
-    return VerdictShown(
-        name=verdict.name,
-        sentences=(verdict_sentence(verdict), *consequences(verdict)),
-        checks=verdict.checks,
-    )

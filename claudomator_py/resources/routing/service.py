@@ -9,7 +9,7 @@ from claudomator_py.domain.errors import Conflict, ended
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.rationale import SAID_BY_THE_TASK, Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, consequences, verdict_sentence
+from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, consequences
 from claudomator_py.policy.rule import MODEL_RISK, NOT_READ
 from claudomator_py.ports import Clock
 from claudomator_py.resources.concealment import SOMEBODY
@@ -254,7 +254,7 @@ def _verdict_sentences(verdict: VerdictView | None) -> list[str]:
     """Return what the policy does to the task; nothing if it only allows it."""
     if verdict is None or (verdict.verdict == "allowed" and not verdict.rules and not consequences(verdict)):
         return []
-    return [verdict_sentence(verdict), *consequences(verdict)]
+    return [*verdict.sentences]
 
 
 def candidate_views(record: Record, seen: Set[str]) -> tuple[RouteCandidateView, ...]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import Ref
 from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.domain.wording import Piece, Sentence
@@ -31,11 +30,7 @@ def show(granted: Allowed) -> Response:
 
 button(routes, "/{name}/pause", ScheduleCalls.pause_schedule, Schedules, "/#schedules")
 button(routes, "/{name}/resume", ScheduleCalls.resume_schedule, Schedules, "/#schedules")
-
-
-@routes.post("/{name}/run", "runSchedule")
-def run(granted: Allowed, name: Ref) -> Response:
-    return RedirectResponse(f"/tasks/{granted[Schedules].run(name).id}", 303)
+button(routes, "/{name}/run", ScheduleCalls.run_schedule, Schedules, "/tasks/{id}")
 
 
 ScheduleCard = tuple[ScheduleView, Sentence | None]

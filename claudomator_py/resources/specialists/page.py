@@ -5,7 +5,7 @@ is done and the form is shown again with the current version.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
@@ -60,7 +60,7 @@ def register(granted: Allowed, text: CardText = "") -> Response:
 
 @routes.get("/{specialist_id}", "getSpecialist")
 def show(granted: Allowed, specialist_id: Ref) -> Response:
-    return _page(granted, specialist_id)
+    return _page(granted, {"specialist_id": specialist_id})
 
 
 @routes.get("/{specialist_id}/edit", "changeSpecialist")
@@ -79,16 +79,7 @@ def edit(granted: Allowed, specialist_id: Ref, version: Version, text: CardText 
 
 @routes.get("/{specialist_id}/remove", "removeSpecialist")
 def ask_to_remove(granted: Allowed, specialist_id: Ref) -> Response:
-    return _removal_form(granted, specialist_id)
-
-
-@routes.post("/{specialist_id}/remove", "removeSpecialist")
-def remove(granted: Allowed, specialist_id: Ref, version: Version) -> Response:
-    try:
-        granted[Specialists].remove(specialist_id, versions=[version])
-    except (StaleVersion, Conflict) as refusal:
-        return _removal_form(granted, specialist_id, refusal)
-    return RedirectResponse("/specialists", 303)
+    return _removal_form(granted, {"specialist_id": specialist_id})
 
 
 @routes.get("/{specialist_id}/forget", "resetLearned")
@@ -136,15 +127,15 @@ def _card_of(specialist_id: str, text: str) -> Card:
     return card
 
 
-def _page(granted: Session, specialist_id: str, refusal: ServiceError | None = None, grantee: str = "") -> Response:
-    specialist, learned = granted[Specialists].get(specialist_id), granted[Routing].all()
+def _page(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
+    specialist, learned = granted[Specialists].get(given["specialist_id"]), granted[Routing].all()
     values = {
         "page": page_of(specialist),
-        "standings": standings_of(learned, specialist_id),
-        "corrections": corrections_of(learned, specialist_id),
+        "standings": standings_of(learned, specialist.id),
+        "corrections": corrections_of(learned, specialist.id),
         "correction_table": CORRECTIONS,
         "refusal": refusal,
-        "grantee": grantee,
+        "grantee": given.get("grantee", ""),
     }
     return render("specialist.html", values, granted, status_of(refusal))
 
@@ -163,20 +154,21 @@ def _card_form(
     return render("specialist_edit.html", values, granted, status_of(refusal))
 
 
-def _removal_form(granted: Session, specialist_id: str, refusal: ServiceError | None = None) -> Response:
-    page = page_of(granted[Specialists].get(specialist_id))
+def _removal_form(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
+    page = page_of(granted[Specialists].get(given["specialist_id"]))
     return render("specialist_remove.html", {"page": page, "refusal": refusal}, granted, status_of(refusal))
 
 
 _SHARING = "/specialists/{specialist_id}#sharing"
 button(
     routes,
-    "/{specialist_id}/grant",
-    SpecialistCalls.grant_specialist,
+    "/{specialist_id}/remove",
+    SpecialistCalls.remove_specialist,
     Specialists,
-    _SHARING,
-    again=lambda granted, given, refusal: _page(granted, given["specialist_id"], refusal, given.get("grantee", "")),
+    "/specialists",
+    again=_removal_form,
 )
+button(routes, "/{specialist_id}/grant", SpecialistCalls.grant_specialist, Specialists, _SHARING, again=_page)
 button(routes, "/{specialist_id}/admit", SpecialistCalls.admit_specialist, Specialists, _SHARING)
 button(routes, "/{specialist_id}/dismiss", SpecialistCalls.dismiss_specialist, Specialists, _SHARING)
 
