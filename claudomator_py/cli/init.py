@@ -25,6 +25,7 @@ from claudomator_py.cli.units import (
     next_commands,
     unit,
     unreachable_program,
+    user_config,
 )
 
 _PATIENCE_S = 15.0
@@ -253,16 +254,11 @@ def _units_folder(manager: Manager, *, below_root: bool) -> Path:
     """Return the user's own folder, which only the user's service manager reads; in an image, that of all users."""
     if manager is Manager.SYSTEM:
         return Path("/etc/systemd/system")
-    return Path("/etc/systemd/user") if below_root else _user_config() / "systemd" / "user"
+    return Path("/etc/systemd/user") if below_root else user_config(Path.home()) / "systemd" / "user"
 
 
 def _config_folder(manager: Manager) -> Path:
-    return Path("/etc/claudomator") if manager is Manager.SYSTEM else _user_config() / "claudomator"
-
-
-def _user_config() -> Path:
-    given = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return given if given.is_absolute() else Path.home() / ".config"
+    return Path("/etc/claudomator") if manager is Manager.SYSTEM else user_config(Path.home()) / "claudomator"
 
 
 def _service_config(manager: Manager) -> str:

@@ -129,7 +129,8 @@ class DeskTools:
             if not chosen:
                 raise ToolRefused(f"{changes.task_name} has not run.")
             if not arguments.get("patch"):
-                return _json({"task": changes.task_name, "runs": [_without_nothing(view) for view in chosen]})
+                runs = [view.model_dump(mode="json", exclude_none=True) for view in chosen]
+                return _json({"task": changes.task_name, "runs": runs})
             patches = [(view, client.patch(view.run_id)) for view in chosen]
         texts = [
             f"Run {view.number}: {view.summary}{'' if patch.is_whole else ', not all of it below'}\n{patch.text}"
@@ -174,11 +175,6 @@ def _fields(task: TaskView, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _shown(task: TaskView, names: tuple[str, ...], **more: object) -> str:
     return _json(_fields(task, names) | more)
-
-
-def _without_nothing(view: Any) -> dict[str, Any]:
-    shown: dict[str, Any] = view.model_dump(mode="json", exclude_none=True)
-    return shown
 
 
 def _json(value: object) -> str:

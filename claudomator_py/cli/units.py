@@ -82,6 +82,12 @@ def unreachable_program() -> str | None:
     return program if any(Path(program).resolve().is_relative_to(folder) for folder in _HIDDEN) else None
 
 
+def user_config(home: Path) -> Path:
+    """Return the folder of a user's configurations, by the XDG convention. home: the user's."""
+    given = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return given if given.is_absolute() else home / ".config"
+
+
 def next_commands(manager: Manager, root: Path | None) -> list[str]:
     """Return the commands to run after the files are written."""
     if root is not None:

@@ -4,6 +4,7 @@ import os
 import secrets
 import stat
 from pathlib import Path
+from typing import Self
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import CannotServe
@@ -17,6 +18,11 @@ _SHORTEST = 16
 
 class TokenFileError(CannotServe):
     """The token's file cannot be trusted or read. The message has the reason and a remedy."""
+
+    @classmethod
+    def of(cls, path: Path, why: str) -> Self:
+        """Return the error for a file of our own, which a new one can replace. why: as a clause about the file."""
+        return cls(f"{path} {why}. Delete it; a new token is created at the next start.")
 
 
 def ensure_token(state_dir: Path) -> str:
@@ -52,27 +58,20 @@ def read_token(path: Path) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise TokenFileError(
-            f"{path} cannot be read ({error.strerror}). Delete it; a new token is created at the next start."
-        ) from error
+        raise TokenFileError.of(path, f"cannot be read ({error.strerror})") from error
     try:
         fstat = os.fstat(descriptor)
         if not stat.S_ISREG(fstat.st_mode):
-            raise TokenFileError(f"{path} is not a regular file. Delete it; a new token is created at the next start.")
+            raise TokenFileError.of(path, "is not a regular file")
         if fstat.st_uid != os.geteuid():
-            raise TokenFileError(
-                f"{path} belongs to another user. Delete it; a new token is created at the next start."
-            )
+            raise TokenFileError.of(path, "belongs to another user")
         if stat.S_IMODE(fstat.st_mode) & 0o077:
-            raise TokenFileError(
-                f"{path} can be read by other users, so its token may be known. "
-                "Delete it; a new token is created at the next start."
-            )
+            raise TokenFileError.of(path, "can be read by other users, so its token may be known")
         text = os.read(descriptor, _MAX_LENGTH + 1).decode("ascii", "replace").strip()
     finally:
         os.close(descriptor)
     if not _is_token(text):
-        raise TokenFileError(f"{path} does not hold a token. Delete it; a new token is created at the next start.")
+        raise TokenFileError.of(path, "does not hold a token")
     return text
 
 

@@ -55,6 +55,23 @@ class PrincipalBusy(Exception):
     """Too many requests of the principal are waiting."""
 
 
+@contextmanager
+def _once(leave: Callable[[], None], patience_s: float) -> Iterator[Callable[[], None]]:
+    """Call ``leave`` once: when the yielded function is called, after that time, or else at the end of the context."""
+    pending = [leave]
+
+    def leave_once() -> None:
+        if pending:
+            pending.pop()()
+
+    timer = asyncio.get_running_loop().call_later(patience_s, leave_once)
+    try:
+        yield leave_once
+    finally:
+        timer.cancel()
+        leave_once()
+
+
 class ComputeQueue:
     """Serves one request at a time beside the loop, as several computing threads would each delay the loop.
 
@@ -84,22 +101,8 @@ class ComputeQueue:
         self._ahead += 1
         if self._ahead == 1:
             self._shut()
-        is_ahead = True
-
-        def leave() -> None:
-            nonlocal is_ahead
-            if is_ahead:
-                is_ahead = False
-                self._ahead -= 1
-                if not self._ahead:
-                    self._open()
-
-        timer = asyncio.get_running_loop().call_later(MAX_AHEAD_S, leave)
-        try:
+        with _once(self._step_back, MAX_AHEAD_S) as leave:
             yield leave
-        finally:
-            timer.cancel()
-            leave()
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[Callable[[], None]]:
@@ -111,20 +114,13 @@ class ComputeQueue:
         except asyncio.CancelledError:
             self._lock.release()
             raise
-        held = True
-
-        def leave() -> None:
-            nonlocal held
-            if held:
-                held = False
-                self._lock.release()
-
-        timer = asyncio.get_running_loop().call_later(_DESK_S, leave)
-        try:
+        with _once(self._lock.release, _DESK_S) as leave:
             yield leave
-        finally:
-            timer.cancel()
-            leave()
+
+    def _step_back(self) -> None:
+        self._ahead -= 1
+        if not self._ahead:
+            self._open()
 
     def _shut(self) -> None:
         self._clear.clear()

@@ -225,7 +225,7 @@ def filtered_front(wanted: TaskFilter, page: Page[TaskView], number: int, agents
     them, folded only if their reasons differ."""
     groups, shown = _groups(page.items), len(page.items)
     if len(groups) == 1:  # a single line to open would show nothing of what was asked for
-        groups = tuple(RowGroup(row.id, (row,)) for row in groups[0].rows)
+        groups = tuple(RowGroup(row.task.id, (row,)) for row in groups[0].rows)
     rest = () if page.next_cursor is None else (Link("Show more", filter_url("/", wanted, cursor=page.next_cursor)),)
     note = f"{shown} of them shown" if shown < number else None
     section = TaskSection("found", "Found", "No task matches.", groups, number, note=note, rest=rest)

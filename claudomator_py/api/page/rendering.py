@@ -33,7 +33,7 @@ from claudomator_py.api.page.formatting import (
 from claudomator_py.api.served import taken_from
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.health import StopsView
-from claudomator_py.domain.text import one_line, plain
+from claudomator_py.domain.text import escaped, one_line, plain
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
@@ -275,6 +275,7 @@ def _environment() -> "Environment":
     environment.globals.update(when=when, row_cells=row_cells, took=took, model_text=model_text)
     environment.globals.update(tokens_text=tokens_text, cost_text=cost_text)
     environment.filters["counted"] = counted
+    environment.filters["escaped"] = escaped
     environment.filters["figure"] = _figure
     environment.filters["instant"] = instant_text
     environment.filters["one_line"] = one_line

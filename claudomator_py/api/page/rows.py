@@ -48,10 +48,9 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """The contents of one line of a list."""
+    """A task, and what one line of a list says of it in words."""
 
-    id: str
-    name: str
+    task: TaskView
     url: str
     state: str
     label: str
@@ -63,7 +62,6 @@ class TaskRow:
     """Its branch there, preceded by a dot; empty: none."""
     is_own_branch: bool
     """Whether the branch is named after the task, and so tells nothing new."""
-    specialist: str | None
     agent: str | None
     model: str | None
     wait: Sentence | None
@@ -75,14 +73,10 @@ class TaskRow:
     """Whether it is in this state since then."""
     took: str | None
     """The duration of its last run, once the task has ended."""
-    attempts: int
     cost: str | None
-    changes: str | None
     is_doubtful: bool
     """Whether it claims changes that it did not make."""
     priority: str | None
-    tags: tuple[str, ...]
-    version: int
     actions: tuple[Action, ...]
     """What can be done if it needs a person, runs or has failed."""
     answers: bool
@@ -115,13 +109,13 @@ class RowGroup:
 def grouped(rows: Sequence[TaskRow], unlisted: Mapping[str, int]) -> tuple[RowGroup, ...]:
     """Return the rows in order, with those of equal reasons together at the place of the first. unlisted: the number of
     further tasks like one of these, by its id."""
-    return tuple(map(_group, folded(rows, _reason, lambda row: row.id, unlisted, _wider)))
+    return tuple(map(_group, folded(rows, _reason, lambda row: row.task.id, unlisted, _wider)))
 
 
 def _group(fold: Fold[TaskRow]) -> RowGroup:
     first = fold.rows[0]
     if fold.key is None:
-        return RowGroup(first.id, fold.rows)
+        return RowGroup(first.task.id, fold.rows)
     words = f"{fold.size:,} {first.folds}"
     wait = said(first.wider) if first.wider is not None and fold.key == _wider(first) else first.wait
     return RowGroup(f"fold-{crc32(repr(fold.key).encode()):x}", fold.rows, words, wait, fold.unlisted)
@@ -156,8 +150,7 @@ def row_of(task: TaskView) -> TaskRow:
     # Its next agent is not decided yet, wherever it ran before.
     undecided = task.state in ("QUEUED", "WAITING") and task.runs > 0
     return TaskRow(
-        id=task.id,
-        name=task.name,
+        task=task,
         url=f"/tasks/{task.id}",
         state=words_of(task.state),
         label=label,
@@ -165,7 +158,6 @@ def row_of(task: TaskView) -> TaskRow:
         place=PurePath(task.working_dir).name if task.working_dir else None,
         branch=f" · {task.branch}" if task.branch else "",
         is_own_branch=task.branch is not None and task.name in task.branch,
-        specialist=task.specialist,
         agent=task.agent_hint if undecided else task.agent,
         model=None if undecided else model_text(task.tier, task.model),
         wait=wait,
@@ -174,13 +166,9 @@ def row_of(task: TaskView) -> TaskRow:
         stamp=(task.started_at or task.updated_at) if running else task.updated_at,
         since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),
         took=took(task.started_at, task.updated_at) if task.started_at and task.state in ENDED else None,
-        attempts=task.attempts,
         cost=cost_text(task.cost_usd, task.unpriced),
-        changes=task.changes,
         is_doubtful=is_doubtful,
         priority=task.priority if task.priority != "normal" else None,
-        tags=task.tags,
-        version=task.version,
         actions=_row_actions(task),
         answers="answer" in task.available_actions and task.asks is not None and task.asks.kind == "question",
         folds=said_together(task),

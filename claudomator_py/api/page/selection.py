@@ -11,14 +11,13 @@ from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import filter_url, read_fields, read_filter, remedy_text
 from claudomator_py.api.page.front import filters_of
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.rows import row_of
-from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.api.page.rows import TaskRow, row_of
+from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.surface import OPERATE
-from claudomator_py.values import dataclass
 
 _MAX_TASKS = 250
 _MAX_DIGITS = 16
@@ -36,16 +35,6 @@ class Change(StrEnum):
     REJECT = "reject"
     RESTART = "restart"
     CANCEL = "cancel"
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionResult:
-    """The result for one task. refusal: why nothing was done, and the remedy."""
-
-    name: str
-    url: str
-    state: str
-    refusal: str | None
 
 
 routes = UnlistedRoutes("/select")
@@ -77,7 +66,7 @@ def act(
         return render("select_sure.html", shown, granted)
     act = _act(granted[Tasks], change, words.strip())
     verdicts = [_done(granted[Tasks], act, task_id, version) for task_id, version in chosen]
-    refused = sum(1 for verdict in verdicts if verdict.refusal is not None)
+    refused = sum(refusal is not None for _, refusal in verdicts)
     values = {"change": change.value, "verdicts": verdicts, "done": len(verdicts) - refused, "refused": refused}
     return render("select_done.html", values, granted)
 
@@ -127,13 +116,9 @@ def _act(tasks: Tasks, change: Change, words: str) -> Callable[[str, int], TaskV
             return lambda ref, version: tasks.reject(ref, rejection, versions=version)
 
 
-def _done(tasks: Tasks, act: Callable[[str, int], TaskView], task_id: str, version: int) -> SelectionResult:
-    """Act on the version that was shown. A task that has changed since is left as it is, with a refusal."""
-    refusal: ServiceError | None = None
+def _done(tasks: Tasks, act: Callable[[str, int], TaskView], task_id: str, version: int) -> tuple[TaskRow, str | None]:
+    """Act on the version that was shown. Return the task, and if nothing was done, why, and the remedy."""
     try:
-        task = act(task_id, version)
-    except (StaleVersion, Conflict, Invalid) as error:
-        refusal, task = error, tasks.get(task_id)
-    row = row_of(task)
-    refusal_text = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
-    return SelectionResult(row.name, row.url, row.state, refusal_text)
+        return row_of(act(task_id, version)), None
+    except (StaleVersion, Conflict, Invalid) as refusal:
+        return row_of(tasks.get(task_id)), f"{refusal.detail} {remedy_text(refusal)}"

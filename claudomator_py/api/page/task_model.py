@@ -94,7 +94,6 @@ class TaskPage:
     task: TaskView
     row: TaskRow
     title: str
-    meaning: str | None
     wait: Sentence | None
     actions: tuple[Action, ...]
     facts: tuple[tuple[str, Sequence[Link]], ...]
@@ -107,7 +106,6 @@ class TaskPage:
     runs: tuple[RunEntry, ...]
     moments: tuple[Moment, ...]
     log: LogPanel | None
-    result: str | None
     instructions: str | None
     content: tuple[tuple[str, str], ...]
     risk: str | None
@@ -133,7 +131,6 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         task=task,
         row=row,
         title=f"{task.name}: {row.state}",
-        meaning=meaning_of(task.reason) if task.state == "FAILED" else None,
         wait=wait_of(task.blocked, task.reason_text),
         actions=actions,
         facts=_facts(task, shown),
@@ -146,7 +143,6 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         runs=tuple(_entry(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
         moments=timeline_of(why.events),
         log=_log(runs.index(shown) + 1, shown, check=check) if shown is not None else None,
-        result=task.result_text or None,
         instructions=instructions if isinstance(instructions, str) else None,
         content=tuple(
             (key, _worded(value)) for key, value in spec.items() if key not in _ELSEWHERE and not _empty(value)

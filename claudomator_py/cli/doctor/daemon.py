@@ -1,7 +1,6 @@
 """The daemon and its service: whether it answers and is ready, its clock, and its systemd unit."""
 
 import getpass
-import os
 import re
 import shutil
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 from claudomator_py.cli.connect import connect
 from claudomator_py.cli.doctor import Finding, ok, problem, warn
 from claudomator_py.cli.times import localized, now_ms
-from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
+from claudomator_py.cli.units import UNIT, Manager, is_as_shipped, user_config
 from claudomator_py.client import ClientError, NotStarted
 from claudomator_py.domain.health import CheckView
 from claudomator_py.resources.agents import AgentView
@@ -77,7 +76,7 @@ def service_findings(
     checks = [
         (manager, folder / UNIT)
         for manager, folders in (
-            (Manager.USER, (_config(home) / "systemd" / "user", root / "etc/systemd/user")),
+            (Manager.USER, (user_config(home) / "systemd" / "user", root / "etc/systemd/user")),
             (Manager.SYSTEM, (root / "etc/systemd/system",)),
         )
         for folder in folders
@@ -91,11 +90,6 @@ def service_findings(
             yield from _agents_of(manager, path)
     if any(manager is Manager.USER for manager, _ in checks):
         yield _linger(user or getpass.getuser(), root / LINGER.relative_to("/"))
-
-
-def _config(home: Path) -> Path:
-    given = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return given if given.is_absolute() else home / ".config"
 
 
 def _unit(manager: Manager, path: Path) -> Finding:

@@ -13,10 +13,9 @@ from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Days, Ref, Version, day_spans, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
-from claudomator_py.domain.changes import Commit, FileChange, MergeMethod, RunChanges
+from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.text import escaped
 from claudomator_py.resources.branches import BRANCHES, BranchView, ChangesView, DiscardRequest, MergeRequest, PatchView
 from claudomator_py.resources.branches.service import BranchService
 from claudomator_py.resources.report.night import Nights
@@ -201,24 +200,16 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRun:
-    """What a run changed. more_files: how many are not named. without: why no lines are shown, if there are none."""
+    """What a run changed."""
 
-    number: int
-    agent: str
-    summary: str
-    is_doubtful: bool
-    place: str | None
-    checked_out: str | None
-    fault: str | None
-    commits: tuple[tuple[str, str, str], ...]
-    more_commits: int
-    refs: tuple[tuple[str, str], ...]
-    more_refs: int
+    view: ChangesView
+    changes: RunChanges
     files: tuple[FileEntry, ...]
-    more_files: int
+    """The first ones."""
     without: str | None
-    left: tuple[tuple[str, tuple[str, ...], int], ...]
-    left_as_before: int
+    """Why no lines are shown, if there are none."""
+    left: tuple[tuple[str, Sequence[str], int], ...]
+    """Files that it did not commit: a word for them, the names of the first ones, and how many more there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,35 +242,16 @@ def _entries(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) ->
 
 def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | None) -> ChangedRun:
     left = (
-        ("Uncommitted", changes.uncommitted, changes.uncommitted_count),
-        ("Not known to git", changes.untracked, changes.untracked_count),
+        ("Uncommitted", changes.uncommitted[:MAX_NAMES], changes.uncommitted_count),
+        ("Not known to git", changes.untracked[:MAX_NAMES], changes.untracked_count),
     )
     return ChangedRun(
-        number=view.number,
-        agent=view.agent,
-        summary=view.summary,
-        is_doubtful=view.is_doubtful,
-        place=escaped(changes.place) or None,
-        checked_out=escaped(changes.checked_out or "") or None,
-        fault=None if changes.is_empty else changes.fault,
-        commits=tuple(map(_commit, changes.commits)),
-        more_commits=changes.commit_count - len(changes.commits),
-        refs=tuple((escaped(name), escaped(words)) for name, words in changes.ref_changes),
-        more_refs=changes.ref_count - len(changes.refs),
+        view,
+        changes,
         files=tuple(_files(view.number, changes.files, text)),
-        more_files=changes.file_count - min(MAX_FILES, len(changes.files)),
         without=without,
-        left=tuple(
-            (word, tuple(map(escaped, names[:MAX_NAMES])), count - len(names[:MAX_NAMES]))
-            for word, names, count in left
-            if count
-        ),
-        left_as_before=changes.left_as_before,
+        left=tuple((word, names, count - len(names)) for word, names, count in left if count),
     )
-
-
-def _commit(commit: Commit) -> tuple[str, str, str]:
-    return commit.id[:8], escaped(commit.subject), escaped(commit.author)
 
 
 def _files(number: int, files: Sequence[FileChange], text: str) -> Iterator[FileEntry]:
@@ -289,8 +261,8 @@ def _files(number: int, files: Sequence[FileChange], text: str) -> Iterator[File
         shown = None if patch is None else patch[:MAX_FILE_CHARS]
         yield FileEntry(
             id=f"change-{number}-{index}",
-            path=escaped(file.path),
-            change=escaped(file.words),
+            path=file.path,
+            change=file.words,
             lines=None if file.added is None or file.removed is None else f"+{file.added} -{file.removed}",
             patch=tuple(_lines(f"change-{number}-{index}", shown or "")),
             is_cut=patch is not None and len(patch) > MAX_FILE_CHARS,

@@ -108,18 +108,9 @@ class LogFeed(ABC):
         """Return the position after everything that was taken and is not held back."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextPiece:
-    """The text of the bytes from ``offset`` to ``next_offset``, where a reader that starts again continues."""
-
-    offset: int
-    next_offset: int
-    text: str
-
-
 class ReadableText:
     """Reads a stream that arrives in parts of any size, starting at an offset. Holds back whatever may be incomplete: a
-    character, a control sequence, the start of a possible secret."""
+    character, a control sequence, the start of a possible secret. A reader that starts again does so after a piece."""
 
     def __init__(self, redactor: Redactor, offset: int = 0) -> None:
         self._redactor = redactor
@@ -127,7 +118,7 @@ class ReadableText:
         self.offset = offset
         """Offset up to which bytes have been turned into pieces."""
 
-    def feed(self, data: bytes, *, final: bool = False) -> TextPiece | None:
+    def feed(self, data: bytes, *, final: bool = False) -> LogTextView | None:
         """Return the next piece, if there is one. final: no more data follows."""
         pending = self._pending + data
         size = len(pending) if final else self._final_length(pending)
@@ -135,18 +126,18 @@ class ReadableText:
             self._pending = pending
             return None
         self._pending = pending[size:]
-        text = self._redactor.redact(plain(pending[:size].decode(errors="replace")))
-        piece = TextPiece(self.offset, self.offset + size, text)
-        self.offset = piece.next_offset
-        return piece
+        return self._piece(size, self._redactor.redact(plain(pending[:size].decode(errors="replace"))))
 
-    def skip_to(self, offset: int) -> list[TextPiece]:
+    def skip_to(self, offset: int) -> list[LogTextView]:
         """Return what was held back, and a note about the bytes up to that offset, which were not kept."""
         pieces = [piece for piece in (self.feed(b"", final=True),) if piece is not None]
-        text = f"\n[{offset - self.offset} bytes were not kept]\n"
-        pieces.append(TextPiece(self.offset, offset, text))
-        self.offset = offset
-        return pieces
+        missing = offset - self.offset
+        return [*pieces, self._piece(missing, f"\n[{missing} bytes were not kept]\n")]
+
+    def _piece(self, size: int, text: str) -> LogTextView:
+        """Return the text of the next ``size`` bytes."""
+        start, self.offset = self.offset, self.offset + size
+        return LogTextView(offset=start, next_offset=self.offset, text=text)
 
     def _final_length(self, pending: bytes) -> int:
         """Number of bytes whose meaning no later ones can change."""
@@ -165,16 +156,10 @@ class TextFeed(LogFeed):
         self._text = ReadableText(redactor, position.offset)
 
     def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
-        pieces: list[TextPiece] = self._text.skip_to(start) if start > self._next else []
+        pieces = self._text.skip_to(start) if start > self._next else []
         if (piece := self._text.feed(data, final=self._final)) is not None:
             pieces.append(piece)
-        return [
-            LogItem(
-                LogPosition(piece.next_offset),
-                LogTextView(offset=piece.offset, next_offset=piece.next_offset, text=piece.text),
-            )
-            for piece in pieces
-        ]
+        return [LogItem(LogPosition(piece.next_offset), piece) for piece in pieces]
 
     def _position(self) -> LogPosition:
         return LogPosition(self._text.offset)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.redaction import MARK, Redactor
 from claudomator_py.domain.text import finished, place_in, plain
-from claudomator_py.resources.runs.logs import ReadableText, TextPiece
+from claudomator_py.resources.runs import LogTextView
+from claudomator_py.resources.runs.logs import ReadableText
 
 SECRET = "hunter22 two"
 pieces = st.sampled_from(
@@ -35,7 +36,7 @@ pieces = st.sampled_from(
 written = st.lists(pieces | st.binary(max_size=4), max_size=12).map(b"".join)
 
 
-def read(data: bytes, cuts: list[int]) -> list[TextPiece]:
+def read(data: bytes, cuts: list[int]) -> list[LogTextView]:
     reader = ReadableText(Redactor([SECRET]))
     feed = [
         reader.feed(data[start:end])
@@ -79,7 +80,7 @@ def test_what_was_not_kept_is_told() -> None:
     text_pieces = [*reader.skip_to(5_000), reader.feed(b"after\n")]
     words = "".join(piece.text for piece in text_pieces if piece is not None)
     assert words == "before\ufffd\n[4993 bytes were not kept]\nafter\n"
-    assert text_pieces[-1] == TextPiece(5_000, 5_006, "after\n")
+    assert text_pieces[-1] == LogTextView(offset=5_000, next_offset=5_006, text="after\n")
 
 
 def test_a_code_that_never_ends_is_not_held_for_ever() -> None:
