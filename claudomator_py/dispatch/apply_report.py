@@ -223,6 +223,9 @@ class ReportApplier:
             return outcome.model_copy(update={"is_checked": True})
         words = subject.spec.check[min(record.step, len(subject.spec.check) - 1)]
         how = ending_of(f"check `{command_text(words)}`", record.exit_code, record.ended_by, record.error)
+        if record.ended_by == "disk_full":
+            # The agent is not to blame, and its conversation goes on.
+            return _unchecked(outcome, how, Reason.DISK_FULL)
         reason, program = Reason.CHECK_FAILED, unavailable_program(words, subject.spec, record)
         if program is not None:
             reason = Reason.CHECK_UNAVAILABLE

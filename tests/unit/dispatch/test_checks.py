@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.run import ending_of
-from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.store.tables import RUN, TASK, Run
 from claudomator_py.tasks.runs import begin_check
 from tests.fakes.world import World
@@ -140,13 +140,24 @@ def test_a_check_whose_program_no_agent_can_make_costs_no_further_attempt(
         (["sh", "run"], {"exit_code": 127}, {}),
         (["no-such"], {"error": "no-such cannot be started: No such file or directory"}, {"PATH": ".venv/bin:/bin"}),
         (["no-such"], {"exit_code": 1}, {}),
-        (["no-such"], {"error": "no space left", "ended_by": "disk_full"}, {}),
     ],
 )
 def test_a_check_that_the_agent_may_mend_is_tried_again(
     command: list[str], end: dict[str, Any], env: dict[str, str], world: World
 ) -> None:
     ended_with(world, command, end, "WAITING backoff", working_dir="/srv/shop", env=env)
+
+
+def test_a_check_that_found_no_room_on_the_disk_says_nothing_of_the_work(world: World) -> None:
+    full = {"error": "no space left", "ended_by": "disk_full"}
+    assert ended_with(world, ["no-such"], full, "WAITING backoff", agent={"type": "claude"}) == (
+        "check `no-such`: no space left"
+    )
+    (run,) = world.service.runs("t")
+    assert run.outcome is not None
+    assert run.outcome.reason == "disk_full"
+    world.tick(HOUR_MS)
+    assert world.live("t").resumes == run.id, "the conversation is not to blame"
 
 
 def ended_with(world: World, command: list[str], end: dict[str, Any], state: str, **fields: Any) -> str | None:
