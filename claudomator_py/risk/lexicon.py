@@ -196,17 +196,19 @@ class Language:
 
     def joined(self, words: Sequence[Word]) -> Sequence[Word]:
         """Return the words of a sentence, each phrase as one; the longest counts."""
-        joined, done, stems = list[Word](), 0, [word.stem for word in words]
         may_open = [
-            (at, word.opens)
+            at
             for at, word in enumerate(words[:-1])
-            if word.opens and (stems[at + 1] in word.opens or "_" in word.opens)
+            if word.opens and ("_" in word.opens or words[at + 1].stem in word.opens)
         ]
-        for at, seconds in may_open:
+        if not may_open:
+            return words
+        joined, done, stems = list[Word](), 0, [word.stem for word in words]
+        for at in may_open:
             if at < done:
                 continue
             word, end, phrase, tags = words[at], at + 1, stems[at], NONE
-            if stems[end] in seconds:
+            if stems[end] in word.opens:
                 for after, stem in enumerate(stems[end:], end + 1):
                     phrase = f"{phrase} {stem}"
                     if (longer := self._phrases.get(phrase)) is None:
@@ -215,7 +217,7 @@ class Language:
                 if tags:
                     tags = tags.union(*[part.tags & _KEPT for part in words[at:end]])
                     word = self._phrase(" ".join([part.text for part in words[at:end]]), tags)
-            elif "_" in seconds and (lasts := self._gaps[phrase].intersection(stems[end : end + _MAX_GAP])):
+            elif "_" in word.opens and (lasts := self._gaps[phrase].intersection(stems[end : end + _MAX_GAP])):
                 tags = NONE.union(*[self._phrases[f"{phrase} _ {last}"] for last in lasts])
                 word = self._phrase(word.text, word.tags - ACTS - {"lead"} | tags)
             if tags:
