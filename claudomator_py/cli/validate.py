@@ -159,7 +159,7 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
 
 def _read(path: Path, judged: Judge, *, is_card: bool) -> AnyFile:
     if is_card:
-        return _cards(path)
+        return _cards(path, content(path, "card"))
     return _configuration(path) if is_configuration(path) else _tasks(path, judged.refusals)
 
 
@@ -178,13 +178,6 @@ def _configuration(path: Path) -> ReadConfiguration:
     return ReadConfiguration(name_of(path), ())
 
 
-def _cards(path: Path) -> ReadCards:
-    result = content(path, "card")
-    if isinstance(result, Problem):
-        return ReadCards(name_of(path), (), (result,))
-    return _parsed_as_cards(path, result)
-
-
 def _first_files(read: Sequence[AnyFile]) -> dict[str, str]:
     """Return the first file of each name of a task."""
     first: dict[str, str] = {}
@@ -201,14 +194,22 @@ def _names_specialists(file: AnyFile) -> bool:
 
 def _known(read: Sequence[AnyFile], judged: Judge) -> frozenset[str]:
     """Return the ids of specialists in these files, in the card folders, and of those shipped with Claudomator."""
-    inside = [_cards(path) for folder in judged.card_folders if folder.is_dir() for path in files_at(folder)]
+    inside = [
+        _cards(path, content(path, "card"))
+        for folder in judged.card_folders
+        if folder.is_dir()
+        for path in files_at(folder)
+    ]
     files = [*(file for file in read if isinstance(file, ReadCards)), *inside]
     return frozenset(card.id for file in files for card in file.cards) | frozenset(judged.shipped())
 
 
-def _parsed_as_cards(path: Path, content: TaskFileContent) -> ReadCards:
+def _cards(path: Path, content: TaskFileContent | Problem) -> ReadCards:
+    """Return the cards in the content of the path."""
     from claudomator_py.schema.cardfile import parse_card_file
 
+    if isinstance(content, Problem):
+        return ReadCards(name_of(path), (), (content,))
     parsed = parse_card_file(content.data, content.name)
     return ReadCards(name_of(path), parsed.items, parsed.problems, parsed)
 
@@ -217,8 +218,7 @@ def _tasks(path: Path, refusals: Found) -> ReadFile:
     result = content(path, "task")
     file = parsed_as_tasks(path, result)
     # A card with a mistake of its own has fewer problems as a card.
-    problems = len(file.problems)
-    if problems and isinstance(result, TaskFileContent) and len(_parsed_as_cards(path, result).problems) < problems:
+    if file.problems and len(_cards(path, result).problems) < len(file.problems):
         note(f"{file.shown} is a card file, not a task file; --specialists checks it as one.")
     return file.checked(refusals)
 
@@ -302,31 +302,27 @@ def _held_up(spec: "TaskSpec") -> str:
 
 
 def _as_json(file: AnyFile, judged: Judge, known: Known) -> dict[str, object]:
+    contents: dict[str, object] = {}
     if isinstance(file, ReadCards):
-        return {
-            "file": file.shown,
-            "valid": not file.problems,
-            "specialists": [card.document for card in file.cards],
-            "warnings": [warning.model_dump(mode="json") for warning in file.warnings(known.specialists)],
-            "problems": [problem.model_dump(mode="json") for problem in file.problems],
-        }
-    if isinstance(file, ReadConfiguration):
-        problems = [problem.model_dump(mode="json") for problem in file.problems]
-        return {"file": file.shown, "valid": not file.problems, "problems": problems}
-    from claudomator_py.domain.units import format_instant
-    from claudomator_py.resources.schedules.cli import next_fires
-    from claudomator_py.schema.taskfile import shown_document
+        contents = {"specialists": [card.document for card in file.cards]}
+        contents["warnings"] = _dumped(file.warnings(known.specialists))
+    elif isinstance(file, ReadFile):
+        from claudomator_py.domain.units import format_instant
+        from claudomator_py.resources.schedules.cli import next_fires
+        from claudomator_py.schema.taskfile import shown_document
 
-    return {
-        "file": file.shown,
-        "valid": not file.problems,
-        "tasks": [shown_document(spec) for spec in file.specs],
-        "fires": {
-            spec.name: [format_instant(at_ms) for at_ms in next_fires(spec)]
-            for spec in file.specs
-            if spec.schedule is not None
-        },
-        "notes": _notes(file, judged.lacking),
-        "warnings": [warning.model_dump(mode="json") for warning in _warnings(file, judged.warnings, known)],
-        "problems": [problem.model_dump(mode="json") for problem in file.problems],
-    }
+        contents = {
+            "tasks": [shown_document(spec) for spec in file.specs],
+            "fires": {
+                spec.name: [format_instant(at_ms) for at_ms in next_fires(spec)]
+                for spec in file.specs
+                if spec.schedule is not None
+            },
+            "notes": _notes(file, judged.lacking),
+            "warnings": _dumped(_warnings(file, judged.warnings, known)),
+        }
+    return {"file": file.shown, "valid": not file.problems, **contents, "problems": _dumped(file.problems)}
+
+
+def _dumped(problems: Sequence[Problem]) -> list[object]:
+    return [problem.model_dump(mode="json") for problem in problems]

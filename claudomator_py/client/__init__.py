@@ -79,6 +79,7 @@ _MODULES = {
 
 
 T = TypeVar("T")
+START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
 
 
 class ClientError(Exception):

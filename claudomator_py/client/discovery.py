@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from claudomator_py.client import ClientError, DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
+from claudomator_py.client import START_IT, ClientError, DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.schema.configpath import (
     CONFIG_VARIABLE,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 URL_VARIABLE = "CLAUDOMATOR_URL"
 TOKEN_VARIABLE = "CLAUDOMATOR_TOKEN"  # noqa: S105 - the name of a variable
 
-_START_IT = f"Start it with `claudomator serve`, or set {URL_VARIABLE} to where it runs."
 _ENDPOINT_FILE = "endpoint"
 _TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 
@@ -238,12 +237,11 @@ def _announced(folder: Path) -> Endpoint:
             # Without either, it was killed or is of an earlier version, and anybody may listen at its URL.
             if not socket and not opened.daemon_runs():
                 raise DaemonNotRunning(
-                    f"The daemon that listened at {url} ended without notice, as when it is killed.",
-                    remedy=_START_IT,
+                    f"The daemon that listened at {url} ended without notice, as when it is killed.", remedy=START_IT
                 )
             return Endpoint(url, _token(opened), own=folder, socket=socket)
     except (FileNotFoundError, PermissionError):
-        raise NotStarted(f"No daemon runs with the state folder {folder}.", remedy=_START_IT) from None
+        raise NotStarted(f"No daemon runs with the state folder {folder}.", remedy=START_IT) from None
 
 
 def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoint:

@@ -1,7 +1,7 @@
 """The API as typed calls that return views and raise refusals."""
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +12,7 @@ import httpx
 from claudomator_py import resources
 from claudomator_py.client import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.discovery import Endpoint, discover
-from claudomator_py.client.transport import PATIENCE_S, TIMEOUT_SECONDS, VERSIONS, HttpTransport, path_segment
+from claudomator_py.client.transport import PATIENCE_S, TIMEOUT_SECONDS, VERSIONS, HttpTransport, V, path_segment
 from claudomator_py.imports import bulk_import
 from claudomator_py.surface import Calls
 
@@ -161,13 +161,8 @@ class Client(HttpTransport, _Calls):
         daemon."""
         from claudomator_py.resources.runs import LogTextView
 
-        for kind, data in self._follow(
-            f"/v1/runs/{path_segment(run_id)}/log", _log_query(stream, check=check), patience_s
-        ):
-            if kind == "end":
-                return
-            if kind == "output":
-                yield self._valid(LogTextView, data).text
+        for passage in self._following(run_id, _log_query(stream, check=check), "output", LogTextView, patience_s):
+            yield passage.text
 
     def follow_log(
         self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
@@ -177,32 +172,38 @@ class Client(HttpTransport, _Calls):
         from claudomator_py.resources.runs import LogEntryView
 
         query = _log_query(stream, check=check) | {"view": "structured"}
-        for kind, data in self._follow(f"/v1/runs/{path_segment(run_id)}/log", query, patience_s):
-            if kind == "end":
-                return
-            if kind == "entry":
-                yield self._valid(LogEntryView, data)
+        yield from self._following(run_id, query, "entry", LogEntryView, patience_s)
 
     def log_entries(self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False) -> "Iterator[LogEntryView]":
         """Yield what the agent has said and done so far, or its check's output."""
         from claudomator_py.resources.runs import LogEntryView
 
-        for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "structured"}):
-            yield from (self._valid(LogEntryView, item) for item in page)
+        yield from self._so_far(run_id, _log_query(stream, check=check) | {"view": "structured"}, LogEntryView)
 
     def log_text(self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False) -> Iterator[str]:
         """Yield the output of the run so far, or of its check, as text for people."""
         from claudomator_py.resources.runs import LogTextView
 
-        for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "text"}):
-            yield from (self._valid(LogTextView, item).text for item in page)
+        for passage in self._so_far(run_id, _log_query(stream, check=check) | {"view": "text"}, LogTextView):
+            yield passage.text
 
-    def _log_pages(self, run_id: str, query: dict[str, object]) -> Iterator[Sequence[object]]:
+    def _following(
+        self, run_id: str, query: Mapping[str, object], kind: str, view: type[V], patience_s: float
+    ) -> Iterator[V]:
+        """Yield the events of this kind in a run's log until the run ends."""
+        for event, data in self._follow(f"/v1/runs/{path_segment(run_id)}/log", query, patience_s):
+            if event == "end":
+                return
+            if event == kind:
+                yield self._valid(view, data)
+
+    def _so_far(self, run_id: str, query: Mapping[str, object], view: type[V]) -> Iterator[V]:
+        """Yield the items of a run's log, page by page, up to the last one written."""
         cursor = "0"
         while True:
             params = {**query, "cursor": cursor}
             page = self._request("GET", f"/v1/runs/{path_segment(run_id)}/log", params=params).json()
-            yield page["items"]
+            yield from (self._valid(view, item) for item in page["items"])
             if page["ended"] or page["next_cursor"] == cursor:
                 return
             cursor = page["next_cursor"]

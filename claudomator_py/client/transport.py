@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from claudomator_py import __version__
 from claudomator_py.client import (
+    START_IT,
     ClientError,
     ConnectionLost,
     DaemonNotRunning,
@@ -85,7 +86,6 @@ def follow(connect: Connect, patience_s: float = PATIENCE_S) -> Iterator[ServerS
 TIMEOUT_SECONDS: Final = 30.0
 VERSIONS: Final = "Check that the URL is the daemon's, and that daemon and command are the same version."
 _PROBLEM = "application/problem+json"
-_START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
 _KEY = regex(rf"[\x20-\x7e]{{1,{MAX_KEY_LENGTH}}}")
 _TOKEN = regex(r"[\x21-\x7e]+")
 
@@ -122,7 +122,10 @@ class HttpTransport:
                 raise NotAuthorised("The token contains invalid characters.", remedy=remedy)
             headers["Authorization"] = f"Bearer {token}"
         self.base_url = base_url.rstrip("/")
+        over_socket = None
         self._folder = _opened(own) if own is not None and socket else None
+        if self._folder is not None:
+            over_socket = httpx.HTTPTransport(uds=self._folder.socket_address, verify=False, trust_env=False)
         try:
             # No proxies, no .netrc and no redirects: only the daemon may get the token.
             self._http = httpx.Client(
@@ -131,7 +134,7 @@ class HttpTransport:
                 timeout=timeout_s,
                 trust_env=False,
                 verify=_certificates(self.base_url),
-                transport=None if self._folder is None else _over_socket(self._folder),
+                transport=over_socket,
             )
         except httpx.InvalidURL as error:
             raise UnexpectedAnswer(f"{base_url!r} is not a URL.", remedy="Write http://127.0.0.1:8484.") from error
@@ -182,9 +185,6 @@ class HttpTransport:
             return None
         view = self._parsed(operation.answer, response)
         return list(view.items) if isinstance(view, Page) and operation.listed else view
-
-    def _view(self, view: type[V], method: str, path: str, **options: Any) -> V:
-        return self._parsed(view, self._request(method, path, **options))
 
     def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         response = self._send(method, path, **options)
@@ -237,7 +237,7 @@ class HttpTransport:
             if "CERTIFICATE" in str(error):  # OpenSSL's word; httpx has no such exception
                 detail = f"The certificate of {self.base_url} is not trusted."
                 raise UnexpectedAnswer(detail, remedy="Make this machine trust its issuer.") from error
-            raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=_START_IT) from error
+            raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=START_IT) from error
         except httpx.TimeoutException as error:
             detail = f"The daemon at {self.base_url} does not answer."
             raise ConnectionLost(detail, remedy="Check the daemon's log.") from error
@@ -275,11 +275,7 @@ def _opened(state_dir: Path) -> StateFolder:
     try:
         return StateFolder(state_dir)
     except FileNotFoundError:
-        raise NotStarted(f"The state folder {state_dir} is gone.", remedy=_START_IT) from None
-
-
-def _over_socket(folder: StateFolder) -> httpx.HTTPTransport:
-    return httpx.HTTPTransport(uds=folder.socket_address, verify=False, trust_env=False)
+        raise NotStarted(f"The state folder {state_dir} is gone.", remedy=START_IT) from None
 
 
 def _check_connection(event: str, info: Mapping[str, Any]) -> None:

@@ -96,7 +96,7 @@ class TaskPage:
     title: str
     wait: Sentence | None
     actions: tuple[Action, ...]
-    facts: tuple[tuple[str, Sequence[Link]], ...]
+    facts: Sequence[tuple[str, str | Sequence[Link] | None]]
     specialist: Link | None
     sentences: tuple[str, ...]
     route: RouteView | None
@@ -161,8 +161,8 @@ def _branch_end(events: Sequence[EventView]) -> BranchEnd | None:
     return BranchEnd(last.at, words, undo if isinstance(undo, str) else None)
 
 
-def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, Sequence[Link]], ...]:
-    facts: list[tuple[str, str | Sequence[Link] | None]] = [
+def _facts(task: TaskView, shown: RunView | None) -> Sequence[tuple[str, str | Sequence[Link] | None]]:
+    return [
         ("Last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "Agent", task.agent),
         ("Tier and model", model_text(task.tier, task.model)),
         ("Reach", None if task.reach_origin is None else task.reach_origin.text),
@@ -179,7 +179,6 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, Sequence[L
         ("Budget", None if task.budget is None else with_unknown(task.budget.text, task.budget.unknown)),
         ("Restarts", f"{task.generation - 1}, {counted(task.runs, 'run')} in all" if task.generation > 1 else None),
     ]
-    return tuple((name, [Link(value)] if isinstance(value, str) else value) for name, value in facts if value)
 
 
 def _specialist(why: WhyView) -> Link | None:

@@ -73,7 +73,7 @@ def preview_merge(
 def merge(
     granted: Allowed, ref: Ref, version: Version, into: SentBranch = "", method: SentWord = "", commit: SentWord = ""
 ) -> Response:
-    granted, given = granted, {"into": into.strip(), "method": method, "commit": bool(commit)}
+    given = {"into": into.strip(), "method": method, "commit": bool(commit)}
     try:
         _require_seen(granted, ref, version)
         done = granted[BranchService].merge(ref, read_fields(MergeRequest, given))

@@ -1,5 +1,6 @@
 """/channels: the channels, and one conversation, to read and to write in."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Form, Query
@@ -21,12 +22,7 @@ from claudomator_py.domain.channel import (
 )
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.channels import (
-    AnswerView,
-    ChannelCalls,
-    ChannelView,
-    MessageView,
-)
+from claudomator_py.resources.channels import AnswerView, ChannelCalls, ChannelView, MessageView
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.session import Session
 from claudomator_py.values import dataclass
@@ -185,22 +181,18 @@ def _facts_of(channel: ChannelView) -> tuple[str, ...]:
     return tuple(meta)
 
 
-def _settings_of(channel: ChannelView) -> tuple[tuple[str, str], ...]:
+def _settings_of(channel: ChannelView) -> Sequence[tuple[str, str | None]]:
     settings = channel.settings
-    facts = [("Primary", f"{channel.primary or 'nobody'}, {settings.primary.value}")]
-    if settings.keywords:
-        facts.append(("Keywords", ", ".join(settings.keywords)))
-    facts += [
+    return [
+        ("Primary", f"{channel.primary or 'nobody'}, {settings.primary.value}"),
+        ("Keywords", ", ".join(settings.keywords)),
         ("Replies to agents", settings.reply_chains.value),
         ("Several mentions", settings.mentions.value),
         ("Most answers", f"{settings.rate_limit} an hour by each specialist"),
         ("Agents in a row", str(settings.max_hops)),
+        ("Works in", settings.working_dir),
+        ("Incoming webhook", None if settings.webhook is None else settings.webhook.kind.value),
     ]
-    if settings.working_dir is not None:
-        facts.append(("Works in", settings.working_dir))
-    if settings.webhook is not None:
-        facts.append(("Incoming webhook", settings.webhook.kind.value))
-    return tuple(facts)
 
 
 def _message(message: MessageView, channel: ChannelView) -> MessageShown:

@@ -18,11 +18,11 @@ import stat
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from claudomator_py.api.operation import UnlistedRoutes, access_of
@@ -50,6 +50,7 @@ from claudomator_py.tasks.messages import PostedMessage
 from claudomator_py.values import regex
 
 log = logging.getLogger("claudomator.channels")
+B = TypeVar("B", bound=BaseModel)
 
 UNBOUND_UNTIL_MS: Final = 1_811_808_000_000
 """2027-06-01T00:00Z: from then on a signature has to cover the channel."""
@@ -199,10 +200,7 @@ def _document(body: bytes) -> dict[str, Any]:
 
 
 def _of_plain(document: dict[str, Any]) -> PostedMessage:
-    problems = odd_values(document, {})
-    parsed = problems or validate(PlainMessage, document, {})
-    if not isinstance(parsed, PlainMessage):
-        raise Invalid.of(parsed)
+    parsed = _valid(PlainMessage, document)
     message = NewMessage(content=parsed.content, reply_to=parsed.reply_to, attachments=parsed.attachments)
     return PostedMessage(
         f"{BY_WEBHOOK}{parsed.author}", message, display_name=parsed.display_name, external_id=f"plain:{parsed.id}"
@@ -223,11 +221,16 @@ def _of_slack(document: dict[str, Any]) -> PostedMessage | None:
     # Slack escapes three characters, and writes links in angle brackets.
     plain = html.unescape(_SLACK_LINK.sub(r"\1", text))
     content = {"content": plain[:MAX_MESSAGE_LENGTH], "attachments": _slack_files(event.get("files"))}
-    problems = odd_values(content, {})
-    parsed = problems or validate(NewMessage, content, {})
-    if not isinstance(parsed, NewMessage):
+    message = _valid(NewMessage, content)
+    return PostedMessage(f"{BY_SLACK}{user[:100]}", message, external_id=f"slack:{event_id[:200]}")
+
+
+def _valid(shape: type[B], document: dict[str, Any]) -> B:
+    """Return what the document describes. Raises Invalid."""
+    parsed = odd_values(document, {}) or validate(shape, document, {})
+    if isinstance(parsed, list):
         raise Invalid.of(parsed)
-    return PostedMessage(f"{BY_SLACK}{user[:100]}", parsed, external_id=f"slack:{event_id[:200]}")
+    return parsed
 
 
 def _slack_files(files: object) -> list[dict[str, str]]:

@@ -177,9 +177,9 @@ def _given(decision: DecisionView) -> list[tuple[str, str | None]]:
     ]
 
 
-def _facts(decision: DecisionView) -> tuple[tuple[str, Link], ...]:
+def _facts(decision: DecisionView) -> Sequence[tuple[str, Link | str | None]]:
     threshold = "" if decision.threshold is None else f", with a threshold of {decision.threshold:.2f}"
-    rows: list[tuple[str, Link | str | None]] = [
+    return [
         ("Task", _task(decision)),
         ("Message", _message(decision)),
         ("Run", _run(decision)),
@@ -204,16 +204,15 @@ def _facts(decision: DecisionView) -> tuple[tuple[str, Link], ...]:
         ("Reason code", None if decision.rationale is None else decision.rationale.code.value),
         ("Id", decision.id),
     ]
-    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in rows if value)
 
 
-def _outcome(explained: Explained) -> tuple[tuple[str, Link], ...]:
+def _outcome(explained: Explained) -> Sequence[tuple[str, Link | str | None]]:
+    """Return what became of it, without the end of its run."""
     decision, run = explained.decision, explained.decision.run
     rows: list[tuple[str, Link | str | None]] = []
     if run is not None:
         tokens = Tokens(input=run.input_tokens, output=run.output_tokens)
         rows += [
-            ("Run", (run.ended_as or run.state).replace("_", " ")),
             ("Reason", run.reason),
             ("Tokens", tokens_text(tokens)),
             ("Cost of the run", cost_text(run.cost_usd)),
@@ -228,4 +227,4 @@ def _outcome(explained: Explained) -> tuple[tuple[str, Link], ...]:
         kept = explained.supersedes_kept
         words = f"decision {short_id(earlier)}" + ("" if kept else ", removed for its age")
         rows.append(("Replaces", Link(words, url_of(earlier) if kept else None)))
-    return tuple((name, value if isinstance(value, Link) else Link(value)) for name, value in rows if value)
+    return [(name, value) for name, value in rows if value]

@@ -215,7 +215,7 @@ class SpecialistPage:
     """Who can see it, in a sentence."""
     works_for: str
     """Whose work it may do, in a sentence."""
-    facts: tuple[tuple[str, str], ...]
+    facts: Sequence[tuple[str, str | None]]
     text: str
     """The whole card, for editing."""
 
@@ -288,18 +288,18 @@ def _exists_for(specialist: SpecialistView) -> str:
     return f"Everyone in {whose}, and everyone with a grant, can see and use it."
 
 
-def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...]:
+def _facts(specialist: SpecialistView, card: Card) -> Sequence[tuple[str, str | None]]:
     allowed = card.permissions
-    rows = [
+    return [
         ("Version", f"{card.version} (change {specialist.version})"),
-        ("Agents", _listed(card.allowed_agents) or "all"),
+        ("Agents", ", ".join(card.allowed_agents) or "all"),
         ("Tier", card.default_tier.value if card.default_tier is not None else None),
         ("Permissions", allowed.mode.value if allowed is not None else None),
-        ("Tools", (_listed(allowed.tools) or "none") if allowed is not None and allowed.tools is not None else None),
-        ("Allowed tools", _listed(allowed.allowed_tools) if allowed is not None else None),
-        ("Denied tools", _listed(allowed.disallowed_tools) if allowed is not None else None),
+        ("Tools", (", ".join(allowed.tools) or "none") if allowed is not None and allowed.tools is not None else None),
+        ("Allowed tools", ", ".join(allowed.allowed_tools) if allowed is not None else None),
+        ("Denied tools", ", ".join(allowed.disallowed_tools) if allowed is not None else None),
         ("Risk", f"up to {card.risk_ceiling.value}"),
-        ("Capabilities", _listed(card.capabilities)),
+        ("Capabilities", ", ".join(card.capabilities)),
         ("Reached by", card.url or _REACHED[Transport.LOCAL]),
         ("Woken by", card.wake_url),
         ("Authentication", _authentication(card.authentication)),
@@ -312,11 +312,6 @@ def _facts(specialist: SpecialistView, card: Card) -> tuple[tuple[str, str], ...
         ("Organisation", specialist.organisation),
         ("Source", specialist.file_path or _SOURCES[specialist.source]),
     ]
-    return tuple((name, value) for name, value in rows if value)
-
-
-def _listed(words: Sequence[str]) -> str | None:
-    return ", ".join(words) or None
 
 
 def _authentication(how: Authentication) -> str | None:
