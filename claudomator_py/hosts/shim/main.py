@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 
 from claudomator_py.hosts.shim import crash as crash_points
 from claudomator_py.hosts.shim import linux, procfs, record, workdir
@@ -32,6 +33,8 @@ CLEAN = 1
 LEFT = 3
 BROKEN = 4
 
+_RECORD_PAUSE_S = 1.0
+_OF_THE_DISK = (errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOSPC, errno.EDQUOT)
 # How often a process that keeps forking is struck at before the next walk through /proc.
 _STRIKES = 50
 
@@ -192,7 +195,7 @@ class Supervisor:
     def run(self) -> int:
         """Run the protocol. The lock is held, and the run is not revoked."""
         try:
-            exit_file = self._exit_file = record.ExitFile(self._directory)
+            self._exit_file = record.ExitFile(self._directory)
         except OSError:
             return LEFT  # Nothing was started, as the daemon will see.
         ending, clone = ExitFields(), None
@@ -224,7 +227,7 @@ class Supervisor:
             stage.close()
         crash("stragglers-ended")
         ending.ended_ms = ending.ended_ms or record.now_ms()
-        exit_file.write(ending)
+        self._record(self._exit_file, ending)
         left = ending.error or ending.ended_by or ending.stragglers or self._events.interrupted
         return ENDED if left else CLEAN
 
@@ -256,8 +259,20 @@ class Supervisor:
         put_away(outputs)
         if ending.ended_by:
             self._exit_file = record.ExitFile(self._directory)
-            self._exit_file.write(ending)
+            self._record(self._exit_file, ending)
         return ENDED
+
+    def _record(self, file: record.ExitFile, ending: ExitFields) -> None:
+        """Write the exit record. A disk that is read-only or away for a while is waited for, because nobody else knows
+        the end. Raises OSError for other faults, if the directory was removed, or if this process is told to stop."""
+        while True:
+            try:
+                return file.write(ending)
+            except OSError as problem:
+                is_lasting = problem.errno not in _OF_THE_DISK
+                if is_lasting or self._events.interrupted or record.is_gone(self._directory):
+                    raise
+            time.sleep(_RECORD_PAUSE_S)
 
     def flush(self) -> None:
         """Make the exit record durable, if there is one. Raises OSError."""

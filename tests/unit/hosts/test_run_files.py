@@ -1,5 +1,6 @@
 """What the files of a run directory say: started at most once, given up for good, and whose processes are whose."""
 
+import errno
 import fcntl
 import json
 import os
@@ -7,15 +8,16 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from claudomator_py.domain.run import ExitRecord, RunFate, RunStatus
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, shim_identity
-from claudomator_py.hosts.shim import procfs, record
+from claudomator_py.hosts.shim import main, procfs, record
 
 ENDED: dict[str, Any] = {
     "exit_code": 0,
@@ -34,6 +36,39 @@ def directory(tmp_path: Path) -> Iterator[int]:
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     yield fd
     os.close(fd)
+
+
+class ReluctantFile:
+    """An exit record that can be written only after so many faults."""
+
+    def __init__(self, *faults: int) -> None:
+        self.faults = list(faults)
+        self.written = False
+
+    def write(self, ending: record.ExitFields) -> None:
+        if self.faults:
+            raise OSError(self.faults.pop(0), "not now")
+        self.written = True
+
+
+@pytest.mark.parametrize(
+    ("faults", "told_to_stop", "is_written"),
+    [
+        ((errno.EROFS, errno.EIO, errno.ESTALE), False, True),
+        ((errno.EROFS,), True, False),
+        ((errno.EISDIR,), False, False),
+        ((errno.EIO, errno.ENOENT), False, False),
+    ],
+)
+def test_the_end_is_recorded_once_the_disk_is_there_again(
+    directory: int, monkeypatch: pytest.MonkeyPatch, faults: tuple[int, ...], told_to_stop: bool, is_written: bool
+) -> None:
+    monkeypatch.setattr(main, "_RECORD_PAUSE_S", 0)
+    file, told = ReluctantFile(*faults), SimpleNamespace(interrupted=told_to_stop)
+    supervisor = main.Supervisor(directory, {}, cast("Any", told))
+    with nullcontext() if is_written else pytest.raises(OSError, match="not now"):
+        supervisor._record(cast("Any", file), record.ExitFields())
+    assert file.written == is_written
 
 
 def own_process() -> procfs.Process:
