@@ -331,10 +331,9 @@ def _with_fee(connection: Connection, run: Run, outcome: Outcome) -> Outcome:
         return outcome
     is_done = outcome.status is OutcomeStatus.SUCCEEDED and outcome.handoff is None
     if is_done:
-        others = [other for other in run_rows.of_task(connection, run.task_id) if other.generation == run.generation]
-        is_done = not any(
-            other.ended_as == OutcomeStatus.SUCCEEDED for other in others if other.specialist == run.specialist
-        )
+        others = run_rows.of_generation(connection, run.task_id, run.generation)
+        succeeded = [other for other in others if other.ended_as == OutcomeStatus.SUCCEEDED]
+        is_done = all(other.specialist != run.specialist for other in succeeded)
     usd = pricing.usd(outcome, is_done=is_done)
     if not usd:
         return outcome

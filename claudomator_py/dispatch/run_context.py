@@ -163,8 +163,7 @@ class ContextReader:
         resumption = resumption_of(task)
         if resumption is not None and resumption.follows is not None:
             context = _following(connection, context, resumption.follows)
-        runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()
-        before = [run for run in runs if run.generation == task.generation]
+        before = run_rows.of_generation(connection, task.id, task.generation) if task.seq > 0 else ()
         working_dir, earlier = context.spec.isolated_dir, context.earlier or context.follows
         return replace(
             context,

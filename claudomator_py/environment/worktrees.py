@@ -54,7 +54,7 @@ def tree_request(
     except (OSError, RuntimeError) as error:
         remedy = "correct the folder and restart the task"
         raise TreeFault(f"no work tree of {working_dir}, which cannot be examined: {error}; {remedy}") from error
-    runs = [run for run in run_rows.of_task(connection, task.id) if run.generation == task.generation and run.dir_key]
+    runs = [run for run in run_rows.of_generation(connection, task.id, task.generation) if run.dir_key]
     before = runs[0] if runs else earlier
     owner = None if before is None else _owner(connection, before)
     if before is None or owner is None:

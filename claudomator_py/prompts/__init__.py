@@ -92,7 +92,7 @@ _FOREIGN = (
 _AS_LEFT = "Its changes are as it left them. Check the current state before you repeat or rely on anything."
 
 
-def left_by(runs: list[Run], agent: str) -> Run | None:
+def left_by(runs: Sequence[Run], agent: str) -> Run | None:
     """Return the run whose work a fresh conversation on that agent takes over, if it did not end well: the last one in
     which the model had answered. runs: those of the task's generation, in order.
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, select, tuple_
 
 from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.lifecycle import StateName
@@ -20,6 +20,7 @@ from claudomator_py.values import dataclass
 
 Position = tuple[int, str]
 """A decision's time in epoch milliseconds, and its id."""
+_ORDER = (DECISION.c.at_ms, DECISION.c.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,7 @@ def page(
     decisions are returned only if their kind is asked for."""
     conditions = [rows_seen(DECISION, by), *_conditions(wanted, by)]
     if before is not None:
-        at_ms, last = before
-        conditions.append(or_(DECISION.c.at_ms < at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id < last)))
+        conditions.append(tuple_(*_ORDER) < before)
     return _read(connection, conditions, limit)
 
 
@@ -76,9 +76,8 @@ def of_kind(
     """Return all decisions of a kind, whoever may see them, oldest first, after the position."""
     conditions = [DECISION.c.kind == kind.value, *_between(since_ms, until_ms)]
     if after is not None:
-        at_ms, last = after
-        conditions.append(or_(DECISION.c.at_ms > at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id > last)))
-    query = select(DECISION).where(*conditions).order_by(DECISION.c.at_ms, DECISION.c.id).limit(limit)
+        conditions.append(tuple_(*_ORDER) > after)
+    query = select(DECISION).where(*conditions).order_by(*_ORDER).limit(limit)
     return Decision.rows(connection, query)
 
 
@@ -98,13 +97,8 @@ def newest_shadow(connection: Connection, since_ms: int | None, until_ms: int | 
 
 def following(connection: Connection, kinds: Sequence[DecisionKind], after: Position, limit: int) -> Sequence[Decision]:
     """Return all decisions of these kinds, whoever may see them, oldest first, after the position."""
-    at_ms, last = after
-    behind = or_(DECISION.c.at_ms > at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id > last))
-    # Only the first condition can use the index.
-    query = select(DECISION).where(
-        DECISION.c.at_ms >= at_ms, behind, DECISION.c.kind.in_([kind.value for kind in kinds])
-    )
-    query = query.order_by(DECISION.c.at_ms, DECISION.c.id).limit(limit)
+    query = select(DECISION).where(tuple_(*_ORDER) > after, DECISION.c.kind.in_([kind.value for kind in kinds]))
+    query = query.order_by(*_ORDER).limit(limit)
     return Decision.rows(connection, query)
 
 

@@ -61,7 +61,7 @@ def add(connection: Connection, target: str, event_id: int, notice: dict[str, An
 def due(connection: Connection, target: str, now_ms: int) -> Outbox | None:
     """Return the oldest notice to the target that is due, or None."""
     query = select(OUTBOX).where(OUTBOX.c.state == "pending", OUTBOX.c.target == target, OUTBOX.c.next_ms <= now_ms)
-    return next(iter(Outbox.rows(connection, query.order_by(OUTBOX.c.id).limit(1))), None)
+    return Outbox.one(connection, query.order_by(OUTBOX.c.id).limit(1))
 
 
 def next_due(connection: Connection, target: str) -> int | None:

@@ -5,7 +5,7 @@ Candidates are found by readers and checked again by the writer, so that a task 
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_, delete, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, or_, select, tuple_
 
 from claudomator_py.domain.channel import AnswerState
 from claudomator_py.domain.lifecycle import ENDED, UNENDED
@@ -27,8 +27,9 @@ from claudomator_py.store.tables import (
     TASK_DEPENDENCY,
 )
 
-"""Listed, because an index serves IN but not NOT IN."""
 _EVENTS = "events"
+_NOT_BUSY = or_(TASK.c.id.is_(None), TASK.c.state.in_(ENDED))
+"""That the task has ended or does not exist."""
 
 
 def events_end(connection: Connection, before_ms: int, targets: Collection[str]) -> int:
@@ -48,7 +49,7 @@ def old_events(connection: Connection, end: int, limit: int) -> Sequence[int]:
     query = (
         select(EVENT.c.id)
         .outerjoin(TASK, TASK.c.id == EVENT.c.task_id)
-        .where(EVENT.c.id < end, _nobody_is_at(TASK))
+        .where(EVENT.c.id < end, _NOT_BUSY)
         .order_by(EVENT.c.id)
         .limit(limit)
     )
@@ -57,8 +58,7 @@ def old_events(connection: Connection, end: int, limit: int) -> Sequence[int]:
 
 def events(connection: Connection, ids: Collection[int]) -> int:
     """Remove the events, except of tasks that have not ended. Return the number removed."""
-    busy = select(TASK.c.id).where(TASK.c.state.in_(UNENDED))
-    going = and_(EVENT.c.id.in_(ids), or_(EVENT.c.task_id.is_(None), EVENT.c.task_id.not_in(busy)))
+    going = and_(EVENT.c.id.in_(ids), _of_no_busy_task(EVENT))
     last = connection.execute(select(func.max(EVENT.c.id)).where(going)).scalar_one()
     if last is None:
         return 0
@@ -76,7 +76,7 @@ def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequenc
     query = (
         select(DECISION.c.id)
         .outerjoin(TASK, TASK.c.id == DECISION.c.task_id)
-        .where(DECISION.c.at_ms < before_ms, _nobody_is_at(TASK))
+        .where(DECISION.c.at_ms < before_ms, _NOT_BUSY)
         .limit(limit)
     )
     return list(connection.execute(query).scalars())
@@ -84,8 +84,7 @@ def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequenc
 
 def decisions(connection: Connection, ids: Collection[str]) -> int:
     """Remove the decisions, except of tasks that have not ended. Return the number removed."""
-    busy = select(TASK.c.id).where(TASK.c.state.in_(UNENDED))
-    going = and_(DECISION.c.id.in_(ids), or_(DECISION.c.task_id.is_(None), DECISION.c.task_id.not_in(busy)))
+    going = and_(DECISION.c.id.in_(ids), _of_no_busy_task(DECISION))
     return connection.execute(delete(DECISION).where(going)).rowcount
 
 
@@ -136,7 +135,7 @@ def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tu
         .outerjoin(TASK, TASK.c.id == SCHEDULE_FIRE.c.task_id)
         .where(
             SCHEDULE_FIRE.c.at_ms < before_ms,
-            _nobody_is_at(TASK),
+            _NOT_BUSY,
             exists().where(later.c.schedule_id == SCHEDULE_FIRE.c.schedule_id, later.c.due_ms > SCHEDULE_FIRE.c.due_ms),
         )
         .limit(limit)
@@ -146,11 +145,8 @@ def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tu
 
 def fires(connection: Connection, times: Collection[tuple[str, int]]) -> int:
     """Remove the times, except those whose task has not ended. Return the number removed."""
-    busy = select(TASK.c.id).where(TASK.c.state.in_(UNENDED))
-    going = and_(
-        tuple_(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms).in_(times),
-        or_(SCHEDULE_FIRE.c.task_id.is_(None), SCHEDULE_FIRE.c.task_id.not_in(busy)),
-    )
+    place = tuple_(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms)
+    going = and_(place.in_(times), _of_no_busy_task(SCHEDULE_FIRE))
     return connection.execute(delete(SCHEDULE_FIRE).where(going)).rowcount
 
 
@@ -193,9 +189,10 @@ def _of_a_task() -> list[Table]:
     return [table for table in tables if "task_id" in table.c and table.c.task_id.references(TASK.c.id)]
 
 
-def _nobody_is_at(task: FromClause) -> ColumnElement[bool]:
-    """Return the condition that the task has ended or does not exist."""
-    return or_(task.c.id.is_(None), task.c.state.in_(ENDED))
+def _of_no_busy_task(table: Table) -> ColumnElement[bool]:
+    """Return the condition that the row is of no task, or of none that has still to end."""
+    busy = select(TASK.c.id).where(TASK.c.state.in_(UNENDED))  # an index serves IN, but not NOT IN
+    return or_(table.c.task_id.is_(None), table.c.task_id.not_in(busy))
 
 
 def _removable(before_ms: int) -> ColumnElement[bool]:

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from sqlalchemy import (
     BigInteger,
@@ -25,7 +25,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from claudomator_py.domain.lifecycle import UNSUCCESSFUL, StateName
+from claudomator_py.domain.lifecycle import UNENDED, UNSUCCESSFUL, StateName
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.requests import LatestFilter, StateSelection, TaskFilter
@@ -35,7 +35,7 @@ from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.visibility import agent_hidden, alike, cards_hidden, tasks_seen
 from claudomator_py.values import dataclass
 
-_SUCCESSFUL = tuple(state for state in get_args(StateName) if state not in UNSUCCESSFUL)
+_SUCCESSFUL: tuple[StateName, ...] = (*UNENDED, "COMPLETED")
 _OF_TASKS = RUN.c.task_id.in_(bindparam("tasks", expanding=True))
 _RUNS_OF = Selection(Run, select(RUN).where(_OF_TASKS).order_by(RUN.c.generation, RUN.c.seq))
 _SUMMED_RUNS = Statement(
@@ -142,7 +142,7 @@ class Listed:
 StatusList = Literal["needs_you", "problems", "running", "queued", "recent"]
 _OVER: tuple[StateName, ...] = ("CANCELLED", "COMPLETED")
 _MAX_NAMES = 200
-_NOT_COMPLETED: tuple[StateName, ...] = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "FAILED", "CANCELLED")
+_NOT_COMPLETED: tuple[StateName, ...] = (*UNENDED, *UNSUCCESSFUL)
 _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 """Waiting for a larger budget, which only a person can set."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -20,11 +20,12 @@ from sqlalchemy import (
 )
 
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.lifecycle import ENDED, StateName
+from claudomator_py.domain.lifecycle import ENDED, UNENDED, StateName
 from claudomator_py.domain.limits import Bucket
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
+from claudomator_py.store.run_rows import BEGUN
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import keeping_reader, readable, sound
 from claudomator_py.store.tables import EVENT, HOLD, RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
@@ -97,7 +98,7 @@ def _drawn(by: Principal) -> tuple[Statement, Statement]:
     columns = [RUN.c[name] for name in DrawnRun._fields]
     since, begun, until = (bindparam(name, type_=BigInteger) for name in ("since", "begun", "until"))
     query = select(*columns).where(runs_seen(by))
-    ended = query.where(_BEGUN, RUN.c.started_ms >= begun, RUN.c.started_ms < until, RUN.c.ended_ms >= since)
+    ended = query.where(BEGUN, RUN.c.started_ms >= begun, RUN.c.started_ms < until, RUN.c.ended_ms >= since)
     # Without a condition on the start, for which SQLite would read the index of all starts.
     return Statement(ended.order_by(RUN.c.started_ms.desc(), RUN.c.id).limit(MAX_RUNS)), Statement(
         query.where(RUN.c.live)
@@ -131,12 +132,8 @@ def starts(connection: Connection, since_ms: int, until_ms: int) -> Sequence[int
 
 def has_earlier(connection: Connection, since_ms: int, by: Principal) -> bool:
     """Return whether a run visible to the principal began before ``since_ms``."""
-    query = select(RUN.c.id).where(_BEGUN, RUN.c.started_ms < since_ms, runs_seen(by))
+    query = select(RUN.c.id).where(BEGUN, RUN.c.started_ms < since_ms, runs_seen(by))
     return connection.execute(query.limit(1)).one_or_none() is not None
-
-
-_BEGUN = RUN.c.state != literal_column("'revoked'")
-"""Literally the condition of the index, so that it is used."""
 
 
 class FinishedRun(NamedTuple):
@@ -218,7 +215,7 @@ def open_tasks(connection: Connection, since_ms: int, width_ms: int, parts: int,
     ended = [count(TASK.c.updated_ms, TASK.c.state == literal_column(f"'{state}'")) for state in ENDED]
     rows = connection.execute(select(place.c.place, count(TASK.c.created_ms) - sum(ended[1:], ended[0])))
     changes = {row[0]: row[1] for row in rows}
-    is_open = TASK.c.state.in_([state for state in get_args(StateName) if state not in ENDED])
+    is_open = TASK.c.state.in_(UNENDED)
     number = connection.execute(select(func.count()).select_from(TASK).where(is_open, tasks_seen(by))).scalar_one()
     result = []
     for part in range(parts, 0, -1):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, literal_column, select, update
 
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
@@ -36,6 +36,9 @@ _CHANGE = Statement(
         RUN.c.live,
     )
 )
+BEGUN = RUN.c.state != literal_column("'revoked'")
+"""Whether a run was not given up before it started: literally the condition of the partial indexes, so that these are
+used."""
 _BY_AGE = (RUN.c.started_ms, RUN.c.id)
 _LIVE = Selection(Run, select(RUN).where(RUN.c.live).order_by(*_BY_AGE))
 _LIVE_STEPS = Statement(select(RUN.c.id, RUN.c.state, RUN.c.check_seq).where(RUN.c.live).order_by(*_BY_AGE))
@@ -136,6 +139,12 @@ def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
 def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
     """Return all runs of the task, oldest first."""
     query = select(RUN).where(RUN.c.task_id == task_id).order_by(RUN.c.generation, RUN.c.seq)
+    return Run.rows(connection, query)
+
+
+def of_generation(connection: Connection, task_id: str, generation: int) -> Sequence[Run]:
+    """Return the runs of one generation of the task, oldest first."""
+    query = select(RUN).where(RUN.c.task_id == task_id, RUN.c.generation == generation).order_by(RUN.c.seq)
     return Run.rows(connection, query)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, insert, select, true, update
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, insert, select, true, update
 
 from claudomator_py.domain.card import Card, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import EMBEDDING, SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.tables.columns import bytewise
@@ -61,9 +61,7 @@ def seen(
         query = query.where(SPECIALIST.c.id.in_(sorted(ids)))
     if after is not None:
         query = query.where(bytewise(SPECIALIST.c.id) > after)
-    rows = connection.execute(query if limit is None else query.limit(limit)).all()
-    grants = _grants(connection, [row.id for row in rows] if len(rows) <= _FEW else None)
-    return [registration for row in rows if (registration := _registration(row, grants)) is not None]
+    return _registrations(connection, query if limit is None else query.limit(limit))
 
 
 def get(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration:
@@ -78,9 +76,14 @@ def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -
     """Return the card with this id, or None if there is none or it is hidden from the principal."""
     if "\0" in specialist_id:  # PostgreSQL refuses NUL in text
         return None
-    query = select(SPECIALIST).where(SPECIALIST.c.id == specialist_id, cards_seen(by))
-    row = connection.execute(query).one_or_none()
+    row = _seen_by(by).first(connection, specialist=specialist_id)
     return None if row is None else _registration(row, _grants(connection, [specialist_id]))
+
+
+@lru_cache(maxsize=64)
+def _seen_by(by: Principal) -> Selection[Specialist]:
+    """Return the statement for a principal. Cached, as the end of each run of a specialist looks up its card."""
+    return Selection(Specialist, select(SPECIALIST).where(SPECIALIST.c.id == bindparam("specialist"), cards_seen(by)))
 
 
 def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
@@ -167,9 +170,7 @@ def row_of(connection: Connection, specialist_id: str) -> Specialist | None:
 def of_file(connection: Connection, path: str) -> Sequence[Registration]:
     """Return the cards that follow the file, by id."""
     query = select(SPECIALIST).where(SPECIALIST.c.file_path == path, SPECIALIST.c.removed_ms.is_(None))
-    rows = connection.execute(query.order_by(bytewise(SPECIALIST.c.id))).all()
-    grants = _grants(connection, [row.id for row in rows])
-    return [registration for row in rows if (registration := _registration(row, grants)) is not None]
+    return _registrations(connection, query.order_by(bytewise(SPECIALIST.c.id)))
 
 
 def files(connection: Connection) -> Sequence[str]:
@@ -222,7 +223,13 @@ def _grants(connection: Connection, ids: Sequence[str] | None) -> Mapping[str, S
     return grants_by_id
 
 
-def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registration | None:
+def _registrations(connection: Connection, query: Select[Any]) -> Sequence[Registration]:
+    rows = Specialist.rows(connection, query)
+    grants = _grants(connection, [row.id for row in rows] if len(rows) <= _FEW else None)
+    return [registration for row in rows if (registration := _registration(row, grants)) is not None]
+
+
+def _registration(row: Specialist, grants: Mapping[str, Sequence[str]]) -> Registration | None:
     """Return the registration, or None if the row is unreadable, so that it gets no work."""
     card = readable(Card, row.card)
     if card is None:
@@ -232,7 +239,7 @@ def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registr
         "grants": tuple(grants.get(row.id, ())),
         "admitted_by": row.admitted_by if row.admitted_hash == row.content_hash else None,
     }
-    return readable(Registration, {**row._mapping, **values})
+    return readable(Registration, {**vars(row), **values})
 
 
 _VECTOR_BATCH = 500

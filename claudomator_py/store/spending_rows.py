@@ -18,20 +18,18 @@ from sqlalchemy import (
     case,
     cast,
     func,
-    literal_column,
     select,
 )
 
 from claudomator_py.domain.budget import Spending, WindowUse
 from claudomator_py.domain.limits import MAX_RESET_MS
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.run_rows import BEGUN
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import readable, sound
 from claudomator_py.store.tables import RUN
 from claudomator_py.store.visibility import alike, runs_seen
 
-# Literally the condition of the index: SQLite uses a partial index only then.
-_BEGUN = RUN.c.state != literal_column("'revoked'")
 _NEWEST = (RUN.c.windows_ms.desc(), RUN.c.started_ms.desc(), RUN.c.id)
 _LATEST = 8
 """Reports of an account that are read, as each may cover only some of its windows."""
@@ -45,7 +43,7 @@ _WINDOWS = Statement(
 
 def of_task(connection: Connection, task_id: str) -> Spending:
     """Return the spending of all runs of the task, of all generations."""
-    query = select(*_sums()).where(RUN.c.task_id == task_id, _BEGUN)
+    query = select(*_sums()).where(RUN.c.task_id == task_id, BEGUN)
     return _spending(connection.execute(query).one())
 
 
@@ -62,7 +60,7 @@ def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal =
 def _by_agent(by: Principal) -> Statement:
     start, end = (bindparam(name, type_=BigInteger) for name in ("start", "end"))
     query = select(RUN.c.agent, *_sums()).where(RUN.c.started_ms >= start, RUN.c.started_ms < end)
-    return Statement(query.where(_BEGUN, runs_seen(by)).group_by(RUN.c.agent))
+    return Statement(query.where(BEGUN, runs_seen(by)).group_by(RUN.c.agent))
 
 
 def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, tuple[int, float]]:
@@ -70,7 +68,7 @@ def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, t
     runs and US dollars, by creator."""
     creator = sound(RUN.c.outcome)["fee"]["creator"].as_string()
     usd = func.sum(sound(RUN.c.outcome)["fee"]["usd"].as_float())
-    query = select(creator, func.count(), usd).where(RUN.c.started_ms >= start_ms, _BEGUN, runs_seen(by))
+    query = select(creator, func.count(), usd).where(RUN.c.started_ms >= start_ms, BEGUN, runs_seen(by))
     query = query.where(RUN.c.specialist.is_not(None), creator.is_not(None)).group_by(creator).order_by(creator)
     return {name: (int(runs), float(total)) for name, runs, total in connection.execute(query)}
 

@@ -93,9 +93,9 @@ def fallback_handoff(
     """
     if run.specialist is None or outcome.reason not in _SPEAKS_AGAINST or outcome.status is not OutcomeStatus.FAILED:
         return None
-    runs = run_rows.of_task(connection, task.id)
-    earlier = [other for other in runs if other.id != run.id and other.generation == run.generation]
-    before = sum(other.specialist == run.specialist and other.reason in _SPEAKS_AGAINST for other in earlier)
+    runs = run_rows.of_generation(connection, task.id, run.generation)
+    failed = [other for other in runs if other.specialist == run.specialist and other.reason in _SPEAKS_AGAINST]
+    before = sum(other.id != run.id for other in failed)
     card = specialist_rows.cards(connection, [run.specialist]).get(run.specialist)
     if before + 1 < FAILURES or card is None or card.fallback is None:
         return None

@@ -138,7 +138,7 @@ def _after_earlier(connection: Connection, run: Run, task: Task, outcome: Outcom
         return outcome
     resumption = resumption_of(task)
     ids = {run.resumes, None if resumption is None else resumption.follows} - {None}
-    earlier = [other for other in run_rows.of_task(connection, task.id) if other.generation == run.generation]
+    earlier = [*run_rows.of_generation(connection, task.id, run.generation)]
     earlier += [other for run_id in ids if (other := run_rows.find(connection, str(run_id))) is not None]
     return outcome.model_copy(update={"continues_changes": any(map(_has_changed, earlier))})
 
@@ -301,11 +301,9 @@ def _is_deserted(connection: Connection, run: Run, outcome: Outcome) -> bool:
     once, as an agent that comes and goes would cost run after run."""
     if outcome.reason is not Reason.NOT_RUNNING or run.specialist is None:
         return False
-    earlier = [other for other in run_rows.of_task(connection, run.task_id) if other.id != run.id]
-    if any(
-        (other.generation, other.specialist, other.reason) == (run.generation, run.specialist, outcome.reason)
-        for other in earlier
-    ):
+    runs = run_rows.of_generation(connection, run.task_id, run.generation)
+    same_end = [other for other in runs if (other.specialist, other.reason) == (run.specialist, outcome.reason)]
+    if any(other.id != run.id for other in same_end):
         return False
     decision = decision_rows.latest(connection, run.task_id, DecisionKind.SPECIALIST, run.generation)
     try:

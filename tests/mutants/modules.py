@@ -348,13 +348,17 @@ EQUIVALENT = {
     ),
     "dispatch/start.py: the condition is False: if not starts:": "of no starts nothing is begun",
     "dispatch/run_context.py: the condition is True: "
-    "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
+    "before = run_rows.of_generation(connection, task.id, task.generation) if task.seq > 0 else ()": (
+        "before its first run it has none"
+    ),
     "dispatch/run_context.py: the condition is True: "
     "hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
         "without a run nothing is handed on"
     ),
     "dispatch/run_context.py: Gt -> GtE: "
-    "runs = run_rows.of_task(connection, task.id) if task.seq > 0 else ()": "before its first run it has none",
+    "before = run_rows.of_generation(connection, task.id, task.generation) if task.seq > 0 else ()": (
+        "before its first run it has none"
+    ),
     "dispatch/run_context.py: Gt -> GtE: "
     "hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
         "without a run nothing is handed on"
