@@ -6,7 +6,7 @@ limit is tried before its reset. Everything is read from rows.
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
 
 from sqlalchemy import Connection
@@ -151,7 +151,9 @@ def _is_remote(kind: str) -> bool:
 class CheckSlots:
     """Assigns slots to checks of runs on remote agents. Safe to use from many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Callable[[], Rules]) -> None:
+        """rules: returns those in force."""
+        self._rules = rules
         self._live: dict[str, Run] = {}
         self._to_check: frozenset[str] = frozenset()
         self._lock = threading.Lock()
@@ -173,18 +175,18 @@ class CheckSlots:
             self._live.pop(run.id, None)
             self._to_check -= {run.id}
 
-    def obstacle(self, run: Run, rules: Rules) -> Blocked | None:
-        """Request a slot for the run's check. Return why it has to wait, or None if it may begin."""
-        if not _is_elsewhere(run, rules):
+    def obstacle(self, run: Run) -> Blocked | None:
+        """Request a slot for the check of an ended run. Return why it has to wait, or None if it may begin."""
+        if not _is_elsewhere(run, self._rules()):
             return None
         with self._lock:
             self._to_check |= {run.id}
-            return slots_in_use(self._live.values(), rules, self._to_check).waiting.get(run.id)
+        return self.waits(run.id)
 
-    def waits(self, run_id: str, rules: Rules) -> Blocked | None:
-        """Return why the run's check waits, or None if it does not."""
+    def waits(self, run_id: str) -> Blocked | None:
+        """Return why the run's check waits for a slot, or None if it does not."""
         with self._lock:
-            return slots_in_use(self._live.values(), rules, self._to_check).waiting.get(run_id)
+            return slots_in_use(self._live.values(), self._rules(), self._to_check).waiting.get(run_id)
 
 
 def agent_states(

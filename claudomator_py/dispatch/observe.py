@@ -10,7 +10,6 @@ from claudomator_py.dispatch import lanes
 from claudomator_py.dispatch.agent_states import CheckSlots, agent_states, probed, slots_in_use, tries
 from claudomator_py.dispatch.heads import HeadReader, QueuedTask
 from claudomator_py.dispatch.spending import Budgets, Spent
-from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Faults
@@ -30,7 +29,6 @@ from claudomator_py.store import (
     spending_rows,
     tick_rows,
 )
-from claudomator_py.store.tables import Run
 from claudomator_py.values import dataclass
 
 
@@ -90,7 +88,7 @@ class Observer:
         self._faults = faults or Faults(clock)
         self.reader = HeadReader(registry, rules, self._faults)
         """Reads queued tasks for planning."""
-        self.check_slots = CheckSlots()
+        self.check_slots = CheckSlots(rules)
         """Slots of checks."""
 
     @property
@@ -121,14 +119,6 @@ class Observer:
     def routes(self) -> bool:
         """Whether tasks are routed, or judged by a policy."""
         return self._rules().routing
-
-    def check_waits(self, run_id: str) -> Blocked | None:
-        """Return why the run's check waits for a slot, or None if it does not."""
-        return self.check_slots.waits(run_id, self._rules())
-
-    def check_obstacle(self, run: Run) -> Blocked | None:
-        """Request a slot for the check of an ended run. Return why it has to wait, or None if it may begin."""
-        return self.check_slots.obstacle(run, self._rules())
 
     @property
     def budgets(self) -> Budgets:

@@ -108,7 +108,7 @@ class Reconciler:
         self._observer = observer
         self._starter = starter
         self._collector = collector
-        collector.check_obstacle = observer.check_obstacle
+        collector.check_obstacle = observer.check_slots.obstacle
         self._clock = clock
         self._faults = faults
         self._asker = asker

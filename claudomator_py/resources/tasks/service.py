@@ -364,7 +364,7 @@ def why_view(
 def _live_sentences(runs: list[Run], observer: Observer, host: RunHost) -> list[str]:
     """Return sentences on the live run, if any: what its check waits for, or how much output is unread."""
     live = next((run.id for run in runs if run.live), None)
-    waits = None if live is None else observer.check_waits(live)
+    waits = None if live is None else observer.check_slots.waits(live)
     return (
         backlog_sentences(None if live is None else host.backlog(live))
         if waits is None

@@ -166,5 +166,5 @@ def test_the_checks_that_a_plan_has_read_do_not_change(tmp_path: Path) -> None:
         slots = world.observer.check_slots
         slots.replace_live([run])
         read = slots.to_check
-        assert world.observer.check_obstacle(run) is None
+        assert slots.obstacle(run) is None
         assert (read, slots.to_check) == (set(), {run.id})
