@@ -165,40 +165,8 @@ def _has(spaced: str, words: Sequence[str]) -> bool:
     return any(f" {word} " in spaced for word in words)
 
 
-@cache
-def examples() -> Mapping[str, tuple[Sequence[str], Sequence[str]]]:
-    """Return for each language results that make such a claim, and results that do not."""
-    return {
-        name: (entry["is"], entry["is_not"])
-        for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
-    }
-
-
-@cache
-def examples_of_admissions() -> Mapping[str, Sequence[tuple[Pattern[str], str, str]]]:
-    """Return for each language its expressions for admissions, each with a result that is one and one that is not."""
-    return {
-        name: [(_expression(entry["admissions"], item), item["is"], item["is_not"]) for item in _says(entry)]
-        for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
-    }
-
-
-@cache
-def examples_of_ends(of: str) -> Mapping[str, tuple[str, str]]:
-    """Return for each language a result whose end is as described under ``asks`` or ``announces``, and one whose end is
-    not. of: which of the two."""
-    return {
-        name: (entry[of]["is"], entry[of]["is_not"])
-        for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
-    }
-
-
-def _says(entry: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
-    says: Sequence[Mapping[str, str]] = entry["admissions"]["says"]
-    return says
-
-
-def _expression(admissions: Mapping[str, Any], *items: Mapping[str, str]) -> Pattern[str]:
+def expression(admissions: Mapping[str, Any], *items: Mapping[str, str]) -> Pattern[str]:
+    """Return the expression that finds any of the items. admissions: what the file says of a language's."""
     tasks = "|".join(map(escape, listed(admissions["tasks"])))
     alternatives = "|".join(f"(?:{' '.join(item['words'].split())})" for item in items)
     return regex(alternatives.replace("<tasks>", f"(?:{tasks})"))
@@ -215,11 +183,11 @@ def _languages() -> tuple[_Words, ...]:
             none=listed(entry["none"]),
             first=frozenset(() if name in _UNSPACED else (item.split()[0] for item in listed(entry["done"]))),
             signs=frozenset(listed(entry["admissions"]["signs"])),
-            admits=_expression(entry["admissions"], *_says(entry)),
+            admits=expression(entry["admissions"], *entry["admissions"]["says"]),
             unless=listed(entry["admissions"]["unless"]),
             turned=listed(entry["admissions"]["turned"]),
-            asks=_expression(entry["admissions"], entry["asks"]),
-            announces=_expression(entry["admissions"], entry["announces"]),
+            asks=expression(entry["admissions"], entry["asks"]),
+            announces=expression(entry["admissions"], entry["announces"]),
         )
         for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
     )

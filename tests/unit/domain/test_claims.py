@@ -11,17 +11,18 @@ from claudomator_py.domain.claims import (
     announces_work,
     asks_for_a_word,
     claims_changes,
-    examples,
-    examples_of_admissions,
-    examples_of_ends,
+    expression,
 )
 from claudomator_py.domain.text import fold
 from claudomator_py.risk.orders import languages
+from claudomator_py.values import toml_data
+
+LANGUAGES = toml_data("claudomator_py.domain", "claims.toml")
 
 
-@pytest.mark.parametrize("language", examples())
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_examples_of_each_language(language: str) -> None:
-    yes, no = examples()[language]
+    yes, no = LANGUAGES[language]["is"], LANGUAGES[language]["is_not"]
     assert not [text for text in yes if not claims_changes(text)]
     assert not [text for text in no if claims_changes(text)]
     assert len(yes) >= 4
@@ -29,7 +30,7 @@ def test_the_examples_of_each_language(language: str) -> None:
 
 
 def test_there_are_the_languages_of_the_lexicon() -> None:
-    assert set(examples()) == set(languages())
+    assert set(LANGUAGES) == set(languages())
 
 
 @pytest.mark.parametrize(
@@ -77,22 +78,25 @@ def test_a_long_result_is_read_quickly() -> None:
     assert time.process_time() - begun < 0.1
 
 
-@pytest.mark.parametrize("language", examples_of_admissions())
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_examples_of_each_expression_for_an_admission(language: str) -> None:
-    for expression, yes, no in examples_of_admissions()[language]:
+    admissions = LANGUAGES[language]["admissions"]
+    for item in admissions["says"]:
+        yes, no = item["is"], item["is_not"]
         assert admits_failure(yes), yes
-        assert expression.search(" ".join(re.findall(r"[\w'/-]*\w", fold(yes)))) or language in ("zh", "ja", "ko"), yes
+        spaced = " ".join(re.findall(r"[\w'/-]*\w", fold(yes)))
+        assert expression(admissions, item).search(spaced) or language in ("zh", "ja", "ko"), yes
         assert not admits_failure(no), no
 
 
 def test_there_are_admissions_in_the_languages_of_the_lexicon() -> None:
-    assert set(examples_of_admissions()) == set(languages())
-    assert all(len(expressions) >= 3 for expressions in examples_of_admissions().values())
+    assert set(LANGUAGES) == set(languages())
+    assert all(len(entry["admissions"]["says"]) >= 3 for entry in LANGUAGES.values())
 
 
-@pytest.mark.parametrize("language", examples())
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_claim_of_changes_is_no_admission(language: str) -> None:
-    assert not [text for text in examples()[language][0] if admits_failure(text)]
+    assert not [text for text in LANGUAGES[language]["is"] if admits_failure(text)]
 
 
 @pytest.mark.parametrize(
@@ -168,10 +172,9 @@ ENDS = {"asks": asks_for_a_word, "announces": announces_work}
 
 @pytest.mark.parametrize("of", ENDS)
 def test_how_a_result_ends_in_each_language(of: str) -> None:
-    assert set(examples_of_ends(of)) == set(languages())
-    for yes, no in examples_of_ends(of).values():
-        assert ENDS[of](yes), yes
-        assert not ENDS[of](no), no
+    for entry in LANGUAGES.values():
+        assert ENDS[of](entry[of]["is"]), entry[of]
+        assert not ENDS[of](entry[of]["is_not"]), entry[of]
 
 
 @pytest.mark.parametrize(
