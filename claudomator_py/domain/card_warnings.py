@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, WrapValidator
 
-from claudomator_py.domain.wording import Coded, WordedCode, filled, known_or_none, placeholders, said, worded
+from claudomator_py.domain.wording import Coded, WordedCode, WordedValue, known_or_none, refuse_unknown
 
 
 class CardWarningCode(WordedCode):
@@ -24,11 +24,6 @@ class CardWarningCode(WordedCode):
     NOT_REACHED = "not_reached", "it is given no work: over HTTP only cards of the operator are reached"
     CIRCLE = "circle", "its `{field}` leads back to itself, by way of {specialists}"
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The parameters that its words name, in order."""
-        return placeholders(self.words)
-
 
 class CardWarningParams(Coded):
     """The parameters of a code; the code determines which are set. JSON omits the others."""
@@ -42,18 +37,11 @@ class CardWarningParams(Coded):
     fields: tuple[str, ...] = Field((), description="The fields of the file that it was read from.")
 
 
-class CardWarning(Coded):
+class CardWarning(WordedValue):
     """Something odd about a card that is registered anyway."""
 
     code: CardWarningCode
     params: CardWarningParams = Field(default_factory=CardWarningParams)
-
-    @property
-    def text(self) -> str:
-        """In words, without a full stop."""
-        known = {name: getattr(self.params, name) for name in self.code.parameters}
-        shown = {name: ", ".join(value) if isinstance(value, tuple) else str(value) for name, value in known.items()}
-        return worded(filled(self.code.words, {name: said(text) for name, text in shown.items()}))
 
 
 ShownCardWarning = Annotated[CardWarning | None, WrapValidator(known_or_none)]
@@ -62,6 +50,5 @@ ShownCardWarning = Annotated[CardWarning | None, WrapValidator(known_or_none)]
 
 def card_warning(code: CardWarningCode, **params: Any) -> CardWarning:
     """Return the value. Raises TypeError for a parameter that the code does not have."""
-    if unknown := params.keys() - set(code.parameters):
-        raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
+    refuse_unknown(code, params, code.parameters)
     return CardWarning(code=code, params=CardWarningParams(**params))

@@ -14,11 +14,9 @@ from claudomator_py.domain.wording import (
     Coded,
     ConversationRef,
     WordedCode,
-    filled,
+    WordedValue,
     known_or_none,
-    placeholders,
-    said,
-    worded,
+    refuse_unknown,
 )
 
 
@@ -106,11 +104,6 @@ class RationaleCode(WordedCode):
     TEXT = "text", "{text}"
     """Words stored by an earlier version, which had no codes."""
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The parameters that its words may name, in order."""
-        return placeholders(self.words)
-
 
 SAID_BY_THE_TASK: Final = frozenset({RationaleCode.NAMED, RationaleCode.NAMED_GONE})
 """Codes about a specialist that the task itself names, which is no secret to those who see the task."""
@@ -137,18 +130,11 @@ class RationaleParams(Coded):
     text: str | None = Field(None, description="The words of another program or of an earlier version.")
 
 
-class Rationale(Coded):
+class Rationale(WordedValue):
     """Why a decision was made."""
 
     code: RationaleCode
     params: RationaleParams = Field(default_factory=RationaleParams)
-
-    @property
-    def text(self) -> str:
-        """In words, without a full stop."""
-        known = {name: getattr(self.params, name) for name in self.code.parameters}
-        words = {name: said(_shown(value)) for name, value in known.items() if value}
-        return worded(filled(self.code.words, words))
 
     @property
     def named(self) -> frozenset[str]:
@@ -170,8 +156,7 @@ class Rationale(Coded):
 
 def rationale(code: RationaleCode, **params: Any) -> Rationale:
     """Return the value. Raises TypeError for a parameter that the code does not have."""
-    if unknown := params.keys() - set(code.parameters):
-        raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
+    refuse_unknown(code, params, code.parameters)
     return Rationale(code=code, params=RationaleParams(**params))
 
 
@@ -184,9 +169,3 @@ StoredRationale = Annotated[Rationale, BeforeValidator(_from_words)]
 """The value in a row."""
 ShownRationale = Annotated[Rationale | None, WrapValidator(known_or_none)]
 """The value as a field of an API shape; None if it is from a newer version."""
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return value.text if isinstance(value, ConversationRef) else str(value)

@@ -6,7 +6,7 @@ again.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, Self
@@ -152,12 +152,15 @@ class WordedCode(StrEnum):
     """Base of enums of codes that carry their words: templates for ``filled``."""
 
     words: str
+    parameters: tuple[str, ...]
+    """The parameters that its words may name, in order."""
 
     def __new__(cls, value: str, words: str) -> Self:
         """Create a member from its value and its words."""
         code = str.__new__(cls, value)
         code._value_ = value
         code.words = words
+        code.parameters = placeholders(words)
         return code
 
 
@@ -173,6 +176,12 @@ class Coded(BaseModel, frozen=True):
     def _without_what_is_missing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = handler(self)
         return {name: value for name, value in values.items() if value is not None and value not in ((), [])}
+
+
+def refuse_unknown(code: str, given: Iterable[str], allowed: Collection[str]) -> None:
+    """Raise TypeError for a parameter that the code does not have."""
+    if unknown := set(given).difference(allowed):
+        raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
 
 
 def _epoch_ms(value: object) -> object:
@@ -210,6 +219,25 @@ class ConversationRef(Coded):
         """Text such as ``run 41c98f14 of build on claude``."""
         whose = f" of {self.task}" if self.task is not None else ""
         return f"run {short_id(self.run)}{whose} on {self.agent}"
+
+
+class WordedValue(Coded):
+    """A code that carries its words, with its parameters."""
+
+    code: WordedCode
+    params: Coded
+
+    @property
+    def text(self) -> str:
+        """In words, without a full stop."""
+        known = {name: getattr(self.params, name) for name in self.code.parameters}
+        return worded(filled(self.code.words, {name: said(_shown(value)) for name, value in known.items() if value}))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return value.text if isinstance(value, ConversationRef) else str(value)
 
 
 def known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Any:
