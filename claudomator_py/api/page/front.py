@@ -52,15 +52,16 @@ def front(
     granted: Allowed, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", cursor: Cursor = None
 ) -> Response:
     wanted = read_filter(state, q, tag, specialist)
-    filters = filters_of(wanted)
-    if filters.any:
+    is_filtered = wanted != TaskFilter()
+    if is_filtered:
         page = granted[Tasks].page(wanted, cursor or None, PART)
         whole = not cursor and page.next_cursor is None
         number = len(page.items) if whole else granted[Tasks].count(wanted)
         model = filtered_front(wanted, page, number, granted[Agents].all())
     else:
         model = front_of(granted[Overview].status(SHOWN))
-    return render("front.html", {"front": model, "filters": filters}, granted)
+    values = {"front": model, "wanted": wanted, "states": FILTER_STATES, "is_filtered": is_filtered}
+    return render("front.html", values | {"select_url": filter_url("/select", wanted)}, granted)
 
 
 @routes.get("/next", READ)
@@ -137,37 +138,8 @@ class Front:
     """Set if no agent can take anything, with the time when one can."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterOption:
-    """One of several values of a filter."""
-
-    value: str
-    label: str
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The filters in the URL. select_url: the page to choose several of these tasks."""
-
-    text: str
-    tag: str
-    specialist: str
-    states: tuple[FilterOption, ...]
-    any: bool
-    select_url: str
-
-
-def filters_of(wanted: TaskFilter) -> Filters:
-    """Return the filters of this list."""
-    return Filters(
-        text=wanted.text or "",
-        tag=wanted.tag or "",
-        specialist=wanted.specialist or "",
-        states=tuple(FilterOption(state, words_of(state), state == wanted.state) for state in STATES),
-        any=wanted != TaskFilter(),
-        select_url=filter_url("/select", wanted),
-    )
+FILTER_STATES = tuple((state, words_of(state)) for state in STATES)
+"""The states to filter by, in words."""
 
 
 def front_of(status: StatusView) -> Front:

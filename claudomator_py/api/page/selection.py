@@ -1,6 +1,6 @@
 """/select: act on several tasks. Choose them, confirm the change, and read the result for each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import filter_url, read_fields, read_filter, remedy_text
-from claudomator_py.api.page.front import filters_of
+from claudomator_py.api.page.front import FILTER_STATES
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import TaskRow, row_of
 from claudomator_py.domain.errors import Conflict, Invalid, StaleVersion
@@ -73,9 +73,11 @@ def act(
 
 def _choice(granted: Session, wanted: TaskFilter, *, marked: bool) -> Response:
     page = granted[Tasks].page(wanted, None, _MAX_TASKS)
+    changeable = [task for task in page.items if set(task.available_actions) & {*Change}]
     values = {
-        "filters": filters_of(wanted),
-        "choices": [(f"{task.id}:{task.version}", row_of(task)) for task in _changeable(page.items)],
+        "wanted": wanted,
+        "states": FILTER_STATES,
+        "choices": [(f"{task.id}:{task.version}", row_of(task)) for task in changeable],
         "marked": marked,
         "all_url": filter_url("/select", wanted, marked="all"),
         "none_url": filter_url("/select", wanted),
@@ -83,10 +85,6 @@ def _choice(granted: Session, wanted: TaskFilter, *, marked: bool) -> Response:
         "most": _MAX_TASKS,
     }
     return render("select.html", values, granted)
-
-
-def _changeable(tasks: Sequence[TaskView]) -> list[TaskView]:
-    return [task for task in tasks if set(task.available_actions) & {*Change}]
 
 
 def _parsed(chosen: str) -> tuple[str, int]:

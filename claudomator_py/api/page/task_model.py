@@ -57,34 +57,6 @@ class RunEntry:
     detail: str | None
     reset: Sentence | None
     check_tone: str
-    is_shown: bool
-    """Whether the page shows its log."""
-    shows_check: bool
-    """Whether the page shows the log of its check."""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateEntry:
-    """An agent as the last decision saw it."""
-
-    agent: str
-    load: str
-    verdict: Sentence
-    picked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LogPanel:
-    """The log on the page."""
-
-    run_id: str
-    title: str
-    live: bool
-    """Whether the run still writes."""
-    check: bool
-    """Whether it is the log of the run's check."""
-    kept: bool
-    """Whether the log still exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +73,17 @@ class TaskPage:
     sentences: tuple[str, ...]
     route: RouteView | None
     restart_url: str | None
-    candidates: tuple[CandidateEntry, ...]
-    decided_at: str | None
+    decision: DecisionView | None
+    """The last decision."""
+    candidates: tuple[tuple[CandidateView, Sentence], ...]
+    """The agents as the last decision saw them, and its verdicts on them."""
     runs: tuple[RunEntry, ...]
     moments: tuple[Moment, ...]
-    log: LogPanel | None
+    shown: RunView | None
+    """The run whose log is shown."""
+    log_title: str
+    check: bool
+    """Whether the log of its check is shown instead."""
     instructions: str | None
     content: tuple[tuple[str, str], ...]
     risk: str | None
@@ -127,6 +105,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
     instructions = spec.get("instructions")
     actions = actions_of(task)
     decision = why.decisions[0] if why.decisions else None
+    agents = () if decision is None else tuple((agent, _verdict(agent, decision)) for agent in decision.agents)
     return TaskPage(
         task=task,
         row=row,
@@ -138,11 +117,13 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         sentences=why.sentences,
         route=why.routing if why.routing is not None and why.routing.candidates else None,
         restart_url=next((action.url for action in actions if action.url.endswith("/restart")), None),
-        candidates=tuple(_candidate(candidate, decision) for candidate in decision.agents) if decision else (),
-        decided_at=decision.at if decision else None,
-        runs=tuple(_entry(number, run, shown, check=check) for number, run in reversed(list(enumerate(runs, 1)))),
-        moments=timeline_of(why.events),
-        log=_log(runs.index(shown) + 1, shown, check=check) if shown is not None else None,
+        decision=decision,
+        candidates=agents,
+        runs=tuple(_entry(number, run) for number, run in reversed(list(enumerate(runs, 1)))),
+        moments=tuple(map(_moment, reversed(why.events))),
+        shown=shown,
+        log_title="" if shown is None else _log_title(runs.index(shown) + 1, shown, check=check),
+        check=check,
         instructions=instructions if isinstance(instructions, str) else None,
         content=tuple(
             (key, _worded(value)) for key, value in spec.items() if key not in _ELSEWHERE and not _empty(value)
@@ -193,9 +174,8 @@ def _needed(dependency: DependencyView) -> Link:
     return Link(words, None if dependency.task_id is None else f"/tasks/{dependency.task_id}")
 
 
-def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> RunEntry:
+def _entry(number: int, run: RunView) -> RunEntry:
     outcome = run.outcome
-    its_log = shown is not None and shown.id == run.id
     status = outcome.status if outcome is not None else run.state
     again = f", after restart {run.generation - 1}" if run.generation > 1 else ""
     return RunEntry(
@@ -207,8 +187,6 @@ def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> 
         detail=_failure_text(run),
         reset=_reset(outcome),
         check_tone="off" if run.check is None else _CHECK_TONES.get(run.check.status, "off"),
-        is_shown=its_log and not check,
-        shows_check=its_log and check,
     )
 
 
@@ -226,22 +204,16 @@ def _reset(outcome: OutcomeView | None) -> Sentence | None:
     return (Piece("Resets "), Piece(instant=outcome.reset_at), Piece(f" ({named})" if named else ""))
 
 
-def _candidate(candidate: CandidateView, decision: DecisionView) -> CandidateEntry:
-    picked = candidate.agent == decision.agent
-    said_of_it = candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
-    verdict = said(said_of_it) if candidate.rejected is None else predicate(candidate.rejected)
-    return CandidateEntry(
-        agent=candidate.agent,
-        load=f"{candidate.active}/{candidate.max_concurrent}",
-        verdict=said(f"picked: {decision.reason}") if picked else verdict,
-        picked=picked,
-    )
+def _verdict(candidate: CandidateView, decision: DecisionView) -> Sentence:
+    if candidate.agent == decision.agent:
+        return said(f"picked: {decision.reason}")
+    if candidate.rejected is not None:
+        return predicate(candidate.rejected)
+    return said(candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible"))
 
 
-def _log(number: int, run: RunView, *, check: bool) -> LogPanel:
-    live = run.state not in ("ended", "revoked")
-    title = f"Check of run {number}" if check else f"Run {number} on {run.agent}"
-    return LogPanel(run.id, title, live, check, run.output_kept)
+def _log_title(number: int, run: RunView, *, check: bool) -> str:
+    return f"Check of run {number}" if check else f"Run {number} on {run.agent}"
 
 
 def _empty(value: object) -> bool:
@@ -257,11 +229,6 @@ def _worded(value: object) -> str:
         case list() | tuple():
             return ", ".join(_worded(item) for item in value)
     return str(value)
-
-
-def timeline_of(events: Sequence[EventView]) -> tuple[Moment, ...]:
-    """Return the moments, newest first."""
-    return tuple(_moment(event) for event in reversed(events))
 
 
 def _moment(event: EventView) -> Moment:

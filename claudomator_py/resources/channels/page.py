@@ -25,7 +25,7 @@ from claudomator_py.domain.units import counted
 from claudomator_py.resources.channels import AnswerView, ChannelCalls, ChannelView, MessageView
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.session import Session
-from claudomator_py.values import dataclass
+from claudomator_py.surface.table import Link
 
 ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53), DIGITS]
 Short = Annotated[str, Form(max_length=2_000)]
@@ -114,13 +114,16 @@ def _page(
 ) -> Response:
     view = granted[Channels].get(channel)
     part = granted[Channels].messages(view.id, cursor, PART)
-    messages = [_message(message, view) for message in reversed(part.items)]
+    messages = [
+        (message, view.name if message.author == view.id else message.author, _about(message))
+        for message in reversed(part.items)
+    ]
     values = {
         "channel": view,
         "url": url_of(view.id),
         "settings": _settings_of(view),
         "messages": messages,
-        "last": f", last by {messages[-1].author}" if messages else "",
+        "last": f", last by {messages[-1][1]}" if messages else "",
         "stats": granted[Channels].stats(view.id),
         "reasons": _REASONS,
         "verdicts": VERDICTS,
@@ -152,20 +155,6 @@ button(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageShown:
-    """A message of the conversation, and its decision in words."""
-
-    view: MessageView
-    author: str
-    reason: str
-    """Which rule decided who answers, in words."""
-    notes: tuple[str, ...]
-    """Other facts about the decision."""
-    answers: tuple[tuple[str, str | None], ...]
-    """Who was chosen to answer, in words, and the address of the task or of the answer."""
-
-
 def url_of(channel_id: str) -> str:
     """Return the path of its page."""
     return f"/channels/{channel_id}"
@@ -195,19 +184,19 @@ def _settings_of(channel: ChannelView) -> Sequence[tuple[str, str | None]]:
     ]
 
 
-def _message(message: MessageView, channel: ChannelView) -> MessageShown:
+def _about(message: MessageView) -> Sequence[Link]:
+    """Return which rule decided who answers, and who was chosen, with a link to the task or to the answer."""
     decision = message.decision
-    notes = []
+    words = [f"message {message.id}", _REASONS[decision.reason]]
     if decision.ambiguous:
-        notes.append(f"ambiguous: {', '.join(decision.ambiguous)}")
+        words.append(f"ambiguous: {', '.join(decision.ambiguous)}")
     if decision.ask_among:
-        notes.append(f"to choose from: {', '.join(decision.ask_among)}")
-    author = channel.name if message.author == channel.id else message.author
-    return MessageShown(message, author, _REASONS[decision.reason], tuple(notes), tuple(map(_answer, message.answers)))
+        words.append(f"to choose from: {', '.join(decision.ask_among)}")
+    return [*map(Link, words), *map(_answer, message.answers)]
 
 
-def _answer(answer: AnswerView) -> tuple[str, str | None]:
+def _answer(answer: AnswerView) -> Link:
     words = f"{answer.specialist} {_STATES[answer.state]}" + (f": {answer.skipped}" if answer.skipped else "")
     if answer.message_id is not None:
-        return words, f"#message-{answer.message_id}"
-    return words, None if answer.task_id is None else f"/tasks/{answer.task_id}"
+        return Link(words, f"#message-{answer.message_id}")
+    return Link(words, None if answer.task_id is None else f"/tasks/{answer.task_id}")

@@ -83,7 +83,7 @@ def who(granted: Allowed, text: Text = "", name: Field = "", tags: Field = "") -
 
 @routes.get("/forget", "resetLearned")
 def ask_to_forget(granted: Allowed) -> Response:
-    return render("forget.html", {"page": None}, granted)
+    return render("forget.html", {"specialist": None}, granted)
 
 
 button(routes, "/forget", RoutingCalls.reset_learned, Routing, "/routing#learning")

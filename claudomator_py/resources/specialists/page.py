@@ -84,7 +84,8 @@ def ask_to_remove(granted: Allowed, specialist_id: Ref) -> Response:
 
 @routes.get("/{specialist_id}/forget", "resetLearned")
 def ask_to_forget(granted: Allowed, specialist_id: Ref) -> Response:
-    return render("forget.html", {"page": page_of(granted[Specialists].get(specialist_id))}, granted)
+    values = {"specialist": granted[Specialists].get(specialist_id), "url": url_of(specialist_id)}
+    return render("forget.html", values, granted)
 
 
 @routes.post("/{specialist_id}/forget", "resetLearned")
@@ -130,7 +131,14 @@ def _card_of(specialist_id: str, text: str) -> Card:
 def _page(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
     specialist, learned = granted[Specialists].get(given["specialist_id"]), granted[Routing].all()
     values = {
-        "page": page_of(specialist),
+        "specialist": specialist,
+        "url": url_of(specialist.id),
+        "tasks_url": filter_url("/", TaskFilter(specialist=specialist.id)),
+        "tone": _TONES[specialist.visibility],
+        "exists_for": exists_for(specialist),
+        "works_for": _works_for(specialist),
+        "facts": _facts(specialist, specialist.content),
+        "text": card_text(specialist.card),
         "standings": standings_of(learned, specialist.id),
         "corrections": corrections_of(learned, specialist.id),
         "correction_table": CORRECTIONS,
@@ -144,10 +152,12 @@ def _card_form(
     granted: Session, specialist: SpecialistView | None, text: str | None = None, refusal: ServiceError | None = None
 ) -> Response:
     """Return the form. specialist: None for a new one. text: the user's version of the card; None: the stored one."""
-    page = None if specialist is None else page_of(specialist)
+    stored = None if specialist is None else card_text(specialist.card)
     values: Mapping[str, object] = {
-        "page": page,
-        "text": page.text if page is not None and text is None else text,
+        "specialist": specialist,
+        "url": None if specialist is None else url_of(specialist.id),
+        "stored": stored,
+        "text": stored if text is None else text,
         "stale": isinstance(refusal, StaleVersion),
         "refusal": refusal,
     }
@@ -155,8 +165,10 @@ def _card_form(
 
 
 def _removal_form(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
-    page = page_of(granted[Specialists].get(given["specialist_id"]))
-    return render("specialist_remove.html", {"page": page, "refusal": refusal}, granted, status_of(refusal))
+    specialist = granted[Specialists].get(given["specialist_id"])
+    values: dict[str, object] = {"specialist": specialist, "url": url_of(specialist.id), "refusal": refusal}
+    values |= {"tone": _TONES[specialist.visibility], "exists_for": exists_for(specialist)}
+    return render("specialist_remove.html", values, granted, status_of(refusal))
 
 
 _SHARING = "/specialists/{specialist_id}#sharing"
@@ -201,25 +213,6 @@ class SpecialistRow:
     """The best matching skill in a search."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpecialistPage:
-    """A specialist, and what the page says of it in words."""
-
-    view: SpecialistView
-    card: Card
-    url: str
-    tasks_url: str
-    """The list of its tasks."""
-    tone: str
-    exists_for: str
-    """Who can see it, in a sentence."""
-    works_for: str
-    """Whose work it may do, in a sentence."""
-    facts: Sequence[tuple[str, str | None]]
-    text: str
-    """The whole card, for editing."""
-
-
 def url_of(specialist_id: str) -> str:
     """Return the URL of its page. Ids need no quoting."""
     return f"/specialists/{specialist_id}"
@@ -251,23 +244,8 @@ def choices_of(specialists: Sequence[SpecialistView]) -> tuple[tuple[str, str], 
     return tuple((specialist.id, specialist.name) for specialist in specialists)
 
 
-def page_of(specialist: SpecialistView) -> SpecialistPage:
-    """Return the page of one specialist."""
-    card = specialist.content
-    return SpecialistPage(
-        view=specialist,
-        card=card,
-        url=url_of(specialist.id),
-        tasks_url=filter_url("/", TaskFilter(specialist=specialist.id)),
-        tone=_TONES[specialist.visibility],
-        exists_for=_exists_for(specialist),
-        works_for=_works_for(specialist),
-        facts=_facts(specialist, card),
-        text=card_text(specialist.card),
-    )
-
-
 def _works_for(specialist: SpecialistView) -> str:
+    """Return whose work it may do, in a sentence."""
     if specialist.visibility is Visibility.PRIVATE:
         return "It does only its creator's work."
     if specialist.admitted_by is not None:
@@ -276,7 +254,8 @@ def _works_for(specialist: SpecialistView) -> str:
     return f"It does only work of {whose}, and its card adds no permissions to a task: nobody has admitted it."
 
 
-def _exists_for(specialist: SpecialistView) -> str:
+def exists_for(specialist: SpecialistView) -> str:
+    """Return who can see it, in a sentence."""
     whose = specialist.organisation
     match specialist.visibility:
         case Visibility.PUBLIC:

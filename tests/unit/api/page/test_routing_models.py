@@ -20,7 +20,7 @@ from claudomator_py.resources.routing import (
     StandingView,
 )
 from claudomator_py.resources.routing.page import RouteForm, corrections_of, figures_of, standings_of, summary_of
-from claudomator_py.resources.specialists.page import page_of
+from claudomator_py.resources.specialists.page import exists_for
 from claudomator_py.resources.specialists.service import view
 from tests.fakes.cards import card
 from tests.unit.api.page.conftest import text_of
@@ -120,4 +120,4 @@ def test_for_whom_a_specialist_exists(visibility: str, organisation: str | None,
     registration = Registration(
         card=card("plumber", visibility=visibility), creator="ann", organisation=organisation, source="api"
     )
-    assert page_of(view(registration, OPERATOR)).exists_for == words
+    assert exists_for(view(registration, OPERATOR)) == words
