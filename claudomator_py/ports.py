@@ -39,12 +39,13 @@ class OutputReader(Protocol):
 
     @property
     def stuck_until(self) -> int | None:
-        """When the limit that the agent is sleeping out ends (epoch milliseconds), if the agent has said so."""
+        """When the limit or outage that the agent is waiting out ends (epoch milliseconds), if the agent has said
+        so."""
 
     @property
     def stuck_since(self) -> int | None:
-        """Since when the agent has been waiting out a limit (epoch milliseconds), even if it has not said until
-        when."""
+        """Since when the agent has been waiting out a limit or an outage (epoch milliseconds), even if it has not said
+        until when."""
 
     @property
     def answered(self) -> bool:

@@ -292,7 +292,10 @@ def find_status(message: str) -> int | None:
 
 
 def by_status(status: int | None) -> Reason | None:
-    """Return the reason that an HTTP status alone means; None: none."""
+    """Return the reason that an HTTP status alone means; None: none. A model's service does not redirect; what stands
+    before it does, such as a proxy or the network's login."""
+    if status is not None and 300 <= status < 400:
+        return Reason.NETWORK
     if status is not None and 500 <= status < 600:
         return Reason.OVERLOADED
     return _BY_STATUS.get(status or 0)

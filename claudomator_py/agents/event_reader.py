@@ -16,6 +16,8 @@ _MAX_NAME = 100
 """Maximum number of characters of an id or a name."""
 _MAX_WORDS_BYTES = 16 * 1024
 """Maximum size of a message; a longer line of stderr is not one."""
+_STOPPED = ("timeout", "stall", "cancel")
+"""How a run is stopped that waits for its service."""
 _STAYED = "Its program did not exit after its last word, and was stopped."
 _FOR_LATER = "Have it done in the foreground, or give it a task of its own, with `schedule` or `not_before`."
 _LEFT_BEHIND = "What it had left in the background neither wrote nor computed anything more, and was stopped."
@@ -57,8 +59,8 @@ class EventReader:
 
     @property
     def stuck_until(self) -> int | None:
-        """When the limit in which the CLI currently sleeps ends, in epoch milliseconds, if known. Such a run may be
-        ended by any means: its outcome will be the limit."""
+        """When what the CLI currently waits out ends, in epoch milliseconds, if known. Such a run may be stopped: its
+        outcome will be what it waited for."""
         stuck = self._stuck()
         return None if stuck is None else stuck.reset_at
 
@@ -68,7 +70,7 @@ class EventReader:
 
     def _stuck(self) -> RunVerdict | None:
         seen = self._so_far()
-        return None if seen.terminal else _limit(seen.stuck(None))
+        return None if seen.terminal else seen.stuck(None)
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
         """Return the run's outcome. May be called at any time, and repeatedly."""
@@ -77,7 +79,7 @@ class EventReader:
         exit_code, ended_by = (None, None) if exit_record is None else (exit_record.exit_code, exit_record.ended_by)
         ending = OutputEnd(exit_code, printed_ms, plain, self._stderr.text())
         stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
-        if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and ended_by not in ("timeout", "stall"):
+        if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and ended_by not in _STOPPED:
             stuck = None
         reported = seen.terminal_verdict(ending)
         stage = Stage.WORKING if self._ends_within_event else seen.stage

@@ -35,7 +35,7 @@ WORTH_ENDING_MS = MINUTE_MS
 EXIT_MS = SECOND_MS
 """Most programs exit within this time after their final message."""
 PATIENCE_MS = 5 * MINUTE_MS
-"""How long a CLI may wait for a limit to reset without naming the time."""
+"""How long a CLI may wait for a limit to reset, or for a service in trouble, without naming the time."""
 
 
 class Collector:
@@ -169,9 +169,9 @@ class Collector:
         output = self._host.follow(self._request(subject))
         if output is None:
             return
-        if _sleeps_in_limit(output, now_ms) and output.is_current:
-            # The reader reports a limit, however the run ends.
-            _log_of(subject).info("run_sleeps_in_limit", note="the run is stopped and its agent held")
+        if _waits_too_long(output, now_ms) and output.is_current:
+            # The reader reports what the run waits for, although it is stopped.
+            _log_of(subject).info("run_waits_too_long", note="the run is stopped and its agent held")
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
             return
@@ -296,8 +296,8 @@ def _log_of(subject: ReportedRun) -> FieldLogger:
     return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
 
 
-def _sleeps_in_limit(output: LiveOutput, now_ms: int) -> bool:
-    """Return whether the run waits for a limit to reset for so long that it is cheaper to end it."""
+def _waits_too_long(output: LiveOutput, now_ms: int) -> bool:
+    """Return whether the run waits for its service for so long that it is cheaper to end it."""
     if output.stuck_until is not None:
         return output.stuck_until - now_ms > WORTH_ENDING_MS
     return output.stuck_since is not None and now_ms - output.stuck_since > PATIENCE_MS

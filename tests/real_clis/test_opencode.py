@@ -93,6 +93,27 @@ def test_an_outage_that_it_waits_out_in_silence(bench: Bench, api: ChatApi) -> N
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.OVERLOADED), outcome
 
 
+class CutApi(ChatApi):
+    """A service each of whose answers is cut off in a call."""
+
+    def answer(self, exchange: Exchange, request: Request, step: Answer) -> None:
+        function = {"name": "bash", "arguments": '{"command": "touch ha'}
+        delta = {"role": "assistant", "tool_calls": [{"index": 0, "id": "call_1", "function": function}]}
+        exchange.start_stream()
+        exchange.send_event({"id": "cut", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        exchange.end_stream()
+
+
+def test_answers_that_are_all_broken_off(rig: Rig, tmp_path: Path) -> None:
+    """It asks again and again."""
+    with CutApi() as api:
+        running = bench_for(OPENCODE, api, rig, tmp_path, ModelChoice(model="fake/m1")).start(task())
+        running.until_stuck()
+        running.cancel()
+    outcome = running.outcome()
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.NETWORK), outcome
+
+
 def test_a_refused_key(bench: Bench, api: ChatApi) -> None:
     api.script(unauthorized())
     outcome = bench.run(task())

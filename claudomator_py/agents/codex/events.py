@@ -36,6 +36,8 @@ _BANNER = "OpenAI Codex"
 """How stderr begins without ``--json``: the whole conversation follows, with the output of tools."""
 REQUEST = "codex_http_client::client: Request completed "
 """Marks a log line about the answer to a request."""
+_FAILED_REQUEST = regex(r"(\S+Z) +DEBUG (?:\S.*: )?codex_http_client::client: Request failed method=")
+"""A log line about a request that got no answer."""
 _LOGGED = regex(r"\d{4}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?")
 _HEADERS = " headers="
 _STATUS = regex(r"(?<!\S)status=(\d{3})\b")
@@ -133,6 +135,8 @@ class CodexEvents(RunEvents):
     """When the used-up windows reset, in epoch milliseconds, from the answer that refused a request."""
     answer_logged: _Answered | None = None
     """The service's last answer, from the log."""
+    failing_since: int | None = None
+    """When the first of the requests since then failed without an answer, in epoch milliseconds."""
     talks: bool = False
     fenced: list["_Fenced"] = field(default_factory=list)
     """The calls that the fence denied, from the log."""
@@ -181,8 +185,10 @@ class CodexEvents(RunEvents):
     def take_stderr(self, line: str) -> None:
         self.is_telling = self.is_telling and not _LOG_LINE.match(line)
         if answer := _answered(line):
-            self.answer_logged = answer
+            self.answer_logged, self.failing_since = answer, None
             self.resets_at = _reset(answer.headers) if answer.status == _LIMITED else self.resets_at
+        elif match := _FAILED_REQUEST.match(line):
+            self.failing_since = self.failing_since or instant_of({"at": match[1]}, "at")
         elif (verdict := beyond_reach(line)) is not None and (blocked := _BLOCKED.match(line)):
             self.fenced = [*self.fenced, _Fenced(verdict, [blocked["call"]])][-MAX_CALLS:]
             self.is_telling = True
@@ -259,7 +265,8 @@ class CodexEvents(RunEvents):
 
     @property
     def stuck_since(self) -> int | None:
-        return self.answer_logged.at_ms if self.answer_logged is not None else None
+        paused = self.answer_logged
+        return paused.at_ms if paused is not None and paused.pause_until is not None else self.failing_since
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.failure is not None:

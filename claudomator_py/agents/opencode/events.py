@@ -38,6 +38,12 @@ _BY_FINISH = {
 _OVERFLOW = "ContextOverflowError"
 _CALLS = "tool-calls"
 """The end of a step that another one must follow."""
+_TOLD = {"stop", _CALLS, *_BY_FINISH}
+"""The ends of steps that a service tells."""
+_INVALID = "invalid"
+"""The tool that answers a call without valid arguments."""
+_IN_VAIN = 3
+"""So many answers in a row without an end are no accident."""
 _NO_MODEL = regex(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _RULED = words(r"prevents you from using")
@@ -92,6 +98,14 @@ class OpencodeEvents(RunEvents):
     complaint: str | None = None
     logged: _Logged | None = None
     """The last line of its log. If it is about another conversation, it is from an opencode that a tool started."""
+    refused_since: int | None = None
+    """When the service refused the first of the requests that it has refused since the last event."""
+    broken: int = 0
+    """How many steps in a row had no end and no valid call. It asks again at once, and forever."""
+    broken_since: int | None = None
+    """When the first of them ended."""
+    calls: bool = False
+    """Whether the current step has a valid call."""
     last_at_ms: int | None = None
 
     @property
@@ -114,7 +128,7 @@ class OpencodeEvents(RunEvents):
                 self.overflowed = text_of(self.error, "name") == _OVERFLOW
                 return [Part("error", _words_of(self.error) or shown(event), at_ms=at_ms)]
             case "step_start":
-                self.finish, self.answer, self.error = None, "", None
+                self.finish, self.answer, self.error, self.calls = None, "", None, False
                 self.compacts, self.overflowed = self.overflowed, False
             case "text":
                 text = text_of(part, "text") or ""
@@ -130,6 +144,7 @@ class OpencodeEvents(RunEvents):
                 return [Part("thinking", text_of(part, "text") or "", at_ms=at_ms)]
             case "tool_use":
                 self.answered, self.finish = True, None
+                self.calls = self.calls or text_of(part, "tool") != _INVALID
                 self.tried += 1
                 return self._take_tool(part, at_ms)
             case "step_finish":
@@ -139,6 +154,8 @@ class OpencodeEvents(RunEvents):
     def take_stderr(self, line: str) -> None:
         if logged := _logged(line):
             self.logged = logged
+            if logged.refused and (self.refused_since or 0) <= (self.last_at_ms or 0):
+                self.refused_since = logged.at_ms
         elif match := _COMPLAINT.match(line):
             self.complaint = match["message"]
 
@@ -159,6 +176,9 @@ class OpencodeEvents(RunEvents):
 
     def _take_step(self, part: Event, at_ms: int | None) -> list[Part]:
         self.finish = text_of(part, "reason") or "unknown"
+        self.broken = 0 if self.calls or self.finish in _TOLD else self.broken + 1
+        if self.broken == 1:
+            self.broken_since = at_ms
         cost_usd = amount_of(part, "cost")
         if cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
@@ -179,8 +199,10 @@ class OpencodeEvents(RunEvents):
         return self.logged if self.conversation_id is None else None
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """Return why it is stuck; None: it is not. It waits as long as a service asks for, and retries a failing one
-        forever, without an event: only its log says why, and not until when."""
+        """Return why it is stuck; None: it is not. It waits as long as a service asks for, and retries a failing one,
+        without an event: only its log says why, and not until when."""
+        if self.broken >= _IN_VAIN:
+            return failed(Reason.NETWORK, f"the last {self.broken} answers of the model's service were broken off")
         last = self._own_log
         if last is None or not last.refused or last.at_ms is None or not self._is_latest(last):
             return None
@@ -192,7 +214,7 @@ class OpencodeEvents(RunEvents):
 
     @property
     def stuck_since(self) -> int | None:
-        return self.logged.at_ms if self.logged is not None else None
+        return self.broken_since if self.broken >= _IN_VAIN else self.refused_since
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.error is not None:

@@ -207,9 +207,24 @@ def test_a_wait_for_the_network_that_took_too_long_is_an_outage_and_can_be_retri
     cancelled = ExitRecord(-15, "cancel", NOW_MS - 60_000, NOW_MS)
 
     assert read(trouble, trouble, exit_record=late).reason is Reason.NETWORK
-    assert read(trouble, trouble, exit_record=cancelled).status is OutcomeStatus.CANCELLED
+    assert read(trouble, trouble, exit_record=cancelled).reason is Reason.NETWORK
+    assert read(trouble, said("It works again."), exit_record=cancelled).status is OutcomeStatus.CANCELLED
     assert read(trouble, said("It works again."), exit_record=late).reason is Reason.TIMEOUT
     assert read(trouble, said("Done."), completed(), exit_record=ended(0)).status is OutcomeStatus.SUCCEEDED
+
+
+def test_a_wait_for_the_network_counts_from_the_first_request_that_failed() -> None:
+    reader = EventReader(CodexEvents())
+    failing = "DEBUG codex_http_client::client: Request failed method=POST url=http://x/v1/responses is_connect=true"
+    waiting = {"type": "error", "message": "Reconnecting... waiting for network (Connection failed: no route)"}
+    reader.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in (*BEGUN, waiting)))
+    assert (reader.stuck_since, reader.stuck_until) == (None, None), "its events have no times"
+    reader.feed("stderr", f"2026-11-21T20:29:00.5Z {failing}\n".encode() + answered(200))
+    assert (reader.stuck_since, reader.stuck_until) == (None, None), "that may be long ago"
+    reader.feed("stderr", f"2026-11-21T20:30:00.5Z {failing}\n2026-11-21T20:31:00Z {failing}\n".encode())
+    assert (reader.stuck_since, reader.stuck_until) == (REFUSED_MS, None)
+    reader.feed("stdout", json.dumps(said("It works again.")).encode() + b"\n")
+    assert reader.stuck_since is None
 
 
 def paused(status: int, retry_after: str) -> bytes:
@@ -252,7 +267,7 @@ def test_a_pause_that_an_overloaded_service_asked_for_is_an_outage() -> None:
     late = ExitRecord(-15, "stall", NOW_MS - 600_000, NOW_MS)
     assert read(stderr=paused(503, "3600"), exit_record=late).reason is Reason.OVERLOADED
     cancelled = ExitRecord(-15, "cancel", NOW_MS - 600_000, NOW_MS)
-    assert read(stderr=paused(503, "3600"), exit_record=cancelled).status is OutcomeStatus.CANCELLED
+    assert read(stderr=paused(503, "3600"), exit_record=cancelled).reason is Reason.OVERLOADED
 
 
 def test_the_last_of_several_turns_counts() -> None:

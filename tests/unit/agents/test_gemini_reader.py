@@ -96,6 +96,7 @@ ADVICE = (
             "network",
         ),
         ("[API Error: Incomplete JSON segment at the end]", "unknown", 1, "network"),
+        ("Model stream ended without a finish reason.", "unknown", 1, "network"),
         (f"[API Error: Too many requests]\n{ADVICE}", "unknown", 173, "rate_limited"),
         (f"[API Error: Slow down]\n{ADVICE}", "unknown", 1, "rate_limited"),
         ("[API Error: something new]", "unknown", 1, "agent_error"),

@@ -81,6 +81,7 @@ def test_reasoning_is_counted_once() -> None:
         (failure("no", "ProviderAuthError"), "auth"),
         (failure("Forbidden", statusCode=403), "auth"),
         (failure("no", statusCode=529), "overloaded"),
+        (failure("Temporary Redirect", statusCode=307), "network"),
         (failure("Overloaded"), "overloaded"),
         (failure("no", statusCode=429), "rate_limited"),
         (failure("You exceeded your current quota, check your billing", statusCode=429), "no_credit"),
@@ -175,11 +176,51 @@ def test_a_limit_is_seen_while_it_lasts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended_by", "reason"), [("stall", "overloaded"), ("timeout", "overloaded"), ("cancel", "cancelled")]
+    ("ended_by", "reason"),
+    [("stall", "overloaded"), ("timeout", "overloaded"), ("cancel", "overloaded"), ("interrupt", "interrupted")],
 )
 def test_a_service_in_trouble_that_it_asked_for_too_long(ended_by: EndedBy, reason: str) -> None:
     stderr = logged("AI_APICallError: overloaded")
     assert read(exit_record=ended(-15, ended_by), stderr=stderr).reason == reason
+
+
+def test_a_wait_for_a_service_counts_from_the_first_refusal_since_the_last_event() -> None:
+    reader = EventReader(OpencodeEvents())
+    for seconds in (38, 41, 45):
+        reader.feed("stderr", logged("AI_APICallError: overloaded", seconds=seconds))
+        reader.feed("stdout", json.dumps(event("step_start")).encode() + b"\n")
+    assert (reader.stuck_since, reader.stuck_until) == (NOW_MS + 1_000, None)
+    reader.feed("stdout", json.dumps(event("step_start", at_ms=NOW_MS + 9_000)).encode() + b"\n")
+    assert reader.stuck_since is None, "it goes on"
+
+
+def broken_off(*within: dict[str, object], at_ms: int = NOW_MS) -> list[dict[str, object]]:
+    nothing = {"input": 0, "output": 0, "reasoning": 0, "cache": {"write": 0, "read": 0}}
+    return [event("step_start", at_ms), *within, event("step_finish", at_ms, reason="unknown", tokens=nothing, cost=0)]
+
+
+@pytest.mark.parametrize("ended_by", ["stall", "timeout", "cancel"])
+@pytest.mark.parametrize("within", [(), (event("text", text="First I"),), (tool("invalid"),)])
+def test_answers_that_are_all_broken_off_are_an_outage(
+    ended_by: EndedBy, within: tuple[dict[str, object], ...]
+) -> None:
+    reader = EventReader(OpencodeEvents())
+    for number in range(2):
+        lines = b"".join(json.dumps(each).encode() + b"\n" for each in broken_off(*within, at_ms=NOW_MS + number))
+        reader.feed("stdout", lines)
+        assert reader.stuck_since is None, "it may be an accident"
+    reader.feed("stdout", b"".join(json.dumps(each).encode() + b"\n" for each in broken_off(*within, at_ms=NOW_MS + 9)))
+    assert reader.stuck_since == NOW_MS
+    outcome = reader.outcome(ended(-15, ended_by), NOW_MS)
+    assert outcome.reason is Reason.NETWORK
+    assert outcome.detail == "the last 3 answers of the model's service were broken off"
+
+
+@pytest.mark.parametrize("between", [broken_off(tool("bash"), tool("invalid")), [*said("x"), *step()]])
+def test_broken_answers_with_work_between_them_are_no_outage(between: list[dict[str, object]]) -> None:
+    record = ended(-15, "timeout")
+    outcome = read(*broken_off(), *broken_off(), *between, *broken_off(), *broken_off(), exit_record=record)
+    assert outcome.reason is Reason.TIMEOUT
 
 
 def test_an_error_that_refers_to_the_log_is_explained_by_it() -> None:

@@ -71,6 +71,7 @@ def test_what_was_said_before_the_connection_broke_off_does_not_hide_that() -> N
             "Streaming request received a non-SSE response (HTTP 200). Body prefix: <!DOCTYPE html>Wi-Fi login</html>",
             Reason.NETWORK,
         ),
+        ("Model stream ended without a finish reason.", Reason.NETWORK),
         ("Model request exceeds the endpoint request-body limit (HTTP 413)", Reason.CONTEXT_TOO_LONG),
     ],
 )
