@@ -46,8 +46,8 @@ def tree_request(
 ) -> WorktreeRequest:
     """Return the tree of the task's current generation: that of its earlier runs, and of the conversation it is in.
 
-    earlier: the run, of any task, whose conversation or work the next one continues. Raises TreeFault if the directory
-    cannot be examined.
+    earlier: the run, of any task, whose conversation or work the next one continues; its tree is taken over only in the
+    same repository. Raises TreeFault if the directory cannot be examined.
     """
     try:
         folder, top = str(resolve(working_dir)), directory_key(working_dir)
@@ -56,6 +56,9 @@ def tree_request(
         raise TreeFault(f"no work tree of {working_dir}, which cannot be examined: {error}; {remedy}") from error
     runs = [run for run in run_rows.of_generation(connection, task.id, task.generation) if run.dir_key]
     before = runs[0] if runs else earlier
+    if before is not None and before.task_id != task.id:
+        assigned = task_rows.spec_of(connection, before.task_id, before.revision)
+        before = before if _works_at(assigned.working_dir, top) else None
     owner = None if before is None else _owner(connection, before)
     if before is None or owner is None:
         owner = task

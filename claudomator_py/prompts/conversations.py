@@ -163,8 +163,8 @@ class ResumePolicy:
             # It works where the task that it continues works, as before.
             spec = spec.model_copy(update={"working_dir": before.working_dir, "isolation": before.isolation})
         if not same_folder(spec, before):
-            was = before.working_dir or "a scratch folder"
-            detail = f"The conversation belongs to {was}, and {task.name} now has a different working directory."
+            was, now = (each.working_dir or "a scratch folder" for each in (before, spec))
+            detail = f"The conversation belongs to {was}, and {task.name} now works in {now}."
             raise Conflict(detail, remedy=_FRESH)
         if spec.isolation is not before.isolation:
             detail = f"The conversation belongs to another folder: {task.name} has isolation {spec.isolation} by now."

@@ -379,7 +379,7 @@ def test_another_working_directory_has_another_conversation(world: World) -> Non
     world.fail("t")
     world.take("/in/t.yaml", spec("t", agent={"type": "claude"}, working_dir="/two"), mtime_ns=2)
     world.service.cancel("t")
-    with pytest.raises(Conflict, match="belongs to /one, and t now has a different working directory"):
+    with pytest.raises(Conflict, match="belongs to /one, and t now works in /two"):
         world.restart("t", resume=True)
 
 

@@ -242,6 +242,31 @@ def test_what_continues_a_task_and_names_its_directory_again_stays_in_the_tree(w
     assert world.task("polish").branch == world.task("fix").branch
 
 
+def test_what_continues_a_task_in_another_repository_has_a_tree_of_that_one(
+    world: World, trees: FakeTrees, repository: str, tmp_path: Path
+) -> None:
+    world.submit("fix", working_dir=repository, isolation="worktree", agent={"type": "claude"})
+    begun(world, "fix")
+    tree = world.live("fix").dir_key
+    world.succeed("fix")
+    ended(world, "fix")
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    again = {"max_attempts": 2, "backoff": "1s"}
+    world.submit("polish", continues="fix", working_dir=str(other), isolation="worktree", retry=again)
+    begun(world, "polish")
+    own = world.live("polish").dir_key
+    assert own != tree
+    assert trees.orders[Path(own).name].folder == str(other)
+    assert world.live("polish").resumes is None
+    assert world.task("polish").branch != world.task("fix").branch
+    world.fail("polish", reason="agent_error")
+    ended(world, "polish")
+    world.tick(10_000)
+    begun(world, "polish")
+    assert world.live("polish").dir_key == own
+
+
 def test_a_tree_that_waits_for_several_is_told_that_it_can_begin_at_one_alone(world: World, repository: str) -> None:
     for name in ("fix", "form"):
         world.submit(name, working_dir=repository, isolation="worktree")
