@@ -72,7 +72,7 @@ def known_to(connection: Connection, decisions: Iterable[Decision], by: Principa
 
 def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> list[str]:
     """Return which specialist does the task of that name, why, and what would have changed that. seen: specialists
-    visible to the caller. tried: whether this is about a hypothetical task."""
+    visible to the caller. tried: whether this is about a hypothetical task, below which all candidates are listed."""
     fell = record.reason.code is RationaleCode.FAILED_TWICE
     if record.route is Route.DEFAULT and not record.specialist_candidates and not fell:
         return []  # there are no specialists
@@ -103,7 +103,7 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
     listed = "; ".join(
         f"{other.specialist} {other.score:.2f}, {other.rejected.text}" for other in others if other.rejected
     )
-    if listed:
+    if listed and not tried:
         sentences.append(f"Others: {listed}." if best is not None else f"Left out: {listed}.")
     if best is None or record.threshold is None:
         return sentences
