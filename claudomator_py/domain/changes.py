@@ -1,6 +1,7 @@
 """What a run changed where it worked: recorded before and after the run, never guessed."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Literal
 
@@ -159,6 +160,16 @@ class RefChange(ChangeRecord):
         return f"{pushed}{self.before[:8]} -> {self.after[:8]}"
 
 
+def overall(refs: Iterable[RefChange]) -> tuple[RefChange, ...]:
+    """Return each reference from before its first change to after its last, without those that are back where they
+    were. refs: oldest first."""
+    changed: dict[str, RefChange] = {}
+    for ref in refs:
+        before = changed[ref.name].before if ref.name in changed else ref.before
+        changed[ref.name] = ref.model_copy(update={"before": before})
+    return tuple(ref for ref in changed.values() if ref.before != ref.after)
+
+
 class RunChanges(ChangeRecord):
     """Differences in a run's working directory, and in the repository around it, from before the run."""
 
@@ -314,6 +325,30 @@ class RunChanges(ChangeRecord):
 
     def _ref(self, branch: str) -> RefChange | None:
         return next((ref for ref in self.refs if ref.name == f"{HEADS}{branch}"), None)
+
+    def with_earlier(self, earlier: Sequence["RunChanges"]) -> "RunChanges":
+        """Return what it and earlier runs in the same place changed together, as far as they name it. A line that
+        several runs changed counts for each of them."""
+        every = [*earlier, self]
+        commits = {commit.id: commit for made in every for commit in made.commits}
+        files = {file.path: file for made in every for file in made.files}
+        refs = overall(ref for made in every for ref in made.refs)
+        return self.model_copy(
+            update={
+                "head_before": every[0].head_before,
+                "branch_before": every[0].branch_before,
+                "commits": tuple(commits.values()),
+                "commit_count": len(commits) + sum(made.commit_count - len(made.commits) for made in every),
+                "cancels_out": all(made.cancels_out for made in every),
+                "files": tuple(files.values()),
+                "file_count": len(files) + sum(made.file_count - len(made.files) for made in every),
+                "added": sum(made.added for made in every),
+                "removed": sum(made.removed for made in every),
+                "refs": refs,
+                "ref_count": len(refs),
+                "left_as_before": min(made.left_as_before for made in every),
+            }
+        )
 
     def made_for_it(self, branch: str, base: str) -> "RunChanges":
         """Return a copy in which that branch counts as new, unless a run has moved it from where it started."""

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
-from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.claims import admits_failure, announces_work, asks_for_a_word, claims_changes
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.personal import without_personal
@@ -83,6 +83,7 @@ class Doubt(WordedCode):
     ADMITS = "admits", "admits a failure"
     ASKS = "asks", "ends with a question"
     ANNOUNCES = "announces", "only announces work"
+    ALTERED = "altered", "rests on a check that it changed"
 
 
 _QUESTION_END = regex(r"[?\uff1f\u061f][\s*_`\"'\u2019\u201d\u00bb)]*\Z")
@@ -372,6 +373,11 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
     """True if it changed nothing, but an earlier run whose work it continued did."""
     is_checked: bool = False
     """True if the task's check passed after it."""
+    altered_checks: Annotated[tuple[AgentText, ...], Field(max_length=MAX_FILES)] = ()
+    """Files that this check names, and of which the task's runs removed lines."""
+    in_all: AgentText | None = None
+    """What it and earlier runs of the task changed together, in one line; None if only one of them changed something.
+    """
 
     @property
     def agent_cost_usd(self) -> float | None:
@@ -382,10 +388,14 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def doubt(self) -> Doubt | None:
-        """Why a success may not be one; None if its text gives no reason. What its text admits counts unless a check
-        passed after changes; the rest only if it changed nothing. The text of a run that continues earlier changes may
-        claim those."""
-        if self.status is not OutcomeStatus.SUCCEEDED or self.text is None:
+        """Why a success may not be one; None if neither its check nor its text gives a reason. What its text admits
+        counts unless a check passed after changes; the rest only if it changed nothing. The text of a run that
+        continues earlier changes may claim those."""
+        if self.status is not OutcomeStatus.SUCCEEDED:
+            return None
+        if self.altered_checks:
+            return Doubt.ALTERED
+        if self.text is None:
             return None
         has_changed = self.continues_changes or (self.changes is not None and self.changes.has_content)
         is_unchanged = self.changes is not None and self.changes.fault is None and not has_changed
@@ -401,18 +411,31 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def is_doubtful(self) -> bool:
-        """True if it is a success, but its text gives reason to doubt that."""
+        """True if it is a success, but its text or its check gives reason to doubt that."""
         return self.doubt is not None
 
     @property
+    def doubt_text(self) -> str | None:
+        """Why a success may not be one, as a clause; None as for ``doubt``."""
+        if (doubt := self.doubt) is None:
+            return None
+        files = f": {', '.join(self.altered_checks)}" if doubt is Doubt.ALTERED else ""
+        return f"its result {doubt.words}{files}"
+
+    @property
     def changes_text(self) -> str | None:
-        """What was changed, in one line, with the doubt; None if unknown and not doubtful."""
+        """What the run changed, in one line, with the doubt; None if unknown and not doubtful."""
         summary = None if self.changes is None else self.changes.summary
-        if self.continues_changes:
-            summary = "no further changes"
-        if (doubt := self.doubt) is not None:
-            return f"{summary or 'no changes recorded'} (its result {doubt.words})"
-        return summary
+        return self._with_doubt("no further changes" if self.continues_changes else summary)
+
+    @property
+    def task_changes_text(self) -> str | None:
+        """What all runs of the task changed, in one line, with the doubt; None as for ``changes_text``."""
+        return self.changes_text if self.in_all is None else self._with_doubt(self.in_all)
+
+    def _with_doubt(self, summary: str | None) -> str | None:
+        doubt = self.doubt_text
+        return summary if doubt is None else f"{summary or 'no changes recorded'} ({doubt})"
 
     @property
     def changes_sentence(self) -> str | None:

@@ -1,6 +1,10 @@
 """How a run ends, in one transaction: its outcome and hold, its handoff, and its task's next state."""
 
+import os.path
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,6 +13,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import is_spent
+from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.inputs import InputRequest, asked_by
 from claudomator_py.domain.lifecycle import ENDED, InputKind, Requeued, backoff_ms
 from claudomator_py.domain.limits import Hold, believable, done_text
@@ -16,7 +21,7 @@ from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reaso
 from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, ExitRecord
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.units import SECOND_MS, counted
 from claudomator_py.prompts.conversations import give_up_conversation, goes_on, meant_by_force
 from claudomator_py.routing.role import is_named
 from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
@@ -120,7 +125,8 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
     already recorded."""
     task = end.task or task_rows.get(connection, run.task_id)
     spec = task_rows.spec_of(connection, task.id, run.revision) if end.spec is None else end.spec
-    it = _Finishing(run, task, spec, end, _after_earlier(connection, run, task, believable(end.outcome, end.ended_ms)))
+    outcome = _after_earlier(connection, run, task, spec, believable(end.outcome, end.ended_ms))
+    it = _Finishing(run, task, spec, end, outcome)
     _decide_handoff(connection, it)
     it.is_deserted = _is_deserted(connection, run, it.outcome)
     if not _write_end(connection, it):
@@ -131,16 +137,65 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
     return Finished(it.outcome, it.limit.hold if it.limit is not None and it.limit.news else None)
 
 
-def _after_earlier(connection: Connection, run: Run, task: Task, outcome: Outcome) -> Outcome:
-    """Return the outcome, marked if it changed nothing after earlier runs of the same work that did: of the task, of
-    the conversation that it continues, or of the task that it follows."""
-    if outcome.changes is None or not outcome.changes.is_empty:
+def _after_earlier(connection: Connection, run: Run, task: Task, spec: TaskSpec, outcome: Outcome) -> Outcome:
+    """Return the outcome with what it and earlier runs of the task changed together, and marked if it changed nothing
+    after earlier runs of the same work that did: of the task, of the conversation that it continues, or of the task
+    that it follows."""
+    if outcome.changes is None:
         return outcome
     resumption = resumption_of(task)
     ids = {run.resumes, None if resumption is None else resumption.follows} - {None}
-    earlier = [*run_rows.of_generation(connection, task.id, run.generation)]
+    runs = run_rows.of_generation(connection, task.id, run.generation) if task.seq > 1 else ()
+    earlier = [other for other in runs if other.seq < run.seq]
+    outcome = _in_all(outcome, outcome.changes, earlier, spec)
+    if outcome.changes is None or not outcome.changes.is_empty:
+        return outcome
     earlier += [other for run_id in ids if (other := run_rows.find(connection, str(run_id))) is not None]
     return outcome.model_copy(update={"continues_changes": any(map(_has_changed, earlier))})
+
+
+def _in_all(outcome: Outcome, changes: RunChanges, earlier: Sequence[Run], spec: TaskSpec) -> Outcome:
+    """Return the outcome with what the runs of the task changed together. changes: those of the last run."""
+    ended = (readable(Outcome, other.outcome) for other in earlier)
+    before = [it.changes for it in ended if it is not None and it.changes is not None and not it.changes.is_empty]
+    if any(made.place != changes.place for made in before):
+        return outcome
+    together = changes.with_earlier(before)
+    update: dict[str, Any] = {}
+    if before and not changes.is_empty:
+        update["in_all"] = f"{together.summary} in {counted(len(before) + 1, 'run')}"
+    if outcome.is_checked:
+        update["altered_checks"] = altered_checks(spec, together)
+    return outcome.model_copy(update=update)
+
+
+def altered_checks(spec: TaskSpec, changes: RunChanges) -> tuple[str, ...]:
+    """Return the files that the task's check names, and of which lines were removed: a check may pass because of that.
+
+    One that the task's text names as well was to be changed, and a new one, or one with lines added, demands no less.
+    A file of which the check only names the folder, or that a program knows by itself, is not found.
+    """
+    top = changes.repository or changes.place
+    try:
+        home = Path(spec.working_dir or top).expanduser()
+    except RuntimeError:  # nobody knows whose home it is
+        return ()
+    folder = home.relative_to(top) if home.is_relative_to(top) else PurePath()
+    words = (word for command in spec.check for word in command)
+    named = {os.path.normpath(folder / path) for word in words for path in _paths(word)}
+    lost = [file for file in changes.files if file.removed or file.change in ("deleted", "renamed")]
+    paths = [file.old_path or file.path for file in lost]
+    return tuple(path for path in paths if path in named and PurePath(path).name not in spec.instructions)[:MAX_FILES]
+
+
+def _paths(word: str) -> Iterator[str]:
+    """Yield what may be a path in a word of a command: that of an option, a test's file, or one in a shell's text."""
+    try:
+        parts = shlex.split(word)
+    except ValueError:
+        return
+    for part in parts:
+        yield part.rpartition("=")[2].partition("::")[0]
 
 
 def _has_changed(run: Run) -> bool:

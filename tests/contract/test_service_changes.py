@@ -14,6 +14,7 @@ from claudomator_py.store.database import Database
 from tests.fakes.world import World
 
 HEADS = {"head": "b" * 40, "head_before": "a" * 40, "branch": "main", "branch_before": "main"}
+MOVED = "another commit is checked out"
 KEY = "sk-ant-api03-" + "Zq7" * 20
 
 
@@ -78,6 +79,56 @@ def test_a_success_that_changed_nothing_although_it_says_so_stands_out(
     assert task.is_doubtful == view.is_doubtful == row_of(task).is_doubtful == doubtful
     assert task.changes == view.summary
     assert str(task.changes).endswith("(its result says otherwise)") == doubtful
+
+
+def test_a_task_says_what_all_its_attempts_changed_together(world: World) -> None:
+    world.submit("t", retry={"max_attempts": 4, "backoff": "1s"})
+    left = record(1, untracked=("new",), untracked_count=1, place="/srv/other")
+    for made in (record(3).model_dump(mode="json"), SAME, left.model_dump(mode="json")):
+        world.tick(MINUTE_MS)
+        world.fail("t", "agent_error", changes=made)
+    assert world.task("t").changes == f"1 file (+1 -2), {MOVED}, 1 not committed", "it was elsewhere"
+    world.submit("u", retry={"max_attempts": 3, "backoff": "1s"})
+    commits = ({"id": "c" * 40, "subject": "fix: taps", "author": "n"},)
+    for files in (3, 2):
+        world.tick(MINUTE_MS)
+        world.fail("u", "agent_error", changes=record(files).model_dump(mode="json"))
+    world.tick(MINUTE_MS)
+    world.end("u", changes=record(1, commits=commits, commit_count=1).model_dump(mode="json"))
+    world.tick()
+    assert world.task("u").changes == "1 commit, 3 files (+6 -12) in 3 runs"
+    assert [view.summary for view in asked(world).of_task("u").runs][:2] == [
+        f"3 files (+3 -6), {MOVED}",
+        f"2 files (+2 -4), {MOVED}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("check", "file", "named"),
+    [
+        (["pytest", "tests/test_a.py::test_one"], {"change": "modified", "removed": 1}, True),
+        (["pytest", "tests/test_a.py"], {"change": "modified", "added": 9, "removed": 0}, False),
+        (["pytest", "tests/test_a.py"], {"change": "added", "added": 9, "removed": 0}, False),
+        (["pytest", "tests"], {"change": "modified", "removed": 1}, False),
+        (["pytest", "test_a.py"], {"change": "modified", "removed": 1}, False),
+        (["sh", "-c", "cd . && python3 ./tests/test_a.py"], {"change": "deleted"}, True),
+    ],
+)
+def test_a_check_of_which_the_run_removed_lines_is_remarked(
+    world: World, check: list[str], file: dict[str, Any], named: bool
+) -> None:
+    made = {"place": "/srv/shop", **HEADS, "files": [{"path": "tests/test_a.py", **file}], "file_count": 1}
+    for name, text, doubted in (("t", "Make it faster.", named), ("u", "Move what test_a.py has.", False)):
+        world.submit(name, check=[check], instructions=text, working_dir="/srv/shop")
+        world.tick()
+        world.end(name, text="All tests pass.", changes=made)
+        world.tick()
+        world.host.end(world.live(name).id, 0, step=1)
+        world.tick()
+        task = world.task(name)
+        assert (task.state, task.is_doubtful) == ("COMPLETED", doubted)
+        remark = " (its result rests on a check that it changed: tests/test_a.py)"
+        assert str(task.changes).endswith(remark) == doubted
 
 
 SAME = {"place": "/srv/shop", "head": "a" * 40, "head_before": "a" * 40}

@@ -7,7 +7,7 @@ from datetime import date, tzinfo
 from sqlalchemy import Connection
 
 from claudomator_py.domain.blocked_words import brief_of, wait_of
-from claudomator_py.domain.changes import RefChange, RunChanges
+from claudomator_py.domain.changes import RunChanges, overall
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
@@ -315,7 +315,7 @@ def _repository(
     priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
         BranchChange(name=(name := short_ref(ref.name)), change=ref.word, since=resolved_branches.get(name))
-        for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(HEADS))
+        for ref in overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(HEADS))
     ]
     return RepositoryReport(
         path=path,
@@ -336,12 +336,3 @@ def _repository(
         unpriced=sum(1 for run, _ in runs if run.cost_usd is None and not run.in_vain),
         last_at=format_instant(max(run.ended_ms for run, _ in runs)),
     )
-
-
-def _overall(refs: Iterable[RefChange]) -> Iterator[RefChange]:
-    """Yield each reference from before its first change to after its last, unless it is back where it was."""
-    overall: dict[str, RefChange] = {}
-    for ref in refs:
-        before = overall[ref.name].before if ref.name in overall else ref.before
-        overall[ref.name] = ref.model_copy(update={"before": before})
-    yield from (ref for ref in overall.values() if ref.before != ref.after)

@@ -156,9 +156,10 @@ class TaskView(View):
     denials: int = 0
     """Number of tool calls that its last run was denied."""
     changes: str | None = None
-    """Changes by its last run, in one line; null if unknown."""
+    """What its runs since the last restart changed, in one line; null if unknown."""
     is_doubtful: bool = False
-    """True if its last run succeeded, although its result admits a failure or, without changes, claims some or asks."""
+    """True if its last run succeeded, although its result admits a failure, rests on a check that it changed, or
+    without changes claims some or asks."""
     reach: Reach | None = None
     """How far its runs may act; null if not limited."""
     reach_source: ReachSource | None = None

@@ -108,7 +108,7 @@ def run_fields(runs: TaskRuns, outcome: Outcome | None, spec: TaskSpec) -> dict[
         fields["progress"] = None if progress is None else RunProgressView.of(progress)
     if outcome is not None:
         fields |= {"result_text": outcome.text, "denials": outcome.denials}
-        fields |= {"changes": outcome.changes_text, "is_doubtful": outcome.is_doubtful}
+        fields |= {"changes": outcome.task_changes_text, "is_doubtful": outcome.is_doubtful}
     return fields
 
 
