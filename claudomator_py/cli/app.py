@@ -57,6 +57,9 @@ def _imported(path: str, package: str = "cli") -> Any:
 COMMANDS: Mapping[str, LazyCommand] = {
     "submit": LazyCommand("Submit the tasks in files.", _command("tasks", "submit", "cli_submit")),
     "add": LazyCommand("Submit a task without a file.", _command("tasks", "add", "cli_submit")),
+    "wait": LazyCommand(
+        "Wait for tasks to end; exit with 5 unless all completed.", _command("tasks", "wait", "cli_submit")
+    ),
     "list": LazyCommand("List tasks, newest first, one line each.", _command("tasks", "tasks")),
     "status": LazyCommand("Show everything at a glance.", _command("overview", "status")),
     "show": LazyCommand("Show one task and its runs.", _command("tasks", "show", "cli_show")),
@@ -72,7 +75,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         _command("branches", "diff"),
     ),
     "branches": LazyCommand("List the unmerged branches of tasks.", _command("branches", "branches")),
-    "merge": LazyCommand("Merge the branch of a task.", _command("branches", "merge")),
+    "merge": LazyCommand("Merge the branches of tasks.", _command("branches", "merge")),
     "pr": LazyCommand("Open a pull request from a task's branch, with `gh`.", _command("branches", "pr")),
     "discard": LazyCommand("Remove the work tree and the branch of a task.", _command("branches", "discard")),
     "why": LazyCommand("Explain why a task is where it is.", _command("tasks", "why", "cli_show")),
@@ -120,7 +123,7 @@ GROUPS: Mapping[str, LazyCommand] = {
 
 
 SECTIONS: Mapping[str, Sequence[str]] = {
-    "Hand over": ("add", "submit", "validate", "schedule"),
+    "Hand over": ("add", "submit", "wait", "validate", "schedule"),
     "Look": ("status", "list", "show", "why", "result", "logs", "log", "inbox", "report"),
     "Judge": ("diff", "branches", "merge", "pr", "discard"),
     "Decide": ("answer", "approve", "reject", "edit", "cancel", "restart"),

@@ -118,6 +118,12 @@ def fail(detail: str, remedy: str = "", code: int = ExitCode.FAILURE) -> NoRetur
     raise typer.Exit(code)
 
 
+def confirm(question: str) -> None:
+    """Ask a person at a terminal, and exit unless the answer is yes. Nobody else is asked."""
+    if sys.stdin.isatty() and sys.stderr.isatty() and not typer.confirm(question, err=True):
+        fail("Nothing was done.")
+
+
 def error(detail: str, remedy: str = "") -> None:
     """Print an error and its remedy."""
     note(f"Error: {detail}")

@@ -415,14 +415,6 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
         return self.doubt is not None
 
     @property
-    def doubt_text(self) -> str | None:
-        """Why a success may not be one, as a clause; None as for ``doubt``."""
-        if (doubt := self.doubt) is None:
-            return None
-        files = f": {', '.join(self.altered_checks)}" if doubt is Doubt.ALTERED else ""
-        return f"its result {doubt.words}{files}"
-
-    @property
     def changes_text(self) -> str | None:
         """What the run changed, in one line, with the doubt; None if unknown and not doubtful."""
         summary = None if self.changes is None else self.changes.summary
@@ -434,8 +426,10 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
         return self.changes_text if self.in_all is None else self._with_doubt(self.in_all)
 
     def _with_doubt(self, summary: str | None) -> str | None:
-        doubt = self.doubt_text
-        return summary if doubt is None else f"{summary or 'no changes recorded'} ({doubt})"
+        if (doubt := self.doubt) is None:
+            return summary
+        files = f": {', '.join(self.altered_checks)}" if doubt is Doubt.ALTERED else ""
+        return f"{summary or 'no changes recorded'} (its result {doubt.words}{files})"
 
     @property
     def changes_sentence(self) -> str | None:

@@ -148,6 +148,12 @@ def of_generation(connection: Connection, task_id: str, generation: int) -> Sequ
     return Run.rows(connection, query)
 
 
+def newest_in(connection: Connection, places: Sequence[str]) -> Mapping[str, Run]:
+    """Return the newest run that worked in each of these directories, whichever task it was of."""
+    query = select(RUN).where(RUN.c.dir_key.in_(places)).order_by(*_BY_AGE)
+    return {run.dir_key: run for run in Run.rows(connection, query)}
+
+
 def in_scratch_of(connection: Connection, run_id: str) -> Sequence[str]:
     """Return the ids of runs, of any task, that used the scratch folder created for this run."""
     return list(connection.execute(select(RUN.c.id).where(RUN.c.scratch_of == run_id).order_by(RUN.c.id)).scalars())

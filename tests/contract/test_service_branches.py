@@ -1,6 +1,7 @@
 """Merging and leaving by the service: whose tasks, in which states, and what is told of it. Repositories are real."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,12 +36,19 @@ def asked(world: World, by: Principal = OPERATOR) -> BranchService:
     return world.access.as_(by)[BranchService]
 
 
-def done(world: World, repository: Repository, name: str, file: str = "new") -> None:
-    """A task that has committed one file on its branch, and ended."""
-    world.submit(name, working_dir=str(repository.path), isolation="worktree")
+def done(world: World, repository: Repository, name: str, file: str = "new", **fields: Any) -> None:
+    """A task that has committed one file on its branch, and ended. With a check, this passed."""
+    world.submit(name, working_dir=str(repository.path), isolation="worktree", **fields)
     begun(world, name)
-    repository.commit(file, f"{name}\n", at=world.live(name).dir_key)
-    world.succeed(name)
+    run = world.live(name)
+    repository.commit(file, f"{name}\n", at=run.dir_key)
+    if "check" in fields:
+        world.succeed(name)
+        world.tick()
+        world.host.end(run.id, 0, step=1)
+        world.tick()
+    else:
+        world.succeed(name)
     ended(world, name)
 
 
@@ -62,6 +70,42 @@ def test_branches_are_listed_with_what_is_not_merged(world: World, repository: R
     asked(world).merge("fix", NOW)
     assert [view.standing for view in asked(world).all()] == ["merged"]
     assert asked(world, Principal("p", Role.READ, "elsewhere")).all() == []
+
+
+def test_what_a_check_proved_is_ready_and_what_is_not_says_why(world: World, repository: Repository) -> None:
+    done(world, repository, "proved", "a", check=["true"])
+    done(world, repository, "unchecked", "b")
+    done(world, repository, "left", "c", check=["true"])
+    view = next(view for view in asked(world).all() if view.task_name == "left")
+    (Path(view.path) / "draft").touch()
+    world.trees.look(next(tree for tree in world.trees.all() if tree.path == view.path))
+    done(world, repository, "again", "d", check=["true"])
+    world.restart("again")
+    begun(world, "again")
+    world.fail("again", "agent_error")
+    ended(world, "again")
+    unready = [(view.task_name, view.unready) for view in asked(world).all()]
+    assert sorted(unready, key=str) == [
+        ("again", "not succeeded"),
+        ("again", "restarted since"),
+        ("left", "1 file not committed"),
+        ("proved", None),
+        ("unchecked", "no check passed"),
+    ]
+    asked(world).merge("proved", NOW)
+    assert next(view.unready for view in asked(world).all() if view.task_name == "proved") == "merged"
+
+
+def test_a_branch_is_ready_by_the_last_run_in_its_tree_whichever_task_it_was_of(
+    world: World, repository: Repository
+) -> None:
+    done(world, repository, "fix", "a", check=["true"], agent={"type": "claude"})
+    world.now_ms += 1
+    world.submit("polish", continues="fix")
+    begun(world, "polish")
+    world.succeed("polish")
+    ended(world, "polish")
+    assert [view.unready for view in asked(world).all()] == ["no check passed"]
 
 
 def test_after_a_restart_only_the_branch_of_the_last_run_is_the_one_to_merge(

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -229,13 +230,16 @@ def test_what_continues_a_task_works_on_in_its_tree_and_on_its_branch(world: Wor
     assert world.task("document").branch == world.task("fix").branch
 
 
-def test_what_continues_a_task_and_names_its_directory_again_stays_in_the_tree(world: World, repository: str) -> None:
+@pytest.mark.parametrize("fields", [{}, {"isolation": "worktree"}])
+def test_what_continues_a_task_and_names_its_directory_again_stays_in_the_tree(
+    world: World, repository: str, fields: dict[str, Any]
+) -> None:
     world.submit("fix", working_dir=repository, isolation="worktree", agent={"type": "claude"})
     begun(world, "fix")
     tree = world.live("fix").dir_key
     world.succeed("fix")
     ended(world, "fix")
-    world.submit("polish", continues="fix", working_dir=f"{repository}/")
+    world.submit("polish", continues="fix", working_dir=f"{repository}/", **fields)
     begun(world, "polish")
     assert world.live("polish").dir_key == tree
     assert world.live("polish").resumes is not None

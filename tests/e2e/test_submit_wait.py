@@ -1,4 +1,4 @@
-"""``submit --wait``: it follows what happens, whatever becomes of the daemon meanwhile, and leaves the task alone."""
+"""``submit --wait`` and ``wait``: they follow what happens, whatever becomes of the daemon, and change no task."""
 
 import json
 import signal
@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from claudomator_py.domain.task import TaskSpec
 from tests.e2e.scenarios_support import document, in_state, started
 from tests.e2e.site import Site
 from tests.patience import PATIENCE_S, wait_until
@@ -41,6 +42,16 @@ def test_the_wait_outlasts_a_killed_daemon_that_comes_back_elsewhere(site: Site)
     assert (process.returncode, [task["state"] for task in json.loads(out)]) == (0, ["COMPLETED"])
     assert "gated: COMPLETED" in text
     assert daemon.client.task("gated").runs == 1
+
+
+def test_one_that_runs_is_waited_for_by_name(site: Site) -> None:
+    daemon = site.start().ready()
+    daemon.client.submit(TaskSpec(name="gated", instructions=GATED, working_dir=str(site.work)))
+    in_state(daemon, "gated", "RUNNING")
+    with site.command.start("wait", "gated", "-o", "json") as process:
+        (site.work / "go").touch()
+        out, text = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, [task["state"] for task in json.loads(out)]) == (0, ["COMPLETED"]), text
 
 
 def test_to_interrupt_the_wait_leaves_the_task(site: Site) -> None:

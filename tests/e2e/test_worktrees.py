@@ -348,6 +348,38 @@ def test_what_only_the_check_left_is_known_beside_many_files(site: Site, shop: P
     assert daemon.client.merge("fix", MergeRequest(dry_run=True)).files == 150
 
 
+def test_all_that_is_ready_is_merged_each_by_itself(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    passes = {"commit": True, "check": [["true"]]}
+    done(
+        site,
+        daemon,
+        *(spec(shop, name, f"echo {name} > {file}", **passes) for name, file in (("a", "x"), ("b", "x"), ("c", "y"))),
+        spec(shop, "unchecked", "echo 1 > z", commit=True),
+    )
+    (shop / "notes").unlink()
+    tried = site.command("merge", "--ready", "--dry-run")
+    assert (tried.returncode, tried.stdout.count("could be")) == (0, 3)
+    assert "3 would be merged, 0 would be refused, each if it were the only one." in tried.stderr
+    before = git(shop, "rev-parse", "main").strip()
+    merged = site.command("merge", "--ready")
+    assert merged.returncode == 1, merged.stderr
+    assert "2 merged, 1 refused." in merged.stderr
+    verdicts = {line.split()[0]: line.split()[1] for line in merged.stdout.splitlines()[1:4]}
+    assert sorted(verdicts.values()) == ["no", "yes", "yes"]
+    assert verdicts["c"] == "yes"
+    assert "would conflict with main in x" in merged.stdout
+    assert (shop / "y").exists()
+    assert not (shop / "z").exists()
+    assert merged.stdout.splitlines()[4:] == [f"Undo: git -C {shop} reset --keep {before}"]
+    refused = json.loads(site.command("merge", "unchecked", "c", "unchecked", "-o", "json").stdout)
+    assert [(one["task_name"], one["problem"], one["merged"]["commits"]) for one in refused] == [
+        ("unchecked", None, 1),
+        ("c", None, 0),
+    ]
+    assert site.command("merge").returncode == site.command("merge", "c", "--ready").returncode == 2
+
+
 def test_a_base_that_is_not_there_fails_with_what_to_do(site: Site, shop: Path) -> None:
     daemon = site.start().ready()
     (view,) = done(site, daemon, spec(shop, "fix", "true", base="release-9"))

@@ -26,7 +26,8 @@ class ChangesView(View):
     summary: str
     """The changes in one line; ``not recorded`` if there is no record, ``recorded when the run ends`` before that."""
     is_doubtful: bool = False
-    """True if it succeeded, although its result admits a failure or, without changes, claims some or asks."""
+    """True if it succeeded, although its result admits a failure, rests on a check that it changed or, without changes,
+    claims some or asks."""
     changes: RunChanges | None = None
     """Null: nothing was recorded, as while it runs, on a remote agent, and in an empty folder of its own."""
 
@@ -87,6 +88,9 @@ class BranchView(View):
     """When that was: after its last run, or by a cleanup or merge; null: not yet."""
     is_current: bool = True
     """Whether merging or discarding the task's branch means this one; false: a restart has begun another."""
+    unready: str | None = None
+    """Why it should be looked at before it is merged, such as `no check passed`. Null: its task has completed, a check
+    has passed on everything in it, and nothing speaks against the result."""
 
 
 BRANCHES = Table[BranchView](
@@ -94,9 +98,10 @@ BRANCHES = Table[BranchView](
     Column("STATE", lambda view: view.state),
     Column("BRANCH", lambda view: view.branch, flexible=True, least=24, spare=1),
     Column("INTO", lambda view: view.onto),
-    Column("STANDING", lambda view: view.standing),
+    Column("STANDING", lambda view: view.standing, spare=2),
     Column("COMMITS", lambda view: view.commits, right=True),
-    Column("UNCOMMITTED", lambda view: view.changed, right=True),
+    Column("UNCOMMITTED", lambda view: view.changed, right=True, spare=3),
+    Column("READY", lambda view: "yes" if view.unready is None else f"no: {view.unready}", flexible=True, least=16),
     Column("REPOSITORY", lambda view: PurePath(view.repository).name, flexible=True),
     Column("PATH", lambda view: view.repository, wide=True),
 )

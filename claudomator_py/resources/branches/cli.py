@@ -11,11 +11,13 @@ from typing import Annotated
 
 import typer
 
-from claudomator_py.cli import completion
+from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, connected, with_client
 from claudomator_py.cli.output import (
+    confirm,
     fail,
     heading,
+    json_text,
     note,
     out,
     out_json,
@@ -26,14 +28,17 @@ from claudomator_py.cli.output import (
     wrote_json,
 )
 from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.worktree import HEADS
-from claudomator_py.resources.branches import BRANCHES, BranchView, ChangesView, DiscardRequest, MergeRequest
+from claudomator_py.resources.branches import BRANCHES, BranchView, ChangesView, DiscardRequest, MergeRequest, MergeView
 from claudomator_py.resources.tasks.cli import TaskArgument
+from claudomator_py.resources.tasks.cli_change import TasksArgument, YesOption
 from claudomator_py.surface.table import Column, Table
+from claudomator_py.values import dataclass
 
 FILES = Table[FileChange](
     Column("FILE", lambda file: file.path, flexible=True),
@@ -146,7 +151,10 @@ def branches(
 @connected
 def merge(
     client: Client,
-    task: TaskArgument,
+    tasks: TasksArgument = None,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Merge every branch that `branches` lists as ready: proved by a check.")
+    ] = False,
     squash: Annotated[bool, typer.Option("--squash", help="Squash its commits into one.")] = False,
     rebase: Annotated[bool, typer.Option("--rebase", help="Rebase its commits onto the target.")] = False,
     into: Annotated[
@@ -157,17 +165,24 @@ def merge(
         bool, typer.Option("--commit", help="First commit uncommitted changes, on the task's branch.")
     ] = False,
     dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
-    """Merge the branch of a task.
+    """Merge the branches of tasks.
 
     Nothing is changed if there would be a conflict, if the target has uncommitted changes, or while somebody works in
-    it. Prints the command that undoes it.
+    it. Prints the command that undoes it. Several are merged one after the other; if one is refused, the others are
+    not affected, and the exit code is 1.
     """
+    if bool(tasks) == ready:
+        raise typer.BadParameter(f"name tasks, or choose them with --ready{', not both' if tasks else ''}")
     if squash and rebase:
         fail("Only one of --squash and --rebase can be given.", "Choose one of them.")
     method = MergeMethod.SQUASH if squash else MergeMethod.REBASE if rebase else MergeMethod.MERGE
     wanted = MergeRequest(into=into, method=method, commit=commit, dry_run=dry_run)
-    merged = client.merge(task, wanted)
+    if not tasks or len(tasks) > 1:
+        _merge_each(client, tasks, wanted, yes=yes)
+        return
+    merged = client.merge(tasks[0], wanted)
     if wrote_json(merged):
         return
     if not merged.commits:
@@ -181,6 +196,94 @@ def merge(
     for line in merged.notes:
         note(f"Note: {plain(line)}.")
     _print_undo(merged.undo)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOutcome:
+    """What came of merging the branch of one task: what was merged, or the refusal."""
+
+    task_name: str
+    merged: MergeView | None = None
+    refusal: ServiceProblem | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why it was refused, and the remedy."""
+        return None if self.refusal is None else f"{self.refusal.detail} {self.refusal.remedy}".rstrip()
+
+    @property
+    def verdict(self) -> str:
+        """Whether it was merged: yes, no, or could be."""
+        if self.merged is None:
+            return "no"
+        return "yes" if self.merged.after is not None else "could be"
+
+    @property
+    def words(self) -> str:
+        """Remarks on what was merged, or why nothing was."""
+        if self.merged is None:
+            return self.problem or ""
+        return ", ".join(self.merged.notes) if self.merged.commits else "nothing to merge"
+
+
+_MERGES = Table[MergeOutcome](
+    Column("TASK", lambda outcome: outcome.task_name, flexible=True, least=20),
+    Column("MERGED", lambda outcome: outcome.verdict),
+    Column("INTO", lambda outcome: None if outcome.merged is None else outcome.merged.into),
+    Column("COMMITS", lambda outcome: None if outcome.merged is None else outcome.merged.commits, right=True),
+    Column("FILES", lambda outcome: None if outcome.merged is None else outcome.merged.files, right=True),
+    Column("+", lambda outcome: None if outcome.merged is None else outcome.merged.added, right=True),
+    Column("-", lambda outcome: None if outcome.merged is None else outcome.merged.removed, right=True),
+    Column("WHY", lambda outcome: plain(outcome.words), flexible=True, least=40),
+)
+
+
+def _merge_each(client: Client, refs: Sequence[str] | None, wanted: MergeRequest, *, yes: bool) -> None:
+    """Merge the branches of these tasks, or all that are ready, one request each. Raises Exit if any was refused."""
+    if not refs:
+        names = {view.task_id: view.task_name for view in client.branches() if view.unready is None}
+    else:
+        names = {task.id: task.name for task in map(client.task, refs)}
+    if not names:
+        note("No branch is ready; `claudomator branches` says why not.")
+    elif not yes and not wanted.dry_run:
+        confirm(f"Merge {counted(len(names), 'branch')}?")
+    outcomes = [_merged(client, task_id, name, wanted) for task_id, name in names.items()]
+    refused = sum(outcome.merged is None for outcome in outcomes)
+    if wants_json():
+        out(json_text([_as_json(outcome) for outcome in outcomes]))
+    elif outcomes:
+        out(table_text(_MERGES, outcomes))
+        for command in _undos([outcome.merged for outcome in outcomes if outcome.merged is not None]):
+            _print_undo(command)
+        would = "would be " if wanted.dry_run else ""
+        alone = ", each if it were the only one" if wanted.dry_run else ""
+        note(f"{len(outcomes) - refused} {would}merged, {refused} {would}refused{alone}.")
+    if refused:
+        raise typer.Exit(ExitCode.FAILURE)
+
+
+def _merged(client: Client, task_id: str, name: str, wanted: MergeRequest) -> MergeOutcome:
+    try:
+        return MergeOutcome(name, client.merge(task_id, wanted))
+    except ServiceProblem as refusal:
+        return MergeOutcome(name, refusal=refusal)
+
+
+def _as_json(outcome: MergeOutcome) -> dict[str, object]:
+    merged = None if outcome.merged is None else outcome.merged.model_dump(mode="json")
+    return {"task_name": outcome.task_name, "problem": outcome.problem, "merged": merged}
+
+
+def _undos(merges: Sequence[MergeView]) -> list[str]:
+    """Return the commands that undo all of them, in the order in which they have to be run. In a work tree, undoing the
+    first merge also undoes those after it."""
+    places = [merged.place for merged in merges]
+    return [
+        merged.undo
+        for index, merged in reversed([*enumerate(merges)])
+        if merged.undo is not None and (merged.place is None or merged.place not in places[:index])
+    ]
 
 
 @connected

@@ -12,8 +12,9 @@ from sqlalchemy import Connection
 from claudomator_py.domain.changes import MAX_FILES, MergeOrder, NotMerged
 from claudomator_py.domain.errors import Conflict, NotFound, ended, sentence
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.redaction import replaced
+from claudomator_py.domain.units import counted
 from claudomator_py.domain.worktree import Tree, TreeStanding, TreeState, short_ref
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Branches, Clock, RunHost, Trees
@@ -139,12 +140,14 @@ class BranchService(Service):
         return view
 
     def _views(self, connection: Connection, trees: Sequence[Tree]) -> Iterator[BranchView]:
+        newest = run_rows.newest_in(connection, [tree.path for tree in trees])
         for tree in trees:
             try:
                 task = find_task(connection, tree.task_id, self._by)
             except NotFound:
                 continue
             state = self.trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN)
+            is_current = _place_of(connection, task) == tree.path
             yield BranchView.of(
                 state,
                 task_id=task.id,
@@ -156,7 +159,8 @@ class BranchService(Service):
                 path=_text(tree.path),
                 by_check=tuple(map(_text, state.by_check[:MAX_FILES])),
                 seen_at=state.seen_ms or None,
-                is_current=_place_of(connection, task) == tree.path,
+                is_current=is_current,
+                unready=_unready(tree, state, newest.get(tree.path), is_current=is_current),
             )
 
     def _finished_task(self, connection: Connection, ref: str, dry_run: bool) -> tuple[Task, str]:
@@ -191,6 +195,27 @@ class BranchService(Service):
     @writing
     def _record(self, connection: Connection, task: Task, kind: str, data: dict[str, object]) -> None:
         events.record(connection, self.clock(), kind, task_id=task.id, data=data)
+
+
+def _unready(tree: Tree, state: TreeState, last: Run | None, *, is_current: bool) -> str | None:
+    """Return why the tree's branch should be looked at before it is merged, in a clause; None if its last run, of
+    whichever task, has proved all that is in it. is_current: see ``BranchView``."""
+    outcome = None if last is None else readable(Outcome, last.outcome)
+    if not is_current:
+        return "restarted since"
+    if outcome is None or outcome.status is not OutcomeStatus.SUCCEEDED:
+        return "not succeeded"
+    if state.standing not in (TreeStanding.AHEAD, TreeStanding.DIRTY):
+        return state.standing.value
+    if (left := state.changed - len(state.by_check)) > 0:
+        return f"{counted(left, 'file')} not committed"
+    if not state.commits:
+        return "nothing committed"
+    if not outcome.is_checked:
+        return "no check passed"
+    if outcome.is_doubtful:
+        return "doubtful result"
+    return "no target" if tree.onto is None else None
 
 
 def _place_of(connection: Connection, task: Task) -> str | None:

@@ -17,6 +17,7 @@ from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import (
     checked,
+    confirm,
     fail,
     json_text,
     note,
@@ -93,9 +94,8 @@ class TaskSelection:
         elif self.dry_run:
             _try(tasks, verb, actions)
         else:
-            ask = len(tasks) > 1 and not self.yes and sys.stdin.isatty() and sys.stderr.isatty()
-            if ask and not typer.confirm(f"{verb.capitalize()} {_counted(tasks)}?", err=True):
-                fail("Nothing was done.")
+            if len(tasks) > 1 and not self.yes:
+                confirm(f"{verb.capitalize()} {_counted(tasks)}?")
             _do_to_each(client, tasks, act)
 
     def _chosen(self, client: Client, refs: Sequence[str], actions: Sequence[str]) -> list[TaskView]:

@@ -1,4 +1,5 @@
-"""``submit`` and ``add``: submit tasks to the daemon exactly once, and optionally wait until they end."""
+"""``submit`` and ``add``: submit tasks to the daemon exactly once, and optionally wait until they end; ``wait``: wait
+for tasks that exist."""
 
 import os
 import secrets
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from claudomator_py.cli import ExitCode, completion
-from claudomator_py.cli.connect import Client, ConfigOption, EventWatch, StateDirOption, connect
+from claudomator_py.cli.connect import Client, ConfigOption, EventWatch, StateDirOption, connect, connected
 from claudomator_py.cli.output import error, fail, formatted, note, out, table_text, wrote_json
 from claudomator_py.cli.task_files import ReadFile, read
 from claudomator_py.client import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
@@ -264,7 +265,7 @@ def _submit(
     state_dir: Path | None,
 ) -> None:
     """Submit the tasks, and optionally wait until they end. timeout: in milliseconds; None: no limit."""
-    deadline = None if timeout is None else time.monotonic() + timeout / 1_000
+    deadline = _deadline(timeout)
     with Submitter(lambda: connect(config, state_dir)) as submitter:
         once = [(file, spec) for file, spec in tasks if spec.schedule is None]
         schedules = [(file, spec) for file, spec in tasks if spec.schedule is not None]
@@ -275,10 +276,43 @@ def _submit(
             return
         ended = _wait(submitter.client, accepted, deadline)
     _write(ended, added)
-    if any(task.state not in ENDED for task in ended):
+    _exit_by(ended, timeout)
+
+
+@connected
+def wait(
+    client: Client,
+    tasks: Annotated[list[str], completion.TASKS.argument("TASK", "Task ids, id prefixes or names.")],
+    timeout: Annotated[
+        int | None,
+        typer.Option(
+            parser=_duration, metavar="DURATION", help="Give up after this long, such as 45m, and exit with 124."
+        ),
+    ] = None,
+) -> None:
+    """Wait for tasks to end; exit with 5 unless all completed.
+
+    A task that has ended already is not waited for. One that needs you is, with a message. Interrupting the wait does
+    not affect the tasks.
+    """
+    deadline = _deadline(timeout)
+    named = {task.id: task for task in map(client.task, tasks)}
+    ended = _wait(client, [*named.values()], deadline)
+    _write(ended)
+    _exit_by(ended, timeout)
+
+
+def _deadline(timeout: int | None) -> float | None:
+    """Return the moment, on the monotonic clock, that is this many milliseconds from now."""
+    return None if timeout is None else time.monotonic() + timeout / 1_000
+
+
+def _exit_by(tasks: Sequence[TaskView], timeout: int | None) -> None:
+    """Raise Exit unless all tasks have completed. timeout: for how many milliseconds they were waited for."""
+    if any(task.state not in ENDED for task in tasks):
         error(f"Not all had ended after {format_duration(timeout or 0)}.", "They continue; see `claudomator status`.")
         raise typer.Exit(ExitCode.TIMED_OUT)
-    if any(task.state != "COMPLETED" for task in ended):
+    if any(task.state != "COMPLETED" for task in tasks):
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 

@@ -161,6 +161,7 @@ def test_who_would_do_a_task(command: Command, cards: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("drips would go to plumber (skill leaks): ")
     assert "semantic 0." in done.stdout
+    assert "Others: " not in done.stdout, "all are in the table"
     result = json.loads(command("route", "Find what drips.", "-o", "json").stdout)
     assert [candidate["specialist"] for candidate in result["candidates"]] == ["plumber"]
     assert command("route", "  ").returncode == 2

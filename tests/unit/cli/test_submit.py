@@ -115,6 +115,21 @@ def test_waiting_too_long_is_exit_124(command: Command, prepared: PreparedServic
     assert "They continue" in done.stderr
 
 
+def test_tasks_that_exist_are_waited_for_and_told_apart_by_the_exit_code(
+    command: Command, prepared: PreparedService
+) -> None:
+    prepared.add("good", Completed())
+    prepared.add("bad", Failed(Reason.CHECK_FAILED))
+    prepared.add("open")
+    for named, code in ((("good", "good"), 0), (("good", "bad"), 5), (("good", "open", "--timeout", "50ms"), 124)):
+        done = command("wait", *named, "-o", "json")
+        assert done.returncode == code
+        assert [task["name"] for task in json.loads(done.stdout)] == [*dict.fromkeys(named[:2])]
+    assert "They continue" in command("wait", "open", "--timeout", "50ms").stderr
+    assert command("wait", "nobody").returncode == 1
+    assert command("wait").returncode == 2
+
+
 def test_validate_needs_no_daemon(offline: Command) -> None:
     folder = offline.home / "tasks"
     folder.mkdir()
