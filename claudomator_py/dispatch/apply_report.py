@@ -194,6 +194,9 @@ class ReportApplier:
         if handing is not None:
             return handing
         ended = undisturbed if was_done else outcome
+        if run.asked and ended.reason is Reason.NO_ANSWER:
+            # What it had to say is its question.
+            ended = ended.model_copy(update={"status": OutcomeStatus.SUCCEEDED, "reason": None, "detail": None})
         if run.asked and ended.status in (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT):
             ended = ended.model_copy(update={"question": "\n\n".join(run.asked)})
         outcome = heard(ended, subject.spec, converses=converses)

@@ -100,6 +100,16 @@ def test_it_asks_all_that_it_has_asked_at_once_and_nothing_twice(world: World) -
     assert world.run_requests.get(run.id).asked == ("First?", "Second?")
 
 
+@pytest.mark.parametrize("asks", [True, False])
+def test_who_asks_and_says_nothing_else_has_said_enough(world: World, asks: bool) -> None:
+    run = begin(world)
+    if asks:
+        ask(world, run)
+    world.end("t", status="failed", reason="no_answer", detail="it printed no text")
+    world.tick()
+    assert (world.state("t") == "NEEDS_INPUT question") == asks
+
+
 def test_a_run_that_does_not_end_well_has_asked_nothing(world: World) -> None:
     run = begin(world)
     ask(world, run)

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from claudomator_py.cli.connect import Client, with_client
-from claudomator_py.cli.output import out, out_json
+from claudomator_py.cli.output import note, out, out_json
 from claudomator_py.cli.times import clock, now_ms, past_time
 from claudomator_py.domain.text import escaped
+from claudomator_py.domain.units import counted
 from claudomator_py.resources.report import ReportSpan
 from claudomator_py.resources.report.text import markdown
 
@@ -52,3 +53,5 @@ def report(
     else:
         now = now_ms()
         out(escaped(markdown(report, lambda instant: clock(instant, now))))
+        if ready := sum(branch.unready is None for branch in client.branches()):
+            note(f"{counted(ready, 'branch')} ready to merge: claudomator merge --ready")

@@ -297,6 +297,8 @@ def wait(
     """
     deadline = _deadline(timeout)
     named = {task.id: task for task in map(client.task, tasks)}
+    for task in named.values():
+        _note_need(task)
     ended = _wait(client, [*named.values()], deadline)
     _write(ended)
     _exit_by(ended, timeout)
@@ -367,8 +369,12 @@ def _note_change(before: TaskView, now: TaskView) -> None:
         words = [f"{now.name}: {now.state}", f"on {now.agent}" if now.state == "RUNNING" and now.agent else ""]
         reason = f"({now.reason})" if now.reason else ""
         note(" ".join(word for word in (*words, reason) if word))
-        if now.state == "NEEDS_INPUT":
-            note(f"{now.name} waits for you: {now.reason_text or now.reason}; see `claudomator why {now.name}`.")
+        _note_need(now)
+
+
+def _note_need(task: TaskView) -> None:
+    if task.state == "NEEDS_INPUT":
+        note(f"{task.name} waits for you: {task.reason_text or task.reason}; see `claudomator why {task.name}`.")
 
 
 def _write(tasks: Sequence[TaskView], schedules: Sequence[ScheduleView] = ()) -> None:
