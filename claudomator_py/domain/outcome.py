@@ -376,8 +376,7 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
     altered_checks: Annotated[tuple[AgentText, ...], Field(max_length=MAX_FILES)] = ()
     """Files that this check names, and of which the task's runs removed lines."""
     in_all: AgentText | None = None
-    """What it and earlier runs of the task changed together, in one line; None if only one of them changed something.
-    """
+    """What it and earlier runs of the task changed together, in one line; None if no earlier one changed something."""
 
     @property
     def agent_cost_usd(self) -> float | None:

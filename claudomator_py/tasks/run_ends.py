@@ -162,8 +162,9 @@ def _in_all(outcome: Outcome, changes: RunChanges, earlier: Sequence[Run], spec:
         return outcome
     together = changes.with_earlier(before)
     update: dict[str, Any] = {}
-    if before and not changes.is_empty:
-        update["in_all"] = f"{together.summary} in {counted(len(before) + 1, 'run')}"
+    if before:
+        count = len(before) + (not changes.is_empty)
+        update["in_all"] = f"{together.summary}, by {counted(count, 'run') if count > 1 else 'an earlier run'}"
     if outcome.is_checked:
         update["altered_checks"] = altered_checks(spec, together)
     return outcome.model_copy(update=update)

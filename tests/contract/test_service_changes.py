@@ -1,5 +1,6 @@
 """What the service says of what runs changed: for whom it exists, in full, and without secrets."""
 
+import re
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def test_a_task_says_what_all_its_attempts_changed_together(world: World) -> Non
     world.tick(MINUTE_MS)
     world.end("u", changes=record(1, commits=commits, commit_count=1).model_dump(mode="json"))
     world.tick()
-    assert world.task("u").changes == "1 commit, 3 files (+6 -12) in 3 runs"
+    assert world.task("u").changes == "1 commit, 3 files (+6 -12), by 3 runs"
     assert [view.summary for view in asked(world).of_task("u").runs][:2] == [
         f"3 files (+3 -6), {MOVED}",
         f"2 files (+2 -4), {MOVED}",
@@ -141,7 +142,9 @@ def test_what_a_run_says_of_earlier_changes_of_its_task_is_not_doubted(world: Wo
     world.tick(MINUTE_MS)
     world.end("t", text="Fixed the redirect.", changes=SAME)
     world.tick()
-    assert (world.task("t").changes, world.task("t").is_doubtful) == ("no further changes", False)
+    assert re.fullmatch(r"1 file \(\+1 -2\), .*, by an earlier run", str(world.task("t").changes))
+    assert not world.task("t").is_doubtful
+    assert asked(world).of_task("t").runs[-1].summary == "no further changes"
 
 
 def test_what_a_task_says_of_changes_of_the_task_that_it_continues_is_not_doubted(world: World) -> None:

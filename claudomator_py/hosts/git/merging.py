@@ -231,7 +231,7 @@ class _MergeTree:
             command = shlex.join(("git", "-C", self.tree.repository, "merge", self.tree.branch))
             raise NotMerged(
                 f"{words} in {', '.join(listed[:10])}{more}",
-                f"have a task resolve it, or merge by hand: {command}",
+                f"restart the task, which then begins where the repository is now, or merge by hand: {command}",
                 listed,
             ) from refused
 

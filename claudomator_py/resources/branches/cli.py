@@ -213,17 +213,17 @@ class MergeOutcome:
 
     @property
     def verdict(self) -> str:
-        """Whether it was merged: yes, no, or could be."""
+        """Whether it was merged."""
         if self.merged is None:
             return "no"
+        if not self.merged.commits:
+            return "already"
         return "yes" if self.merged.after is not None else "could be"
 
     @property
     def words(self) -> str:
         """Remarks on what was merged, or why nothing was."""
-        if self.merged is None:
-            return self.problem or ""
-        return ", ".join(self.merged.notes) if self.merged.commits else "nothing to merge"
+        return self.problem or "" if self.merged is None else ", ".join(self.merged.notes)
 
 
 _MERGES = Table[MergeOutcome](
@@ -256,9 +256,10 @@ def _merge_each(client: Client, refs: Sequence[str] | None, wanted: MergeRequest
         out(table_text(_MERGES, outcomes))
         for command in _undos([outcome.merged for outcome in outcomes if outcome.merged is not None]):
             _print_undo(command)
+        merged = sum(outcome.merged is not None and outcome.merged.commits > 0 for outcome in outcomes)
         would = "would be " if wanted.dry_run else ""
         alone = ", each if it were the only one" if wanted.dry_run else ""
-        note(f"{len(outcomes) - refused} {would}merged, {refused} {would}refused{alone}.")
+        note(f"{merged} {would}merged, {refused} {would}refused{alone}.")
     if refused:
         raise typer.Exit(ExitCode.FAILURE)
 
