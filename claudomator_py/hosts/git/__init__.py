@@ -14,6 +14,8 @@ from pathlib import Path
 
 from claudomator_py.domain.worktree import TreeFault
 
+CHECKOUT_S = 600.0
+"""Time limit for commands that touch all files of a work tree."""
 _PASSED = ("HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME", "GIT_EXEC_PATH")
 # The user's own configuration applies, as it does for the agent: a usable tree needs content filters such as LFS. It is
 # overridden where it would run programs in the background, or programs that outlive the command.

@@ -18,13 +18,12 @@ from uuid import uuid4
 from claudomator_py.domain.changes import NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.worktree import Tree, short_ref
-from claudomator_py.hosts.git import Git, GitRefused, is_true, uncommitted
+from claudomator_py.hosts.git import CHECKOUT_S, Git, GitRefused, is_true, uncommitted
 from claudomator_py.hosts.git.records import back_pointer
 from claudomator_py.hosts.git.shadow import POINTER, ShadowRepository, copy_index
 from claudomator_py.private_files import flush_path, write_new
 from claudomator_py.values import dataclass
 
-CHECKOUT_S = 600.0
 _LOCK = "index.lock"
 _NEW = "index.claudomator"
 _MARK = b"locked by claudomator: a branch is being moved\n"

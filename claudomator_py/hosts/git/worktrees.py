@@ -29,14 +29,13 @@ from claudomator_py.domain.worktree import (
     short_ref,
 )
 from claudomator_py.hosts import leftovers
-from claudomator_py.hosts.git import Git, GitRefused, fault_of, uncommitted
+from claudomator_py.hosts.git import CHECKOUT_S, Git, GitRefused, fault_of, uncommitted
 from claudomator_py.hosts.git.branches import begun, is_absorbed
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding, require_sound, suspicious
 from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.values import dataclass
 
-CHECKOUT_S = 600.0
 STATUS_S = 60.0
 _MAX_WORDS = 2_000
 
