@@ -55,6 +55,17 @@ def find_program(command: tuple[str, ...], path: str) -> str | None:
     return shutil.which(command[0], path=path) if command else None
 
 
+def found(agent: AgentSpec, path: str, how: str = "install it") -> AgentHealth:
+    """Return whether the agent's program is on this PATH. It is not run, as an unknown program may take ``--version``
+    for anything. how: advice for when it is not there."""
+    program = find_program(agent.command, path)
+    if program is not None:
+        return AgentHealth(installed=True, program=program)
+    setting = f"agents.{agent.name}.command"
+    named = agent.command[0] if agent.command else setting
+    return AgentHealth(installed=False, problem=f"{named} is not on PATH; {how}, or correct {setting}")
+
+
 def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
     """Return whether the program is installed and runs. remedy: advice for when it is not."""
     program = find_program(command, path)

@@ -9,7 +9,7 @@ from claudomator_py.agents.acp.profiles import AcpProfile, profile_of
 from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import fence_order, is_fenced
-from claudomator_py.agents.programs import find_program, own_program
+from claudomator_py.agents.programs import found, own_program
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.run import MCP_VARIABLES, Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
@@ -57,16 +57,9 @@ class Acp(EventKind):
         return "it is not known to ask before every command" if profile.asks else "it does not ask before it acts"
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether the agent's program is installed. It is not run, as an unknown program may take ``--version``
-        for anything."""
-        program = find_program(agent.command, path)
-        if program is None:
-            named = agent.command[0] if agent.command else f"agents.{agent.name}.command"
-            profile = profile_of(agent.command)
-            how = f"install it ({profile.install})" if profile.install else "install it"
-            problem = f"{named} is not on PATH; {how}, or correct agents.{agent.name}.command"
-            return AgentHealth(installed=False, problem=problem)
-        return AgentHealth(installed=True, program=program)
+        """Return whether the agent's program is installed."""
+        profile = profile_of(agent.command)
+        return found(agent, path, f"install it ({profile.install})" if profile.install else "install it")
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what of the task the agent cannot keep to; ACP has no list of tools, no turns, no further folders."""

@@ -21,7 +21,7 @@ from claudomator_py.agents.claude.errors import (
     succeeded,
 )
 from claudomator_py.agents.claude.turns import Turns, is_of_no_turn
-from claudomator_py.agents.claude.use import INPUT_FIELDS, ClaudeUsage, rule_for, windows_of
+from claudomator_py.agents.claude.use import INPUT_FIELDS, SYNTHETIC, ClaudeUsage, rule_for, windows_of
 from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict, words
 from claudomator_py.agents.fence import distinct, questions
 from claudomator_py.agents.jsonlines import instant_of
@@ -40,8 +40,6 @@ _RULED = regex(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
 _ASK = "AskUserQuestion"
 _TALK = frozenset({_ASK, "ExitPlanMode"})
 """Tools that speak to the user and need no permission."""
-_SYNTHETIC = "<synthetic>"
-"""The model of messages that the program writes itself, such as the answer to ``/cost``."""
 _API_ERROR = "API Error"
 """How the program's own message about a failed request begins."""
 _NO_CONTENT = "(no content)"
@@ -153,7 +151,7 @@ class ClaudeEvents(MessageEvents):
                 category=category,
                 at_ms=at_ms,
             )
-        is_synthetic = message.get("model") == _SYNTHETIC
+        is_synthetic = message.get("model") == SYNTHETIC
         if text_of(event, "parent_tool_use_id") is None:
             is_its_own = is_synthetic or category is not None
             self.remark = "\n".join(text_of(block, "text") or "" for block in blocks) if is_its_own else None

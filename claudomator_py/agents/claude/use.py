@@ -42,8 +42,8 @@ def rule_for(tool: str, given: Event) -> str | None:
 
 INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
-_SYNTHETIC = "<synthetic>"
-"""The model of messages that the program writes itself."""
+SYNTHETIC = "<synthetic>"
+"""The model of messages that the program writes itself, such as the answer to ``/cost``."""
 _MAX_WINDOWS = 20
 _FAMILY_WINDOW = regex(
     r"(?:[a-z]+[_-](?:hour|day|week|month)|hourly|daily|weekly|monthly)[_-](?:claude[_-])?([a-z]+(?:[_-]\d+)*)",
@@ -146,7 +146,7 @@ class Messages(Copied):
         """Take the next event of a message."""
         message = event_of(event, "message")
         message_id, usage = text_of(message, "id"), event_of(message, "usage")
-        if message_id is None or not usage or message.get("model") == _SYNTHETIC:
+        if message_id is None or not usage or message.get("model") == SYNTHETIC:
             return
         before = self._used.get(message_id, (0, 0))
         given = max(before[0], sum(count_of(usage, key) or 0 for key in INPUT_FIELDS))

@@ -3,7 +3,7 @@
 from claudomator_py.agents.command import INFO
 from claudomator_py.agents.command.reader import CommandReader
 from claudomator_py.agents.event_kind import restrictions, zone_of
-from claudomator_py.agents.programs import find_program
+from claudomator_py.agents.programs import found
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest, Stream
@@ -43,14 +43,9 @@ class CommandAgent:
         return TextTranscript(offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether its program is there. It is not run, as a program may take ``--version`` for anything."""
-        if problem := _problem(agent):
-            return AgentHealth(installed=False, problem=problem)
-        program = find_program(agent.command, path)
-        if program is None:
-            lost = f"{agent.command[0]} is not on PATH; install it, or correct agents.{agent.name}.command"
-            return AgentHealth(installed=False, problem=lost)
-        return AgentHealth(installed=True, program=program)
+        """Return whether its program is there."""
+        problem = _problem(agent)
+        return AgentHealth(installed=False, problem=problem) if problem else found(agent, path)
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """Return why it has no fence: nobody can tell what a program will do."""
