@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -195,21 +196,13 @@ def needing_permission(outcome: Outcome) -> Outcome:
 
 def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputRequest:
     """Return the request to a person made by a run that needs input."""
+    request = partial(InputRequest, since_ms=now_ms, agent=agent, run_id=run_id)
     if outcome.refused_handoff is not None:
-        return InputRequest(
-            kind=InputKind.APPROVAL,
-            refused_handoff=outcome.refused_handoff,
-            since_ms=now_ms,
-            agent=agent,
-            run_id=run_id,
-        )
+        return request(kind=InputKind.APPROVAL, refused_handoff=outcome.refused_handoff)
     if outcome.question is None and outcome.denied:
         text = f"{agent} asks to use {named(outcome.denied)}"
-        return InputRequest(
-            kind=InputKind.APPROVAL, text=text, since_ms=now_ms, agent=agent, run_id=run_id, tools=outcome.denied
-        )
-    text = outcome.question or UNSAID
-    return InputRequest(kind=InputKind.QUESTION, text=text, since_ms=now_ms, agent=agent, run_id=run_id)
+        return request(kind=InputKind.APPROVAL, text=text, tools=outcome.denied)
+    return request(kind=InputKind.QUESTION, text=outcome.question or UNSAID)
 
 
 def named(tools: Sequence[Denied]) -> str:

@@ -1,6 +1,7 @@
 """Handing a task on to another specialist, inside one transaction: when the run ends, or announced during the run."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -118,29 +119,17 @@ def request_after_fallback(record: HandoffRecord, outcome: Outcome, run: Run, no
     if record.route is Route.CLARIFY:
         text = f"It {failed} Which specialist should do it, or what should be done differently?"
         return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms)
+    approval = partial(InputRequest, kind=InputKind.APPROVAL, since_ms=now_ms, agent=run.agent, run_id=run.id)
     if record.asked.to not in WAYS_ON["fallback"]:
-        return InputRequest(
-            kind=InputKind.APPROVAL,
-            text=failed,
-            refused_handoff=RefusedHandoff(to=record.asked.to, why=record.reason, fallback=True),
-            since_ms=now_ms,
-            agent=run.agent,
-            run_id=run.id,
-        )
+        refused = RefusedHandoff(to=record.asked.to, why=record.reason, fallback=True)
+        return approval(text=failed, refused_handoff=refused)
     why = "Its card has a person decide"
     if record.asked.to != record.route:
         risky = record.risk not in (None, Risk.LOW)
         because = f"its risk is {record.risk}" if risky else f"it was handed on {record.hop} times"
         why = f"Nobody takes it over by default, as {because}"
     text = f"{failed} {why}. If you approve, {run.agent} continues with it"
-    return InputRequest(
-        kind=InputKind.APPROVAL,
-        text=text,
-        since_ms=now_ms,
-        agent=run.agent,
-        run_id=run.id,
-        handoff=record.route.value,
-    )
+    return approval(text=text, handoff=record.route.value)
 
 
 def keep(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> None:

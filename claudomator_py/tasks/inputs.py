@@ -109,7 +109,7 @@ def answer(
     kind = InputKind.QUESTION if request.asks_to_continue else request.kind
     exchange = Exchange(kind=kind, asked=request.words, answer=text)
     run = run_rows.get(connection, request.run_id)
-    go_on(connection, task, now_ms, **_with_exchange(connection, task, run, exchange, registry, now_ms))
+    _go_on_with(exchange, connection, task, run, registry, now_ms)
 
 
 def _route_by(connection: Connection, task: Task, request: InputRequest, text: str, by: Principal, now_ms: int) -> None:
@@ -227,8 +227,7 @@ def _approve_calls(
     data = _event_data(why, tools=list(allowed))
     record(connection, now_ms, "approved", task_id=task.id, run_id=request.run_id, data=data)
     exchange = Exchange(kind=request.kind, asked=request.words, allowed=allowed)
-    changes = _with_exchange(connection, task, run, exchange, registry, now_ms)
-    go_on(connection, task, now_ms, granted_tools=grant.stored, **changes)
+    _go_on_with(exchange, connection, task, run, registry, now_ms, granted_tools=grant.stored)
 
 
 def _continue_itself(
@@ -246,7 +245,7 @@ def _continue_itself(
         refuse([Problem(field="tools", message=message, remedy="leave them out")])
     record(connection, now_ms, "approved", task_id=task.id, run_id=run.id)
     exchange = Exchange(kind=InputKind.QUESTION, asked=request.words, answer=GO_ON_YOURSELF)
-    go_on(connection, task, now_ms, **_with_exchange(connection, task, run, exchange, registry, now_ms))
+    _go_on_with(exchange, connection, task, run, registry, now_ms)
 
 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
@@ -310,11 +309,17 @@ def _remedy(task: Task, request: InputRequest) -> str:
     return f"Answer it with `claudomator answer {task.name} TEXT`."
 
 
-def _with_exchange(
-    connection: Connection, task: Task, run: Run, exchange: Exchange, registry: AgentRegistry, now_ms: int
-) -> dict[str, Any]:
-    """Columns that have the next run continue the conversation of the run that asked, with the exchange; if that
-    conversation is gone, a fresh one is told everything."""
+def _go_on_with(
+    exchange: Exchange,
+    connection: Connection,
+    task: Task,
+    run: Run,
+    registry: AgentRegistry,
+    now_ms: int,
+    **changes: Any,
+) -> None:
+    """Have the next run continue the conversation of the run that asked, with the exchange; if that conversation is
+    gone, a fresh one is told everything. changes: of the task's columns."""
     spec = task_rows.spec_of(connection, task.id, task.revision)
     resumption = ResumedConversation(
         run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision
@@ -338,8 +343,10 @@ def _with_exchange(
     )
     if why is not None:
         record_fresh_start(connection, task, None, run.id, why, now_ms)
-    changes = columns_of(resumption, spec)
-    return changes if resumption.holder is not None else {**changes, "kept_until_ms": None}
+    changes |= columns_of(resumption, spec)
+    if resumption.holder is None:
+        changes["kept_until_ms"] = None
+    go_on(connection, task, now_ms, **changes)
 
 
 def _rules(task: Task, request: InputRequest) -> tuple[str, ...]:
