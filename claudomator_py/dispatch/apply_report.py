@@ -124,18 +124,14 @@ class ReportApplier:
         self._worktrees = worktrees
         self._secrets = secrets or Secrets()
 
-    def apply(self, report: RunReport, now_ms: int, known: ReportedRun | None = None) -> Applied | CheckWanted:
-        """Apply the end of a run or check in one transaction, unless the run is no longer at that step.
+    def apply(
+        self, report: RunReport, now_ms: int, known: ReportedRun | None = None
+    ) -> PendingEnd | Applied | CheckWanted:
+        """Apply the end of a run or check in one transaction, unless the run is no longer at that step. Returns before
+        the end is durable.
 
         known: the run, if just read. Raises StoreUnavailable; the report can be applied again.
         """
-        applying = self.begin(report, now_ms, known)
-        return applying.applied() if isinstance(applying, PendingEnd) else applying
-
-    def begin(
-        self, report: RunReport, now_ms: int, known: ReportedRun | None = None
-    ) -> "PendingEnd | Applied | CheckWanted":
-        """Begin ``apply``, and return before the end is durable."""
         subject = self._read(report, known)
         if subject is None:
             return Applied.STALE

@@ -239,7 +239,7 @@ class Collector:
         return True if report is None else self._apply(subject, report, now_ms)
 
     def _apply(self, subject: ReportedRun, report: RunReport, now_ms: int) -> bool | PendingEnd:
-        applied = self._applier.begin(report, now_ms, subject)
+        applied = self._applier.apply(report, now_ms, subject)
         if isinstance(applied, CheckWanted):
             if self.check_obstacle(subject.run) is not None:
                 self._waiting.add(subject.run.id)

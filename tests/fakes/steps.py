@@ -6,10 +6,12 @@ from typing import Any
 
 from sqlalchemy import select
 
+from claudomator_py.dispatch.apply_report import Applied, CheckWanted, PendingEnd, ReportApplier, ReportedRun
 from claudomator_py.dispatch.observe import Observation, Observer
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.resources.tasks import TaskView
@@ -41,6 +43,7 @@ class Steps:
 
     database: Database
     host: MemoryRunHost
+    applier: ReportApplier
     observer: Observer
     reconciler: Reconciler
     service: Tasks
@@ -54,6 +57,11 @@ class Steps:
         report = self.reconciler.tick()
         self.host.watch((step.run_id, step.step) for step in report.live)
         return report
+
+    def apply(self, report: RunReport, now_ms: int, known: ReportedRun | None = None) -> Applied | CheckWanted:
+        """Apply a report, and wait until that is durable."""
+        applied = self.applier.apply(report, now_ms, known)
+        return applied.applied() if isinstance(applied, PendingEnd) else applied
 
     def observed(self) -> Observation:
         """What a tick with queued tasks would plan now."""

@@ -63,7 +63,7 @@ ELSEWHERE = {
     *("reporting.start_reading monitor.start", "reporting.close monitor.close", "reporting.backlog monitor.backlog"),
     "start._discard host.remove",  # after a change in between, see test_starting.py
     # Of a success with `commit: true` that has left files in a tree: tests/e2e/test_worktrees.py.
-    "apply_report.begin worktrees.committed",
+    "apply_report.apply worktrees.committed",
 }
 
 

@@ -42,7 +42,7 @@ def checking(world: World) -> str:
 def reported(world: World, run_id: str, text: str | None = "done", **fields: object) -> Applied | CheckWanted:
     outcome = Outcome(status=OutcomeStatus.SUCCEEDED, text=text)
     report = RunReport.model_validate({"run_id": run_id, "exit": PASSED, "outcome": outcome, **fields})
-    return world.applier.apply(report, world.now_ms)
+    return world.apply(report, world.now_ms)
 
 
 def ended(world: World) -> Outcome:
@@ -92,7 +92,7 @@ def test_a_report_that_another_one_overtakes_is_stale(world: World, monkeypatch:
 
 def test_of_a_run_whose_directory_is_gone_nothing_is_known(world: World) -> None:
     run_id = begun(world)
-    assert world.applier.apply(RunReport(run_id=run_id, gone=True), world.now_ms) is Applied.ENDED
+    assert world.apply(RunReport(run_id=run_id, gone=True), world.now_ms) is Applied.ENDED
     assert (ended(world).status, ended(world).detail) == (OutcomeStatus.LOST, GONE)
 
 
@@ -107,7 +107,7 @@ def test_of_a_check_whose_directory_is_gone_the_run_is_known(
     if stopped:
         world.host.stubborn = True
         world.service.cancel("t")
-    assert world.applier.apply(RunReport(run_id=run_id, step=1, gone=True), world.now_ms) is Applied.ENDED
+    assert world.apply(RunReport(run_id=run_id, step=1, gone=True), world.now_ms) is Applied.ENDED
     assert world.state("t") == state
     assert (ended(world).status, ended(world).text) == (status, "done")
 
@@ -259,14 +259,14 @@ def test_a_check_decides(world: World, record: ExitRecord, state: str, status: O
     if state == "CANCELLED":
         world.host.stubborn = True
         world.service.cancel("t")
-    world.applier.apply(RunReport(run_id=run_id, step=1, exit=record), world.now_ms)
+    world.apply(RunReport(run_id=run_id, step=1, exit=record), world.now_ms)
     assert (world.state("t"), ended(world).status) == (state, status)
 
 
 def test_the_command_of_a_check_that_failed_is_named_even_if_it_is_of_no_known_step(world: World) -> None:
     run_id = checking(world)
     record = ExitRecord(2, None, 1, 2, step=7)
-    world.applier.apply(RunReport(run_id=run_id, step=1, exit=record, check_output="boom"), world.now_ms)
+    world.apply(RunReport(run_id=run_id, step=1, exit=record, check_output="boom"), world.now_ms)
     assert "check `make test`" in str(ended(world).detail)
     assert str(ended(world).detail).endswith("\nboom")
 
@@ -281,7 +281,7 @@ def test_a_check_of_work_for_which_leave_was_missing_fails_to_a_person(world: Wo
     assert isinstance(wanted, CheckWanted)
     world.end("t", **wanted.outcome.model_dump(mode="json", exclude_defaults=True))
     world.tick()
-    world.applier.apply(RunReport(run_id=run_id, step=1, exit=ExitRecord(1, None, 1, 2)), world.now_ms)
+    world.apply(RunReport(run_id=run_id, step=1, exit=ExitRecord(1, None, 1, 2)), world.now_ms)
     assert world.state("t") == state
 
 
@@ -290,18 +290,18 @@ def test_what_is_known_to_be_secret_is_in_no_verdict_on_a_check(world: World) ->
     run_id = begun(world, check=["curl --user me:hunter2-hunter2 localhost"])
     world.end("t")
     world.tick()
-    world.applier.apply(RunReport(run_id=run_id, step=1, exit=ExitRecord(7, None, 1, 2)), world.now_ms)
+    world.apply(RunReport(run_id=run_id, step=1, exit=ExitRecord(7, None, 1, 2)), world.now_ms)
     assert "hunter2" not in str(ended(world).detail)
 
 
 def test_a_lost_check_is_begun_again_unless_the_task_is_to_stop(world: World) -> None:
     run_id = checking(world)
-    wanted = world.applier.apply(RunReport(run_id=run_id, step=1), world.now_ms)
+    wanted = world.apply(RunReport(run_id=run_id, step=1), world.now_ms)
     assert isinstance(wanted, CheckWanted)
     assert (wanted.outcome.text, wanted.exit_code) == ("done", 0)
     world.host.stubborn = True
     world.service.cancel("t")
-    assert world.applier.apply(RunReport(run_id=run_id, step=1), world.now_ms) is Applied.ENDED
+    assert world.apply(RunReport(run_id=run_id, step=1), world.now_ms) is Applied.ENDED
     assert world.state("t") == "CANCELLED"
 
 

@@ -83,7 +83,7 @@ def test_a_report_made_in_another_process_ends_the_run_whose_files_are_not_here(
     wire = made_elsewhere(root, world, "t")
     assert KEY not in wire
     world.host.lose(world.live("t").id)
-    assert world.applier.apply(RunReport.model_validate_json(wire), world.now_ms) is Applied.ENDED
+    assert world.apply(RunReport.model_validate_json(wire), world.now_ms) is Applied.ENDED
     view = world.task("t")
     assert (view.state, view.result_text) == ("COMPLETED", "done, with [redacted]")
     (run,) = world.service.runs("t")
@@ -100,7 +100,7 @@ def test_what_a_run_asks_as_it_ends_is_heard(world: World, check: list[str]) -> 
     read = world.database.read(lambda connection: task_rows.spec_of(connection, task.id, run.revision))
     known = ReportedRun(run, task, read)
     world.database.write(lambda connection: run_rows.change(connection, run, asked=["Which one?"]))
-    assert world.applier.apply(succeeded(run.id), world.now_ms, known) is Applied.ENDED
+    assert world.apply(succeeded(run.id), world.now_ms, known) is Applied.ENDED
     assert world.task("t").state == "NEEDS_INPUT"
 
 
@@ -108,12 +108,12 @@ def test_a_report_that_comes_again_or_late_changes_nothing(world: World) -> None
     world.submit("t")
     world.tick()
     report = succeeded(world.live("t").id)
-    assert world.applier.apply(report, world.now_ms) is Applied.ENDED
+    assert world.apply(report, world.now_ms) is Applied.ENDED
     row, record = world.row("t"), events(world)
     again = RunReport.model_validate_json(report.model_dump_json())
     late = RunReport(run_id=report.run_id, gone=True)
     for other in (report, again, late):
-        assert world.applier.apply(other, world.now_ms + 60_000) is Applied.STALE
+        assert world.apply(other, world.now_ms + 60_000) is Applied.STALE
     assert (world.row("t"), events(world)) == (row, record)
 
 
@@ -121,14 +121,14 @@ def test_a_report_of_another_step_or_of_no_known_run_changes_nothing(world: Worl
     world.submit("t", check=["make test"])
     world.tick()
     run_id = world.live("t").id
-    assert world.applier.apply(RunReport(run_id=run_id, step=1, exit=EXIT), world.now_ms) is Applied.STALE
-    assert isinstance(world.applier.apply(succeeded(run_id), world.now_ms), CheckWanted)
+    assert world.apply(RunReport(run_id=run_id, step=1, exit=EXIT), world.now_ms) is Applied.STALE
+    assert isinstance(world.apply(succeeded(run_id), world.now_ms), CheckWanted)
     world.end("t")
     world.tick()
     for stale in (succeeded(run_id), RunReport(run_id=run_id, step=2, exit=EXIT), succeeded("no-such-run")):
-        assert world.applier.apply(stale, world.now_ms) is Applied.STALE
+        assert world.apply(stale, world.now_ms) is Applied.STALE
     assert world.task("t").phase == "checking"
-    assert world.applier.apply(RunReport(run_id=run_id, step=1, exit=EXIT), world.now_ms) is Applied.ENDED
+    assert world.apply(RunReport(run_id=run_id, step=1, exit=EXIT), world.now_ms) is Applied.ENDED
     assert world.state("t") == "COMPLETED"
 
 
@@ -148,7 +148,7 @@ def test_what_was_done_before_its_budget_could_stop_it_is_done(world: World) -> 
         run_id = world.live(name).id
         spend(world)
         report = RunReport(run_id=run_id, exit=EXIT, outcome=stopped, undisturbed=undisturbed)
-        assert world.applier.apply(report, world.now_ms) is Applied.ENDED
+        assert world.apply(report, world.now_ms) is Applied.ENDED
         assert world.state(name) == state
     (run,) = world.service.runs("cut")
     assert run.outcome is not None
@@ -164,7 +164,7 @@ def test_a_cancel_of_what_its_budget_stops_is_a_cancel(world: World) -> None:
     cancelled = Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)
     done = Outcome(status=OutcomeStatus.SUCCEEDED, text="done")
     report = RunReport(run_id=run_id, exit=EXIT, outcome=cancelled, undisturbed=done)
-    assert world.applier.apply(report, world.now_ms) is Applied.ENDED
+    assert world.apply(report, world.now_ms) is Applied.ENDED
     assert world.state("t") == "CANCELLED"
 
 
@@ -173,7 +173,7 @@ def test_the_run_of_a_kind_that_is_no_longer_known_ends_as_any_other(world: Worl
     world.tick()
     report = succeeded(world.live("t").id)
     world.database.write(lambda connection: connection.exec_driver_sql("UPDATE run SET kind = 'gone'"))
-    assert world.applier.apply(report, world.now_ms) is Applied.ENDED
+    assert world.apply(report, world.now_ms) is Applied.ENDED
     assert world.state("t") == "COMPLETED"
 
 
