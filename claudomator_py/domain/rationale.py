@@ -151,7 +151,7 @@ class Rationale(WordedValue):
         code = self.code
         if code is RationaleCode.NOT_ADMITTED and shown["specialist"] != self.params.specialist:
             code = RationaleCode.NO_SPECIALIST  # otherwise the existence of a card would be revealed
-        return self.model_copy(update={"code": code, "params": self.params.model_copy(update=shown)})
+        return self.having(**shown).model_copy(update={"code": code})
 
 
 def rationale(code: RationaleCode, **params: Any) -> Rationale:

@@ -233,6 +233,10 @@ class WordedValue(Coded):
         known = {name: getattr(self.params, name) for name in self.code.parameters}
         return worded(filled(self.code.words, {name: said(_shown(value)) for name, value in known.items() if value}))
 
+    def having(self, **params: object) -> Self:
+        """Return a copy with these parameters replaced."""
+        return self.model_copy(update={"params": self.params.model_copy(update=params)})
+
 
 def _shown(value: object) -> str:
     if isinstance(value, tuple):

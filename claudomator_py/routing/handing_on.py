@@ -85,6 +85,4 @@ def _obstacle(
     if len(before) >= max_handoffs:
         return rationale(RationaleCode.HANDOFF_LIMIT, most=max_handoffs)
     unmet = Needs(risk).unmet_by(card)
-    if unmet is None:
-        return None
-    return unmet.model_copy(update={"params": unmet.params.model_copy(update={"specialist": to})})
+    return None if unmet is None else unmet.having(specialist=to)

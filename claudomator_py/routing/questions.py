@@ -17,6 +17,7 @@ from claudomator_py.scheduler.classification import (
     ModelQuestion,
     Unusable,
     answer_key,
+    choice_schema,
     differs,
     json_objects,
     marked,
@@ -56,12 +57,7 @@ class RiskQuestion:
             f"{marker}\n{text}\n{marker}\n"
             f'Answer with one JSON object: {{"risk": one of {json.dumps(_LEVELS)}, "reason": one short sentence}}.\n'
         )
-        answer = {
-            "type": "object",
-            "properties": {"risk": {"type": "string", "enum": _LEVELS}, "reason": {"type": "string"}},
-            "required": ["risk", "reason"],
-        }
-        return ModelQuestion(self.name, prompt, answer)
+        return ModelQuestion(self.name, prompt, choice_schema("risk", _LEVELS))
 
     def answer(self, text: str) -> str:
         """Return the level that the answer names. Raises Unusable."""
@@ -152,12 +148,7 @@ class Choice:
             f'Answer with one JSON object: {{"specialist": one of {json.dumps(names)}, '
             '"reason": one short sentence}.\n'
         )
-        answer = {
-            "type": "object",
-            "properties": {"specialist": {"type": "string", "enum": names}, "reason": {"type": "string"}},
-            "required": ["specialist", "reason"],
-        }
-        return ModelQuestion(self.name, prompt, answer)
+        return ModelQuestion(self.name, prompt, choice_schema("specialist", names))
 
     def answer(self, text: str) -> str:
         """Return the candidate that the answer names. Raises Unusable."""

@@ -97,7 +97,7 @@ class Needs:
         covered = self.approved and record.reason.code in _NAMED
         if why is None or (covered and why.code is RationaleCode.TOO_RISKY):
             return None
-        return why.model_copy(update={"params": why.params.model_copy(update={"specialist": name})})
+        return why.having(specialist=name)
 
 
 ANYBODY: Final = Needs()

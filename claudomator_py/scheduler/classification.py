@@ -6,7 +6,7 @@ models. If it names several, the strongest wins, so uncertainty goes up.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from claudomator_py.domain.agent import TIERS, Tier
@@ -142,15 +142,14 @@ def prompt(question: TierQuestion) -> str:
 
 def answer_schema(question: TierQuestion) -> dict[str, object]:
     """Return the JSON Schema of the answer; the tier is an enum of the tiers offered."""
-    return {
-        "type": "object",
-        "properties": {
-            "agent_type": {"type": "string"},
-            "tier": {"type": "string", "enum": [tier.value for tier in question.tiers]},
-            "reason": {"type": "string"},
-        },
-        "required": ["tier", "reason"],
-    }
+    return choice_schema("tier", [tier.value for tier in question.tiers], agent_type={"type": "string"})
+
+
+def choice_schema(key: str, offered: Sequence[str], **optional: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON Schema of an answer that chooses one of those offered, and gives a reason. optional: what it may
+    contain besides."""
+    required = {key: {"type": "string", "enum": list(offered)}, "reason": {"type": "string"}}
+    return {"type": "object", "properties": {**optional, **required}, "required": list(required)}
 
 
 def cache_key(question: TierQuestion, classifier_model: str) -> str:
