@@ -39,6 +39,7 @@ class Site:
         command: Sequence[str] = COMMAND,
         *,
         new: bool = True,
+        max_files: tuple[int, int] | None = None,
     ) -> None:
         self.root = root
         self._command = tuple(command)
@@ -52,6 +53,7 @@ class Site:
         self.config_file = root / "claudomator.yaml"
         self.database = "sqlite"
         self._warm = warm
+        self._max_files = max_files
         self._daemons: list[Daemon] = []
         self._known_runs: set[str] = set()
         for folder in (self.inbox, self.work, root / "home"):
@@ -112,7 +114,7 @@ class Site:
     def _start_warm(self, environ: Mapping[str, str]) -> Daemon:
         assert self._warm is not None
         arguments = {"config": str(self.config_file)}
-        pid = self._warm.start(arguments, environ=environ, cwd=self.root, log=self.log_file)
+        pid = self._warm.start(arguments, environ=environ, cwd=self.root, log=self.log_file, max_files=self._max_files)
         return Daemon(self.state, self.log_file, pid, self._warm.reap)
 
     def _start_cold(self, environ: Mapping[str, str]) -> Daemon:
@@ -216,12 +218,14 @@ def open_site(
     warm: WarmStarter | None = None,
     command: Sequence[str] = COMMAND,
     new: bool | None = None,
+    max_files: tuple[int, int] | None = None,
     **config: Any,
 ) -> Iterator[Site]:
     """A site under that folder. warm: starts its daemons fast; None: by the command, as users do. new: whether its
     first daemon makes the database; else, and by default where daemons start fast, it finds one of this version.
-    config: top-level keys of the configuration that differ from the default. No process is left at the end."""
-    site = Site(root, config, warm, command, new=warm is None if new is None else new)
+    max_files: how many files such a daemon may have open, softly and at all; None: as many as this process. config:
+    top-level keys of the configuration that differ from the default. No process is left at the end."""
+    site = Site(root, config, warm, command, new=warm is None if new is None else new, max_files=max_files)
     try:
         yield site
     finally:

@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 from claudomator_py.resources.access import TokenRequest
 from tests.e2e.hub_agent import CARD, Agent, address, submit, token
 from tests.e2e.scenarios_support import document, ended, in_state
-from tests.e2e.site import COMMAND, Site, open_site
+from tests.e2e.site import Site, open_site
 from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 
@@ -197,10 +197,9 @@ def test_what_is_too_long_too_much_or_no_text_ends_the_connection_with_a_code(si
     assert Agent(site).ask("ping")["result"] == {}
 
 
-def test_who_only_connects_takes_nobody_elses_files(tmp_path: Path) -> None:
+def test_who_only_connects_takes_nobody_elses_files(tmp_path: Path, warm: WarmStarter) -> None:
     """With few files, and a reader who opens more connections than there are: all others go on as ever."""
-    command = ("prlimit", "--nofile=256:256", *COMMAND)
-    with open_site(tmp_path / "narrow", command=command, new=False, routing={"shipped": False}) as site:
+    with open_site(tmp_path / "narrow", warm=warm, max_files=(256, 256), routing={"shipped": False}) as site:
         daemon = site.start().ready()
         secret = daemon.client.create_token(TokenRequest(name="reader", role="read")).token
         agent = Agent(site)
@@ -215,10 +214,9 @@ def test_who_only_connects_takes_nobody_elses_files(tmp_path: Path) -> None:
         assert held < 128, held
 
 
-def test_a_run_may_open_as_many_files_as_the_operator_gave(tmp_path: Path) -> None:
+def test_a_run_may_open_as_many_files_as_the_operator_gave(tmp_path: Path, warm: WarmStarter) -> None:
     """Whatever the daemon takes for itself."""
-    command = ("prlimit", "--nofile=200:300", *COMMAND)
-    with open_site(tmp_path / "narrow", command=command, new=False, routing={"shipped": False}) as site:
+    with open_site(tmp_path / "narrow", warm=warm, max_files=(200, 300), routing={"shipped": False}) as site:
         daemon = site.start().ready()
         limits = Path(f"/proc/{daemon.pid}/limits").read_text()
         assert re.search(r"^Max open files +300 +300 ", limits, re.MULTILINE), limits

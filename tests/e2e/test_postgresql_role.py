@@ -10,6 +10,7 @@ from sqlalchemy import make_url, text
 from tests.e2e.scenarios_support import document, ended
 from tests.e2e.site import open_site
 from tests.postgresql import connected, named
+from tests.warm.starter import WarmStarter
 
 
 @pytest.fixture
@@ -28,8 +29,10 @@ def url_of(server: str, user: str, database: str) -> str:
     return make_url(named(server, database)).set(username=user, password=None).render_as_string(hide_password=False)
 
 
-def test_it_needs_no_more_than_a_database_of_its_own(tmp_path: Path, postgresql_server: str, role: str) -> None:
-    with open_site(tmp_path / "site", database=url_of(postgresql_server, role, role)) as site:
+def test_it_needs_no_more_than_a_database_of_its_own(
+    tmp_path: Path, postgresql_server: str, role: str, warm: WarmStarter
+) -> None:
+    with open_site(tmp_path / "site", warm=warm, database=url_of(postgresql_server, role, role)) as site:
         for number in range(2):
             daemon = site.start().ready()
             site.drop(f"task-{number}.yaml", document(None, "do: echo done"))
@@ -38,12 +41,12 @@ def test_it_needs_no_more_than_a_database_of_its_own(tmp_path: Path, postgresql_
 
 
 def test_one_that_may_not_create_tables_is_told_so_and_nothing_is_left(
-    tmp_path: Path, postgresql_server: str, role: str
+    tmp_path: Path, postgresql_server: str, role: str, warm: WarmStarter
 ) -> None:
     with connected(named(postgresql_server, role)) as connection:
         connection.execute(text("REVOKE CREATE ON SCHEMA public FROM PUBLIC"))
         connection.execute(text(f"ALTER SCHEMA public OWNER TO {make_url(postgresql_server).username}"))
-    with open_site(tmp_path / "site", database=url_of(postgresql_server, role, role)) as site:
+    with open_site(tmp_path / "site", warm=warm, database=url_of(postgresql_server, role, role)) as site:
         daemon = site.start()
         assert daemon.wait() == 1
         message = site.log_file.read_text()
@@ -52,10 +55,13 @@ def test_one_that_may_not_create_tables_is_told_so_and_nothing_is_left(
 
 
 def test_a_second_daemon_is_told_that_the_first_has_the_database(
-    tmp_path: Path, postgresql_server: str, role: str
+    tmp_path: Path, postgresql_server: str, role: str, warm: WarmStarter
 ) -> None:
     url = url_of(postgresql_server, role, role)
-    with open_site(tmp_path / "here", database=url) as here, open_site(tmp_path / "there", database=url) as there:
+    with (
+        open_site(tmp_path / "here", warm=warm, database=url) as here,
+        open_site(tmp_path / "there", warm=warm, database=url) as there,
+    ):
         first = here.start().ready()
         assert there.start().wait() == 1
         assert "another daemon has the database open" in there.log_text()

@@ -17,6 +17,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -288,6 +289,8 @@ def _serve(request: dict[str, Any]) -> int:
 
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     _take(request, [os.open(os.devnull, os.O_RDWR), log, log])
+    if request["max_files"] is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, tuple(request["max_files"]))
     if request["first"] is not None:
         module, _, function = request["first"].partition(":")
         getattr(importlib.import_module(module), function)()

@@ -53,10 +53,19 @@ class WarmStarter:
         """The command line that stands for ``claudomator``."""
         return [sys.executable, "-I", "-S", str(Path(__file__).with_name("command.py")), str(self._path)]
 
-    def start(self, arguments: Mapping[str, str], *, environ: Mapping[str, str], cwd: Path, log: Path) -> int:
-        """Start a daemon in a new process and return its pid. arguments: those of ``serve`` by name."""
+    def start(
+        self,
+        arguments: Mapping[str, str],
+        *,
+        environ: Mapping[str, str],
+        cwd: Path,
+        log: Path,
+        max_files: tuple[int, int] | None = None,
+    ) -> int:
+        """Start a daemon in a new process and return its pid. arguments: those of ``serve`` by name. max_files: how
+        many files it may have open, softly and at all."""
         request = {"arguments": dict(arguments), "environ": dict(environ), "cwd": os.fspath(cwd), "log": os.fspath(log)}
-        return self._ask({"start": {**request, "first": self._first}})
+        return self._ask({"start": {**request, "max_files": max_files, "first": self._first}})
 
     def reap(self, pid: int) -> int:
         """The exit status of a daemon that has ended, negative for a signal."""

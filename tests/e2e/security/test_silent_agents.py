@@ -17,10 +17,12 @@ from claudomator_py.client import ConnectionLost, ServiceProblem
 from claudomator_py.resources.access import TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document
-from tests.e2e.site import COMMAND, Site, open_site
+from tests.e2e.site import Site, open_site
 from tests.patience import PATIENCE_S, wait_until
+from tests.warm.starter import WarmStarter
 
 FILES = 256
+MAX_FILES = (100, FILES)
 PLACES = FILES // 8
 
 
@@ -37,10 +39,9 @@ def is_closed(connection: ClientConnection) -> bool:
     return False
 
 
-def test_at_the_limit_of_files_the_silent_go_first_and_agents_last(tmp_path: Path) -> None:
+def test_at_the_limit_of_files_the_silent_go_first_and_agents_last(tmp_path: Path, warm: WarmStarter) -> None:
     """With all places taken by three tokens: who has registered and who spoke last stay, the most silent make room."""
-    command = ("prlimit", f"--nofile=100:{FILES}", *COMMAND)
-    with open_site(tmp_path / "narrow", command=command, new=False) as site, ExitStack() as stack:
+    with open_site(tmp_path / "narrow", warm=warm, max_files=MAX_FILES) as site, ExitStack() as stack:
         daemon = site.start().ready()
         limits = Path(f"/proc/{daemon.pid}/limits").read_text()
         assert re.search(rf"^Max open files +{FILES} +{FILES} ", limits, re.MULTILINE), "the soft limit was not raised"
@@ -87,10 +88,11 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Daemon, Mapping[str, str]]]:
+def narrow(
+    tmp_path_factory: pytest.TempPathFactory, warm: WarmStarter
+) -> Iterator[tuple[Site, Daemon, Mapping[str, str]]]:
     """A daemon with few files, which has to stand all the ways one after the other; and a reader's token for each."""
-    command = ("prlimit", f"--nofile=100:{FILES}", *COMMAND)
-    with open_site(tmp_path_factory.mktemp("narrow") / "site", command=command, new=False) as site:
+    with open_site(tmp_path_factory.mktemp("narrow") / "site", warm=warm, max_files=MAX_FILES) as site:
         daemon, tokens = site.start().ready(), {}
         for number, way in enumerate(WAYS):
             request = {"name": f"reader-{number}", "role": "read", "organisation": "acme"}
