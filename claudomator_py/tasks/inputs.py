@@ -295,7 +295,7 @@ def expire(connection: Connection, task: Task, now_ms: int) -> None:
 def _pending(task: Task, participle: str) -> InputRequest:
     """The open request. participle: the attempted action, for the message of the Conflict raised if nothing is open."""
     if task.state != "NEEDS_INPUT":
-        raise Conflict(f"{task.name} is {task.state}: it asks nothing that could be {participle}.", remedy=_LOOK)
+        raise Conflict(f"{task.name} is {task.state}: nothing waits to be {participle}.", remedy=_LOOK)
     return current_request(task) or request_of_older_version(task)
 
 

@@ -190,7 +190,7 @@ def test_an_answer_is_given_once(world: World) -> None:
     assert answer(world, versions=seen.version, key=key) == first
     with pytest.raises(StaleVersion):
         answer(world, versions=seen.version)
-    with pytest.raises(Conflict, match=r"t is QUEUED: it asks nothing that could be answered\."):
+    with pytest.raises(Conflict, match=r"t is QUEUED: nothing waits to be answered\."):
         answer(world)
 
 

@@ -49,7 +49,7 @@ def test_a_person_answers_and_the_agent_goes_on_where_it_asked(site: Site) -> No
     assert [run.resumes for run in daemon.client.runs("fence")][0::2] == [None, daemon.client.runs("fence")[1].id]
     again = site.command("answer", "fence", "Blue.")
     assert again.returncode == 1
-    assert "fence is COMPLETED: it asks nothing that could be answered." in again.stderr
+    assert "fence is COMPLETED: nothing waits to be answered." in again.stderr
 
 
 def test_a_denied_tool_is_allowed_by_a_person_and_then_works(site: Site) -> None:

@@ -134,10 +134,10 @@ def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str]) -> None:
     if not _write_json(outcomes, done=False) and able:
         out(tasks_table(able))
     if able:
-        note(f"{verb.capitalize()} would be asked for {_counted(able)}; nothing was done.")
+        note(f"Would {verb} {_counted(able)}; nothing was done.")
     if refused:
         names = ", ".join(f"{task.name} ({task.state})" for task in refused)
-        fail(f"{verb.capitalize()} would be refused for {names}.")
+        fail(f"Could not {verb} {names}.")
 
 
 def _do_to_each(client: Client, tasks: Sequence[TaskView], act: Callable[..., TaskView]) -> None:

@@ -139,7 +139,7 @@ def _changes(task: TaskView) -> str:
     if task.changes is None:
         return ""
     # The remark on a doubtful result has parentheses of its own.
-    diff = "" if task.is_doubtful else f" (see `claudomator diff {task.name}`)"
+    diff = "" if task.is_doubtful or task.changes == "no changes" else f" (see `claudomator diff {task.name}`)"
     return f"{plain(task.changes)}{diff}"
 
 

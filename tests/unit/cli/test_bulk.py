@@ -43,7 +43,7 @@ def test_what_is_revived_by_another_is_not_restarted_itself(command: Command, pr
     prepared.add("test", Failed(Reason.DEPENDENCY_FAILED), depends_on=["build"])
     prepared.add("ship", Failed(Reason.DEPENDENCY_FAILED), depends_on=["test"])
     tried = command("restart", "--state", "failed", "--dry-run")
-    assert "Restart would be asked for 1 task (1 FAILED)" in tried.stderr
+    assert "Would restart 1 task (1 FAILED)" in tried.stderr
     done = command("restart", "build", "test", "ship")
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[3] for line in done.stdout.splitlines()[1:]] == ["yes", "yes", "yes"]
@@ -69,7 +69,7 @@ def test_several_questions_get_the_same_answer(command: Command, prepared: Prepa
     prepared.add("calm", tags=("shop",))
     assert command("answer", "--tag", "shop").returncode == 2, "the answer is missing"
     tried = command("answer", "--tag", "shop", "Blue.", "--dry-run")
-    assert "Answer would be asked for 2 tasks (2 NEEDS_INPUT)" in tried.stderr
+    assert "Would answer 2 tasks (2 NEEDS_INPUT)" in tried.stderr
     done = command("answer", "--tag", "shop", "Blue.", "-o", "json")
     assert [(load["task"]["name"], load["done"]) for load in json.loads(done.stdout)] == [
         ("one", True),
@@ -112,7 +112,7 @@ def test_a_dry_run_lists_and_does_nothing(command: Command, prepared: PreparedSe
     done = command("cancel", "--tag", "shop", "--dry-run")
     assert done.returncode == 0
     assert "works" in done.stdout
-    assert "Cancel would be asked for 2 tasks (1 QUEUED, 1 RUNNING); nothing was done." in done.stderr
+    assert "Would cancel 2 tasks (1 QUEUED, 1 RUNNING); nothing was done." in done.stderr
     assert command("restart", "fix-login", "--dry-run").returncode == 0
     assert states(prepared) == before
 
@@ -121,10 +121,10 @@ def test_a_dry_run_says_which_tasks_would_be_refused(command: Command, prepared:
     a_shop(prepared)
     tried = command("approve", "done", "works", "--dry-run")
     assert (tried.returncode, tried.stdout) == (1, "")
-    assert "Approve would be refused for done (COMPLETED), works (RUNNING)." in tried.stderr
+    assert "Could not approve done (COMPLETED), works (RUNNING)." in tried.stderr
     tried = command("restart", "works", "fix-login", "--dry-run")
     assert "fix-login" in tried.stdout
-    assert "Restart would be asked for 1 task (1 FAILED); nothing was done." in tried.stderr
+    assert "Would restart 1 task (1 FAILED); nothing was done." in tried.stderr
     assert "works (RUNNING)" in tried.stderr
     assert command("restart", "works", "--force", "--dry-run").returncode == 0
     record = json.loads(command("cancel", "done", "next", "--dry-run", "-o", "json").stdout)

@@ -79,4 +79,4 @@ def test_an_answer_that_nobody_asks_for_is_refused_before_it_is_read(
     prepared.add("paint", Completed())
     refused = command("answer", "paint", "--file", "-", stdin=b"\xff")  # which is no text
     assert refused.returncode == 1
-    assert "it asks nothing that could be answered" in refused.stderr
+    assert "nothing waits to be answered" in refused.stderr

@@ -86,7 +86,7 @@ VERBS: dict[str, Callable[[World], object]] = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_task_that_asks_nothing_is_told_nothing(world: World, verb: str) -> None:
     world.submit("t")
-    with pytest.raises(Conflict, match=f"t is QUEUED: it asks nothing that could be {verb}"):
+    with pytest.raises(Conflict, match=f"t is QUEUED: nothing waits to be {verb}"):
         VERBS[verb](world)
 
 
