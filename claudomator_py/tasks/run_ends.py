@@ -44,9 +44,12 @@ from claudomator_py.tasks.holds import hold_after_run
 from claudomator_py.tasks.readiness import ready_dependents
 from claudomator_py.tasks.renewal import renew
 from claudomator_py.tasks.runs import check_of
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 GIVEN_UP_PAUSE_MS = SECOND_MS
+_TEST = regex(r"(?:^|[._/-])_*(?:tests?|specs?|checks?)_*(?:[._/-]|$)|Tests?\.\w+$")
+"""Is found in the path of a test: ``tests/price.py``, ``price.spec.ts``, ``PriceTest.java``, ``run-checks.sh``; not in
+``src/latest.py``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,10 +174,12 @@ def _in_all(outcome: Outcome, changes: RunChanges, earlier: Sequence[Run], spec:
 
 
 def altered_checks(spec: TaskSpec, changes: RunChanges) -> tuple[str, ...]:
-    """Return the files that the task's check names, and of which lines were removed: a check may pass because of that.
+    """Return the tests and programs that the task's check names, and of which lines were removed: it may pass because
+    of that.
 
-    One that the task's text names as well was to be changed, and a new one, or one with lines added, demands no less.
-    A file of which the check only names the folder, or that a program knows by itself, is not found.
+    What else a check names, such as a source file to compile, is what the task is about. One that the task's text names
+    as well was to be changed, and a new one, or one with lines added, demands no less. A test of which the check only
+    names the folder, or that a program knows by itself, is not found.
     """
     top = changes.repository or changes.place
     try:
@@ -182,11 +187,12 @@ def altered_checks(spec: TaskSpec, changes: RunChanges) -> tuple[str, ...]:
     except RuntimeError:  # nobody knows whose home it is
         return ()
     folder = home.relative_to(top) if home.is_relative_to(top) else PurePath()
-    words = (word for command in spec.check for word in command)
-    named = {os.path.normpath(folder / path) for word in words for path in _paths(word)}
+    programs = {command[0] for command in spec.check if "/" in command[0]}
+    named = {path for command in spec.check for word in command for path in _paths(word) if _TEST.search(path)}
+    proving = {os.path.normpath(folder / path) for path in programs | named}
     lost = [file for file in changes.files if file.removed or file.change in ("deleted", "renamed")]
     paths = [file.old_path or file.path for file in lost]
-    return tuple(path for path in paths if path in named and PurePath(path).name not in spec.instructions)[:MAX_FILES]
+    return tuple(path for path in paths if path in proving and PurePath(path).name not in spec.instructions)[:MAX_FILES]
 
 
 def _paths(word: str) -> Iterator[str]:

@@ -113,13 +113,18 @@ def test_a_task_says_what_all_its_attempts_changed_together(world: World) -> Non
         (["pytest", "tests"], {"change": "modified", "removed": 1}, False),
         (["pytest", "test_a.py"], {"change": "modified", "removed": 1}, False),
         (["sh", "-c", "cd . && python3 ./tests/test_a.py"], {"change": "deleted"}, True),
+        (["ruff", "check", "src/latest.py"], {"path": "src/latest.py", "change": "modified", "removed": 1}, False),
+        (["./ci/all", "-x"], {"path": "ci/all", "change": "modified", "removed": 1}, True),
+        (["node", "web/cart.spec.ts"], {"path": "web/cart.spec.ts", "change": "modified", "removed": 1}, True),
     ],
 )
 def test_a_check_of_which_the_run_removed_lines_is_remarked(
     world: World, check: list[str], file: dict[str, Any], named: bool
 ) -> None:
-    made = {"place": "/srv/shop", **HEADS, "files": [{"path": "tests/test_a.py", **file}], "file_count": 1}
-    for name, text, doubted in (("t", "Make it faster.", named), ("u", "Move what test_a.py has.", False)):
+    changed = {"path": "tests/test_a.py", **file}
+    made = {"place": "/srv/shop", **HEADS, "files": [changed], "file_count": 1}
+    says = f"Move what {changed['path'].rpartition('/')[2]} has."
+    for name, text, doubted in (("t", "Make it faster.", named), ("u", says, False)):
         world.submit(name, check=[check], instructions=text, working_dir="/srv/shop")
         world.tick()
         world.end(name, text="All tests pass.", changes=made)
@@ -128,7 +133,7 @@ def test_a_check_of_which_the_run_removed_lines_is_remarked(
         world.tick()
         task = world.task(name)
         assert (task.state, task.is_doubtful) == ("COMPLETED", doubted)
-        remark = " (its result rests on a check that it changed: tests/test_a.py)"
+        remark = f" (its result rests on a check that it changed: {changed['path']})"
         assert str(task.changes).endswith(remark) == doubted
 
 
