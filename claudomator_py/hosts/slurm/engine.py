@@ -126,6 +126,12 @@ class Slurm:
             self._looking = self._queries.submit(self._look)
         return self._listed
 
+    def keep_listed(self) -> None:
+        """Have a thread refresh the list if it is old. While all runs are alive nobody needs it to decide anything, but
+        people are told from it why a run stands still."""
+        if self._listed is None or time.monotonic() > self._listed.asked_at + _RECENT_S:
+            self.listed()
+
     def list(self) -> JobList:
         """Return our jobs as Slurm lists them now. Raises EngineSilent."""
         asked_at = time.monotonic()

@@ -85,6 +85,10 @@ class Fates:
                 self._force(engine, path, key, grace_ms)
             case RunFate.ENDED if _is_interrupted(status, path) and not self._knows_cause(engine, path, key):
                 return RunStatus(RunFate.ALIVE)
+            case RunFate.ENDED if step_of(key) and causes.noted(path) in causes.FROM_THE_CLUSTER:
+                # What Slurm did to a check says nothing of the work, whoever it told to stop first.
+                self.forget(key)
+                return RunStatus(RunFate.UNFINISHED)
             case RunFate.ENDED | RunFate.REVOKED:
                 self.forget(key)
         return status

@@ -209,6 +209,8 @@ class ClusterRunHost(LocalRunHost):
         self._choice.count(host for host, _ in steps)
         elsewhere = [step for host, step in steps if host != LOCAL]
         self._poll.watch(elsewhere)
+        for name in {host for host, _ in steps} & self._clusters.keys():
+            self._clusters[name].engine.keep_listed()
         if (now := time.monotonic()) >= self._next_tidying:
             self._next_tidying = now + cancelling.EVERY_S
             for cluster in self._clusters.values():

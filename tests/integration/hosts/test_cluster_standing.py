@@ -125,6 +125,47 @@ def test_a_run_whose_job_is_suspended_says_so(host: ClusterRunHost, commands: Co
     wait_until(lambda: host.obstacle(RUN_ID) is None)
 
 
+def test_what_slurm_does_to_a_run_that_lives_is_known_though_nobody_asked_before(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("squeue", f"{KEY}|PENDING|Resources|\n")
+    submitted(host)
+    wait_until(lambda: host.obstacle(RUN_ID) is not None)
+    commands.say("squeue", f"{KEY}|SUSPENDED|None|n1\n")
+    before = len(commands.all_asked("squeue"))
+    monkeypatch.setattr(engine, "_RECENT_S", 0.0)
+    monkeypatch.setattr(engine, "_LOOK_EVERY_S", 0.0)
+
+    async def watch() -> None:
+        while len(commands.all_asked("squeue")) < before + 3:
+            host.watch([(RUN_ID, 0)])
+            await asyncio.sleep(0.01)
+        host.watch([])
+
+    asyncio.run(watch())
+    monkeypatch.setattr(engine, "_LOOK_EVERY_S", 3_600.0)
+    assert str(host.obstacle(RUN_ID)).startswith("stands still on lab")
+
+
+@pytest.mark.parametrize(("state", "is_lost"), [("PREEMPTED", True), ("CANCELLED", False), ("COMPLETED", False)])
+def test_a_check_that_the_cluster_ended_is_lost_and_not_failed(
+    host: ClusterRunHost, commands: Commands, state: str, is_lost: bool
+) -> None:
+    """With proctrack/linuxproc its program is told to stop as well, and may be gone before its supervisor is told."""
+    commands.say("sbatch", "1\n")
+    commands.say("squeue", f"{KEY}|RUNNING|None|n1\n")
+    submitted(host)
+    host.prepare(ORDER, 1)
+    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]}, 1)
+    commands.say("squeue", f"cl-{RUN_ID}-1|{state}|None|n1\n")
+    ended = {"exit_code": -15, "ended_by": None, "started_ms": 1, "ended_ms": 2, "error": None, "step": 0}
+    (host.path(RUN_ID, 1) / "started").touch()
+    (host.path(RUN_ID, 1) / "exit.json").write_text(json.dumps({**ended, "stragglers": 0}))
+    wait_until(lambda: host.reconcile(RUN_ID, 1).fate not in (RunFate.ALIVE, RunFate.STARTING))
+    assert host.reconcile(RUN_ID, 1).fate is (RunFate.UNFINISHED if is_lost else RunFate.ENDED)
+
+
 def test_a_run_whose_job_is_held_after_a_failed_start_is_given_up(host: ClusterRunHost, commands: Commands) -> None:
     """Nobody may ever release it."""
     commands.say("sbatch", "1\n")
@@ -348,7 +389,7 @@ def test_jobs_that_wait_although_their_runs_are_over_are_cancelled(
         host.close()
     cancelled = {f"--me --name=cl-{name}" for name in ("ended-0", "revoked-0", "lost-0", "held-1")}
     assert set(commands.all_asked("scancel")) == cancelled
-    assert len(commands.all_asked("squeue")) == 1
+    assert len([query for query in commands.all_asked("squeue") if "%k" in query]) == 1
 
 
 def test_queries_do_not_wait_for_submissions(commands: Commands, tmp_path: Path) -> None:
