@@ -11,14 +11,14 @@ the decision records them. Nothing is removed if nothing else would be left.
 
 import hashlib
 import re
-from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache, wraps
+from typing import Any, Final, TypeVar
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.risk import says_nothing
-from claudomator_py.values import dataclass, regex
+from claudomator_py.values import dataclass, regex, toml_data
 
 _SAYS_NOTHING: Final = regex(
     r"\b(?:(?=\w*\d)[0-9a-fT.:]+|\d+\w|tasks?|jobs?|todos?|items?|issues?|tickets?|runs?|tests?|tries|try|demo|untitled"
@@ -145,64 +145,44 @@ _MAX_EDGE: Final = 300
 """Number of characters at the end of a text that are searched for thanks not preceded by a full stop."""
 
 
-def _phrases(text: str) -> str:
-    """Matches one of the phrases as whole words; each line contains one or more."""
-    return rf"(?:{'|'.join(line.strip() for line in text.strip().splitlines())})(?!\w)"
+@dataclass(frozen=True, slots=True)
+class _Asides:
+    """Expressions for what says nothing about a task, from ``asides.toml``."""
+
+    courtesy: re.Pattern[str]
+    """A word of courtesy."""
+    beginning: re.Pattern[str]
+    nothing_else: re.Pattern[str]
+    thanks_at_end: re.Pattern[str]
+    steering: tuple[str, ...]
+    """A text that contains none of these words cannot match ``steers``."""
+    steers: re.Pattern[str]
 
 
-_GREETING: Final = (
-    r"(?:hi|hello|hey|dear|greetings|howdy|good (?:morning|afternoon|evening|day))"
-    r"(?: (?:there|again|all|everyone|everybody|team|folks|friends?|colleagues?|sirs?|madam))*"
-)
-_HELP: Final = r"(?:your|the|any|all your) (?:help|time|support|assistance|efforts?|patience|understanding)"
-_MORE: Final = (
-    rf"(?: (?:you|again|in advance|(?:so|very) (?:much|kindly)|a (?:lot|million|bunch|ton)|all|for {_HELP}))*"
-)
-_BEGINS: Final = _phrases(
-    rf"""
-    {_GREETING}
-    (?:i am |i['\u2019]m )?(?:so |very |really )?sorry (?:to (?:bother|disturb|trouble|interrupt) you)(?: again| but)*
-    (?:i am |i['\u2019]m )?(?:so |very |really )?sorry for (?:the trouble|(?:bothering|disturbing) you)(?: again| but)*
-    sorry|excuse me|pardon(?: me)?|please|pls|plz|kindly|if (?:possible|you (?:do not|don['\u2019]t) mind)
-    (?:when|if|once|whenever) you (?:have|get|find) (?:a (?:moment|minute|chance|second)|(?:the |some )?time)
-    (?:can|could|would|will) you (?:(?:maybe|perhaps|possibly) )?(?:please|kindly)
-    (?:(?:can|could|would|will) you )?be so (?:kind|good) (?:as|and) to
-    (?:would|do) you mind(?: helping me(?: with(?: this)?)?)?|help me(?: out)?(?: with (?:this|the following))?(?=\s*:)
-    (?:i (?:was|am) |i['\u2019]m |just )?wondering (?:if|whether) you (?:can|could|might|would)
-    (?:i|we)(?: would|['\u2019]d) be (?:very |so |really |most )?(?:grateful|thankful|glad|happy|obliged) if you \w+
-    (?:i|we)(?: would|['\u2019]d) (?:really |greatly |very much )?appreciate it if you \w+
-    it would be (?:great|nice|lovely|good|helpful|kind|wonderful) if you (?:can|could|would)
-    """
-)
-_IS_ALL: Final = _phrases(
-    rf"""
-    {_GREETING}
-    (?:many |a thousand )?(?:thanks|thx|ty){_MORE}|thank you{_MORE}|cheers|please|and
-    (?:(?:with )?(?:kind|best|warm|many)(?: (?:kind|best|warm))? )?(?:regards|wishes)|best
-    (?:yours )?sincerely(?: yours)?
-    (?:i|we) (?:(?:really|do|greatly|very much|truly) )*appreciate (?:it|that|this|{_HELP})(?: very much| a lot)?
-    {_HELP} (?:is|would be|will be) (?:much |greatly |very |highly |really )?(?:appreciated|welcome)|much appreciated
-    that would be (?:great|nice|lovely|good|helpful|kind|wonderful|perfect)
-    (?:i )?hope (?:that )?you(?:['\u2019]re| are) (?:all )?(?:doing )?(?:well|fine|good|great|ok|okay)
-    (?:i )?hope (?:this|my) (?:message|e?-?mail|note) finds you well|(?:i )?hope all is well
-    how are you(?: doing| today)*
-    (?:i )?hope you (?:had|are having) a (?:nice|good|great) (?:day|week|weekend|start)
-    have a (?:nice|good|great|lovely|pleasant) (?:day|one|evening|weekend|week|time)
-    let me know(?: when (?:it|this) is (?:done|ready)| if (?:you have|there are) any (?:questions|problems))?
-    (?:i am |i['\u2019]m )?(?:so |very |really )?sorry (?:to (?:bother|trouble) you|for the trouble)(?: again)*
-    sorry|no (?:rush|hurry)|take your time
-    """
-)
-# Possessive, as a phrase may be part of another: otherwise a text that repeats them is tried in every division.
-_BEGINNING: Final = regex(rf"[\W_]*+(?:{_BEGINS}[\s,.!:;-]*+)++", re.IGNORECASE)
-_NOTHING_ELSE: Final = regex(rf"\W*+(?:{_IS_ALL}\W*+)++", re.IGNORECASE)
-_THANKS_AT_END: Final = regex(rf"(?<=\w)[\s,;:.!-]++(?:{_IS_ALL}\W*+)++\Z", re.IGNORECASE)
-_ANY: Final = regex(
-    r"\b(?:hi|hello|hey|dear|greetings|howdy|good|sorry|excuse|pardon|please|pls|plz|kindly|mind|kind|possible|you"
-    r"|wondering|grateful|thankful|glad|obliged|appreciate|thanks|thank|thx|cheers|regards|best|sincerely|appreciated"
-    r"|know|hope|help)\b",
-    re.IGNORECASE,
-)
+@cache
+def _asides() -> _Asides:
+    data = toml_data("claudomator_py.routing", "asides.toml")
+    courtesy, steering = data["courtesy"], data["steering"]
+    begins, is_all = (rf"(?:{_alternatives(courtesy, name)})(?!\w)" for name in ("begins", "is_all"))
+    # Possessive, as a phrase may be part of another: otherwise a text that repeats them is tried in every division.
+    return _Asides(
+        courtesy=regex(rf"\b(?:{'|'.join(courtesy['signs'].split())})\b", re.IGNORECASE),
+        beginning=regex(rf"[\W_]*+(?:{begins}[\s,.!:;-]*+)++", re.IGNORECASE),
+        nothing_else=regex(rf"\W*+(?:{is_all}\W*+)++", re.IGNORECASE),
+        thanks_at_end=regex(rf"(?<=\w)[\s,;:.!-]++(?:{is_all}\W*+)++\Z", re.IGNORECASE),
+        steering=tuple(steering["signs"].split()),
+        steers=regex(rf"\b(?:{_alternatives(steering, 'steers')})\b", re.IGNORECASE),
+    )
+
+
+def _alternatives(section: Mapping[str, Any], name: str) -> str:
+    """Return the list of that name as an expression, with its parts filled in."""
+    expression = "|".join(section[name].strip().splitlines())
+    for part, meaning in section["parts"].items():
+        expression = expression.replace(f"<{part}>", meaning)
+    return expression
+
+
 _SENTENCE: Final = regex(r"[^.!?;\n]++(?:[.!?;]++|\n|\Z)|[.!?;\n]++")
 
 
@@ -210,18 +190,20 @@ _SENTENCE: Final = regex(r"[^.!?;\n]++(?:[.!?;]++|\n|\Z)|[.!?;\n]++")
 def without_courtesy(text: str) -> str:
     """Return the text without greetings, thanks and polite forms at the edges of its sentences; unchanged if nothing
     would be left."""
-    if _ANY.search(text) is None:
+    asides = _asides()
+    if asides.courtesy.search(text) is None:
         return text
     left = "".join(_plain(part) for part in _SENTENCE.findall(text))
     edge = max(0, len(left) - _MAX_EDGE)
-    left = left[:edge] + _THANKS_AT_END.sub("", left[edge:])
+    left = left[:edge] + asides.thanks_at_end.sub("", left[edge:])
     return left if re.search(r"\w{3}", left) else text
 
 
 def _plain(sentence: str) -> str:
-    if _NOTHING_ELSE.fullmatch(sentence) is not None:
+    asides = _asides()
+    if asides.nothing_else.fullmatch(sentence) is not None:
         return " "
-    begins = _BEGINNING.match(sentence)
+    begins = asides.beginning.match(sentence)
     return sentence if begins is None else f" {sentence[begins.end() :]}"
 
 
@@ -232,32 +214,6 @@ _WHO: Final = (
     r"(?:ai|a\.i\.|assistants?|llm|agents?|bots?|router|dispatcher|classifier|triage|orchestrator|model"
     r"|system(?: prompt)?|admin)"
 )
-_STEERS: Final = regex(
-    r"\b(?:"
-    r"(?:ignore|disregard|forget|override) (?:all |any |the |your |my |our |these )*(?:previous |prior |above "
-    r"|earlier|preceding |former )?(?:instructions?|rules|polic(?:y|ies)|prompts?|guidelines)|(?:choose|select"
-    r"|pick|prefer|use|assign|route|hand|send|give|forward|pass|delegate|escalate|direct|dispatch)\b.{0,40}\b("
-    r"?:to|specialist|for) (?:the )?(?:specialist )?(?:[a-z]+-(?:[a-z]+-)*(?:engineer|reviewer|manager|auditor"
-    r"|writer|administrator|researcher|designer|analyst|developer|architect|specialist|doctor)|human[_ ]review"
-    r"|reject|clarify)|(?:choose|select|pick|use) (?:the )?specialist\b.*|(?:choose|select|pick|use|require|se"
-    r"t|take|with)\b.{0,30}\b(?:(?:most )?(?:powerful|strong\w*|best|largest|big\w*|cheap\w*|fast\w*|balanced|"
-    r"expensive) (?:tier|model)s?|tier (?:to )?(?:powerful|fast|balanced)|(?:opus|sonnet|haiku))|tier ?(?:=|:|"
-    r"is|to)? ?(?:powerful|balanced|fast)|(?:set|lower|raise|treat|mark|change)\b.{0,20}\b(?:risk|priority|tie"
-    r"r) (?:to|as|=) ?\w+|risk ?[=:] ?(?:low|medium|high)|route ?[=:] ?\w+|specialist ?[=:] ?[\w-]+|polic(?:y|"
-    r"ies) ?[=:] ?\w+|skip (?:the )?(?:human[_ ]review|approvals?|reviews?|polic(?:y|ies)|checks)|no (?:review"
-    r"|approval) (?:is )?(?:needed|required|necessary)|polic(?:y checks|ies) (?:is|are) (?:off|disabled|void)|"
-    r"(?:all )?filters are off|any specialist may|unrestricted mode|(?:hereby|as the operator i) declare|admin"
-    r" override|(?:this|it)(?:['\u2019]s| is) (?:low|high|medium)[ -]risk"
-    r")\b",
-    re.IGNORECASE,
-)
-_TELLING: Final = (
-    "ignore", "disregard", "forget", "override", "specialist", "engineer", "reviewer", "manager", "auditor", "writer",
-    "administrator", "researcher", "designer", "analyst", "developer", "architect", "doctor", "human", "reject",
-    "clarify", "tier", "model", "opus", "sonnet", "haiku", "risk", "priority", "route", "polic", "skip", "review",
-    "approval", "filters", "unrestricted", "declare",
-)  # fmt: skip
-"""A text that contains none of these words cannot match ``_STEERS``."""
 _ADDRESSES: Final = regex(
     rf"(?:^|[\s(\"'\u201c\[<!-])(?:(?:note|hint|message|instructions?) (?:to|for) (?:the |all |any )?)?(?:the )?{_WHO}"
     r"(?: (?:dispatcher|router|triaging this|agents?|assistants?))?\s?: ",
@@ -284,7 +240,7 @@ def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
 
     def out(match: re.Match[str]) -> str:
         piece = match.group()
-        if not (_STEERS.search(piece) or _ADDRESSES.search(piece)):
+        if not (_asides().steers.search(piece) or _ADDRESSES.search(piece)):
             return piece
         parts.append(" ".join(piece.split())[:_MAX_REPORTED])
         return " "
@@ -294,7 +250,7 @@ def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _may_steer(text: str) -> bool:
-    lowered = text.lower()
-    if any(word in lowered for word in _TELLING) and _STEERS.search(text) is not None:
+    asides, lowered = _asides(), text.lower()
+    if any(word in lowered for word in asides.steering) and asides.steers.search(text) is not None:
         return True
     return ": " in text and _ADDRESSES.search(text) is not None

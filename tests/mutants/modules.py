@@ -138,7 +138,7 @@ EQUIVALENT = {
     "scheduler/admission.py: the condition is True: "
     "return named_by(head.agent_type, agents) if head.agent_type else ()": "no agent is of no name and no kind",
     "scheduler/snapshot.py: the condition is False: if self.tried:": "whatever is in force ends after what is over",
-    "routing/profile.py: the condition is False: if _ANY.search(text) is None:": (
+    "routing/profile.py: the condition is False: if asides.courtesy.search(text) is None:": (
         "it only saves searches that find nothing"
     ),
     "routing/profile.py: the condition is False: if not _may_steer(text):": (
