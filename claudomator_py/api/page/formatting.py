@@ -6,7 +6,7 @@ from datetime import datetime, tzinfo
 from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
-from fastapi import Form, Path, Query
+from fastapi import Depends, Form, Path, Query
 from pydantic import BaseModel
 
 from claudomator_py.api.request import DIGITS
@@ -14,6 +14,7 @@ from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.errors import Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason, Tokens
 from claudomator_py.domain.requests import TaskFilter
+from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import SECOND_MS, format_instant, parse_instant, past_instant
 from claudomator_py.domain.wording import time_between
@@ -22,6 +23,11 @@ from claudomator_py.schema.validation import validate
 Ref = Annotated[str, Path(max_length=128)]
 """An id or a name in the path."""
 Cursor = Annotated[str | None, Query(max_length=500)]
+Text = Annotated[str, Query(max_length=200)]
+"""A word or two in the address."""
+Field = Annotated[str, Form(max_length=2_000)]
+"""A line or two of a form."""
+TaskText = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Version = Annotated[int, Form(ge=0), DIGITS]
 PART = 50
 """Number of items on one page of a list."""
@@ -72,14 +78,18 @@ def time_field(at_ms: int | None, zone: tzinfo) -> tuple[str, str] | None:
     return f"{datetime.fromtimestamp(at_ms / SECOND_MS, zone):%Y-%m-%dT%H:%M}", format_instant(at_ms)
 
 
-def read_filter(state: str, text: str, tag: str, specialist: str) -> TaskFilter:
-    """Return the filters in an address. Raises Invalid."""
-    given = {"state": state, "text": text.strip(), "tag": tag.strip(), "specialist": specialist.strip()}
+def _filter(state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "") -> TaskFilter:
+    """Return the filters in the address. Raises Invalid."""
+    given = {"state": state, "text": q.strip(), "tag": tag.strip(), "specialist": specialist.strip()}
     return read_fields(TaskFilter, given)
 
 
+Filters = Annotated[TaskFilter, Depends(_filter)]
+"""The filters in the address; see ``filter_url``."""
+
+
 def filter_url(path: str, wanted: TaskFilter, **more: str | None) -> str:
-    """Return the address of the filtered tasks at that path, which ``read_filter`` reads. more: further parameters."""
+    """Return the address of the filtered tasks at that path. more: further parameters."""
     given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag, "specialist": wanted.specialist, **more}
     query = urlencode({key: value for key, value in given.items() if value})
     return f"{path}?{query}" if query else path

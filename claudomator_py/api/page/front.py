@@ -3,13 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated
 
-from fastapi import Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import PART, Cursor, filter_url, meaning_of, read_filter
+from claudomator_py.api.page.formatting import PART, Cursor, Filters, Text, filter_url, meaning_of
 from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.host import HostView
@@ -33,7 +31,6 @@ from claudomator_py.surface import READ
 from claudomator_py.surface.table import Link
 from claudomator_py.values import dataclass, regex
 
-Text = Annotated[str, Query(max_length=200)]
 SHOWN = 20
 """Tasks shown of each list; a page of its own has all of them."""
 _FIRST = 5
@@ -48,10 +45,7 @@ routes = UnlistedRoutes()
 
 
 @routes.get("/", READ)
-def front(
-    granted: Allowed, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", cursor: Cursor = None
-) -> Response:
-    wanted = read_filter(state, q, tag, specialist)
+def front(granted: Allowed, wanted: Filters, cursor: Cursor = None) -> Response:
     is_filtered = wanted != TaskFilter()
     if is_filtered:
         page = granted[Tasks].page(wanted, cursor or None, PART)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
-from fastapi import Form, Path, Query
+from fastapi import Form, Path
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import filter_url, read_fields, read_filter, remedy_text
+from claudomator_py.api.page.formatting import Field, Filters, Text, filter_url, read_fields, remedy_text
 from claudomator_py.api.page.front import FILTER_STATES
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import TaskRow, row_of
@@ -21,9 +21,7 @@ from claudomator_py.surface import OPERATE
 
 _MAX_TASKS = 250
 _MAX_DIGITS = 16
-Text = Annotated[str, Query(max_length=200)]
 Chosen = Annotated[list[str], Form(default_factory=list, max_length=_MAX_TASKS)]
-Field = Annotated[str, Form(max_length=10)]
 Words = Annotated[str, Form(max_length=20_000)]
 
 
@@ -41,10 +39,8 @@ routes = UnlistedRoutes("/select")
 
 
 @routes.get("", OPERATE)
-def select(
-    granted: Allowed, state: Text = "", q: Text = "", tag: Text = "", specialist: Text = "", marked: Text = ""
-) -> Response:
-    return _choice(granted, read_filter(state, q, tag, specialist), marked=bool(marked))
+def select(granted: Allowed, wanted: Filters, marked: Text = "") -> Response:
+    return _choice(granted, wanted, marked=bool(marked))
 
 
 @routes.post("/{change}", OPERATE)

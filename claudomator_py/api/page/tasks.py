@@ -12,7 +12,7 @@ from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import Ref, Version, read_fields
+from claudomator_py.api.page.formatting import Field, Ref, Version, read_fields
 from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.task_model import TaskPage, task_page_of
@@ -34,7 +34,6 @@ from claudomator_py.surface import READ
 
 RunId = Annotated[str | None, Query(max_length=128)]
 Name = Annotated[str, Query(max_length=128)]
-Field = Annotated[str, Form(max_length=2_000)]
 Answer = Annotated[str, Form(max_length=20_000)]
 Tools = Annotated[str, Form(max_length=20_000)]
 Back = Annotated[str, Form(max_length=20)]

@@ -65,12 +65,7 @@ def _inbox(folder: Path, guard: InboxGuard) -> Finding:
     if exposed is not None:
         return problem("inbox", f"{folder} is not read: {exposed.message}", sentence(exposed.remedy or ""))
     if not exists(folder):
-        parent = nearest(folder)
-        if os.access(parent, os.W_OK | os.X_OK):
-            return ok("inbox", f"{folder} will be created at the first start")
-        return problem(
-            "inbox", f"{folder} cannot be created: {parent} is not writable", "Create it, or change inbox.paths."
-        )
+        return _to_create("inbox", folder, "Create it, or change inbox.paths.")
     if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return ok("inbox", str(folder))
     return problem(
@@ -115,11 +110,7 @@ def _state_folder(folder: Path) -> Finding:
     if exposed is not None:
         return problem(name, exposed.message, sentence(exposed.remedy or ""))
     if not exists(folder):
-        parent = nearest(folder)
-        if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-            return ok(name, f"{folder} will be created at the first start")
-        detail = f"{folder} cannot be created: {parent} is not writable"
-        return problem(name, detail, "Set state_dir to a folder you can write.")
+        return _to_create(name, folder, "Set state_dir to a folder you can write.")
     if not folder.is_dir():
         return problem(name, f"{folder} is not a folder", "Remove it, or set state_dir to a folder.")
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
@@ -131,6 +122,14 @@ def _state_folder(folder: Path) -> Finding:
         detail = f"{folder} belongs to {user_name(owner)}, and only that user's daemon can use it"
         return warn(name, detail, f"Run doctor as {user_name(owner)}, or set state_dir to a folder of yours.")
     return ok(name, str(folder))
+
+
+def _to_create(name: str, folder: Path, remedy: str) -> Finding:
+    """Check whether the daemon can create the folder."""
+    parent = nearest(folder)
+    if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
+        return ok(name, f"{folder} will be created at the first start")
+    return problem(name, f"{folder} cannot be created: {parent} is not writable", remedy)
 
 
 def _private_files(folder: Path) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import PART, Cursor, Ref, read_fields
+from claudomator_py.api.page.formatting import PART, Cursor, Field, Ref, read_fields
 from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
@@ -28,7 +28,6 @@ from claudomator_py.resources.session import Session
 from claudomator_py.surface.table import Link
 
 ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53), DIGITS]
-Short = Annotated[str, Form(max_length=2_000)]
 MessageText = Annotated[str, Form(max_length=2 * MAX_MESSAGE_LENGTH)]
 _REASONS = {
     TriageReason.DIRECT_MENTION: "mentioned",
@@ -58,7 +57,7 @@ def show_all(granted: Allowed, cursor: Cursor = None) -> Response:
 
 
 @routes.post("", "createChannel")
-def create(granted: Allowed, name: Short = "", specialists: Short = "", primary: Short = "") -> Response:
+def create(granted: Allowed, name: Field = "", specialists: Field = "", primary: Field = "") -> Response:
     try:
         fields = {"name": name.strip(), "participants": specialists.replace(",", " ").split()}
         if primary.strip():
@@ -75,7 +74,7 @@ def show(granted: Allowed, channel: Ref, cursor: Cursor = None, reply_to: ReplyT
 
 
 @routes.post("/{channel}/messages", "postMessage")
-def post(granted: Allowed, channel: Ref, text: MessageText = "", reply_to: Short = "") -> Response:
+def post(granted: Allowed, channel: Ref, text: MessageText = "", reply_to: Field = "") -> Response:
     try:
         # A form sends CRLF line ends.
         fields: dict[str, object] = {"content": text.replace("\r\n", "\n")}

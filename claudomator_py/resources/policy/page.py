@@ -1,25 +1,19 @@
 """/policy: the rules in force, what they would say about a task, pending approvals, and settled ones."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from fastapi import Form
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import Days, day_spans, days_text
+from claudomator_py.api.page.formatting import Days, TaskText, day_spans, days_text
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.verdict import VerdictView
 from claudomator_py.resources.policy import PolicyView
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Session
-
-Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
-
 
 routes = UnlistedRoutes("/policy")
 
@@ -31,7 +25,7 @@ def show(granted: Allowed, days: Days = 30) -> Response:
 
 # A task's text may be long and private, so it is not put in the address.
 @routes.post("", "getPolicy")
-def check(granted: Allowed, text: Text = "") -> Response:
+def check(granted: Allowed, text: TaskText = "") -> Response:
     try:
         return _page(granted, text=text, verdicts=granted[PolicyService].test(text))
     except Invalid as refusal:

@@ -1,17 +1,15 @@
 """The page /routing: which specialist would do a task, figures on routing, and operators' corrections."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Form
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import Days, day_spans, days_text, read_fields
+from claudomator_py.api.page.formatting import Days, Field, TaskText, day_spans, days_text, read_fields
 from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Conflict, Invalid
-from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.routing import (
     CORRECTIONS,
@@ -31,9 +29,6 @@ from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.session import Session
 from claudomator_py.surface.table import Table
 from claudomator_py.values import dataclass
-
-Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
-Field = Annotated[str, Form(max_length=2_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +68,7 @@ def show(granted: Allowed, days: Days = 30) -> Response:
 
 # POST, because a task's text may be long and private and must not appear in a URL.
 @routes.post("", "route")
-def who(granted: Allowed, text: Text = "", name: Field = "", tags: Field = "") -> Response:
+def who(granted: Allowed, text: TaskText = "", name: Field = "", tags: Field = "") -> Response:
     given = RouteForm(text, name, tags)
     try:
         return _page(granted, given, {"route": granted[Routing].route(given.request())})

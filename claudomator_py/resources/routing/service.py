@@ -164,7 +164,6 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
         candidates=candidates,
         sentences=tuple(specialist_sentences(name, record, seen, tried=tried)),
         topic=record.topic if all_seen else None,
-        policy_checks=tuple(PolicyCheckView.of(check) for check in record.policy_checks),
     )
 
 
