@@ -85,8 +85,7 @@ def is_absorbed(shadow: ShadowRepository, commit: str, target: str) -> bool:
 def _merges_to_nothing(shadow: ShadowRepository, commit: str, target: str) -> bool:
     (tried := shadow.path / "absorbed").mkdir()
     try:
-        own = shadow.writing_to(tried)
-        merged = shadow("merge-tree", "--write-tree", "--no-messages", target, commit, variables=own, timeout_s=_LOOK_S)
+        merged = shadow.merge_tree(target, commit, variables=shadow.writing_to(tried), timeout_s=_LOOK_S)
         return merged == _tree(shadow, target)
     except GitRefused:
         return False

@@ -197,7 +197,7 @@ class _MergeTree(OpenTree):
 
     def _merge_tree(self, ours: str, theirs: str, words: str) -> str:
         try:
-            return self._git("merge-tree", "--write-tree", "--no-messages", ours, theirs, timeout_s=_MERGE_S)
+            return self._shadow.merge_tree(ours, theirs, variables=self._tried, timeout_s=_MERGE_S)
         except GitRefused as refused:
             if refused.code != 1:
                 raise
@@ -211,9 +211,8 @@ class _MergeTree(OpenTree):
             ) from refused
 
     def _conflicts(self, ours: str, theirs: str) -> tuple[str, ...]:
-        asked = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs)
         try:
-            self._git(*asked, timeout_s=_MERGE_S)
+            self._shadow.merge_tree(ours, theirs, "--name-only", "-z", variables=self._tried, timeout_s=_MERGE_S)
         except GitRefused as refused:
             return tuple(dict.fromkeys(filter(None, refused.printed.split("\0")[1:])))
         return ()

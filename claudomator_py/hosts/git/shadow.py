@@ -52,6 +52,7 @@ _IGNORED_EXTENSIONS = frozenset({"noop", "noop-v1", "partialclone", "preciousobj
 _WORKTREE_CONFIG = "extensions.worktreeconfig"
 _ADDRESS = regex(r"remote\..+\.(url|lfsurl)", re.DOTALL)
 _HARMLESS_ADDRESS = regex(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?!:|//)")
+_ATTRIBUTES = regex(r"100\d+ blob (?P<id>\w+)\t(?P<path>(.*/)?\.gitattributes)", re.DOTALL)
 _FILTER = regex(r"filter\.(.+)\.(clean|smudge|process)", re.DOTALL)
 _MAX_CONFIG = 2**20
 _LISTED: dict[bytes, str] = {}
@@ -164,6 +165,24 @@ class ShadowRepository:
         staged = self("ls-files", "--stage", "-z", git_dir=git_dir, work_tree=work_tree)
         links = (entry.partition("\t")[2] for entry in staged.split("\0") if entry.startswith("160000 "))
         return next((link for link in links if os.path.lexists(Path(work_tree, link, POINTER))), None)
+
+    def merge_tree(
+        self, ours: str, theirs: str, *options: str, timeout_s: float, variables: Mapping[str, str] | None = None
+    ) -> str:
+        """Return what ``git merge-tree`` prints, with the attributes in the commit ours, as ``git merge`` in a checkout
+        of it has. git takes them from the work tree in which it runs. Raises GitRefused; OSError."""
+        if (tree := self._path / "attributes").exists():
+            shutil.rmtree(tree)
+        tree.mkdir()
+        for entry in self("ls-tree", "-r", "-z", ours, timeout_s=timeout_s, variables=variables).split("\0"):
+            if found := _ATTRIBUTES.fullmatch(entry):
+                file = Path(os.path.normpath(tree / found["path"]))
+                if file.is_relative_to(tree):
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    text = self("cat-file", "blob", found["id"], variables=variables)
+                    file.write_bytes(text.encode(errors="surrogateescape"))
+        asked = ("merge-tree", "--write-tree", "--no-messages", *options, ours, theirs)
+        return self(*asked, work_tree=str(tree), timeout_s=timeout_s, variables=variables)
 
     def filters_left_out(self) -> tuple[str, ...]:
         """Return the content filters that only the repository's configuration defines, and that are therefore not run.

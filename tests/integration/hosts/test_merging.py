@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -447,6 +448,30 @@ def test_no_hook_driver_or_monitor_of_the_repository_is_run(
     branches.merge(ordered(tree), nobody)
     branches.discard(tree.name)
     assert not text.exists()
+
+
+@pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_attributes_of_the_target_say_how_lines_merge(
+    trees: LocalTrees, branches: LocalBranches, repository: Repository, method: str, gone: bool
+) -> None:
+    repository.commit("notes/.gitattributes", "log merge=union\n")
+    repository.commit("notes/log", "begun\n")
+    tree = trees.ensure(order(repository.path))
+    repository.commit("notes/log", "begun\ntheirs\n", at=tree.path)
+    repository.commit("notes/log", "begun\nmine\n")
+    if gone:
+        shutil.rmtree(tree.path)
+    branches.merge(ordered(tree, method), nobody)
+    assert (repository.path / "notes" / "log").read_text() == "begun\nmine\ntheirs\n"
+
+
+def test_an_agent_does_not_say_how_its_lines_merge(branches: LocalBranches, repository: Repository, tree: Tree) -> None:
+    repository.commit(".gitattributes", "* merge=union\n", at=tree.path)
+    repository.commit("readme", "theirs\n", at=tree.path)
+    repository.commit("readme", "mine\n")
+    with pytest.raises(NotMerged, match="would conflict with main in readme"):
+        branches.merge(ordered(tree), nobody)
 
 
 def test_what_is_left_is_removed_and_comes_back_whole(
