@@ -156,14 +156,14 @@ class Budgets:
     def change_and_record(
         self, connection: Connection, change: Callable[[Connection], T], run: Run, agent: AgentSpec, now_ms: int
     ) -> T:
-        """Make the change in the transaction, and record an event for each daily budget that it uses up."""
-        if not self._has_budget_of_day(agent):
+        """Make the change in the transaction, and record an event for each daily budget that it uses up. A run of a day
+        that is over keeps no others from starting, so there is nothing to tell."""
+        if not self._has_budget_of_day(agent) or (until_ms := self.day(run.started_ms).end_ms) <= now_ms:
             return change(connection)
         before = self._used_up(connection, run, agent)
         done = change(connection)
         for of, unit in self._used_up(connection, run, agent).items():
             if of not in before:
-                until_ms = self.day(run.started_ms).end_ms
                 data = {"agent": unit.agent, "budget": unit.model_dump(mode="json"), "until": until_ms}
                 record(connection, now_ms, "budget_spent", data=data)
         return done

@@ -346,27 +346,30 @@ def test_a_task_whose_own_budget_is_used_up_as_well_fails(world: World) -> None:
     assert world.state("t") == "FAILED budget"
 
 
+def told(world: World) -> list[tuple[object, object]]:
+    """The agent and the figures of each daily budget that was said to be used up."""
+
+    def read(connection: Connection) -> list[tuple[object, object]]:
+        rows = connection.execute(select(EVENT.c.data).where(EVENT.c.kind == "budget_spent").order_by(EVENT.c.id))
+        return [(data["agent"], SpentBudget.model_validate(data["budget"]).figures.text) for data in rows.scalars()]
+
+    return world.database.read(read)
+
+
 @pytest.mark.both_databases
 def test_that_a_day_is_spent_is_told_once_for_each_budget(world: World) -> None:
-    def told() -> list[tuple[object, object]]:
-        def read(connection: Connection) -> list[tuple[object, object]]:
-            rows = connection.execute(select(EVENT.c.data).where(EVENT.c.kind == "budget_spent").order_by(EVENT.c.id))
-            return [(data["agent"], SpentBudget.model_validate(data["budget"]).figures.text) for data in rows.scalars()]
-
-        return world.database.read(read)
-
     world = world_of(world, with_budget(CLAUDE, usd=5.0), CODEX, total=DayBudget(runs=2, timezone="UTC"))
     spend(world, "small", cost_usd=1.0)
-    assert told() == []
+    assert told(world) == []
     world.submit("large")
     world.tick()
-    assert told() == [(None, "2 of 2 runs")], "at the start of the last one"
+    assert told(world) == [(None, "2 of 2 runs")], "at the start of the last one"
     world.tick()
     world.use("large", cost_usd=4.5)
     world.tick()
     world.tick()
     assert world.state("large") == "QUEUED budget"
-    assert told() == [(None, "2 of 2 runs"), ("claude", "5.50 of 5.00 USD")]
+    assert told(world) == [(None, "2 of 2 runs"), ("claude", "5.50 of 5.00 USD")]
     live = world.events
     last = live.last_events(live.event_filter(None, ("budget_spent",)), 1).items[0]
     assert (last.data["agent"], last.data["figures"]) == ("claude", "5.50 of 5.00 USD")
@@ -385,6 +388,7 @@ def test_a_run_counts_on_the_day_on_which_it_began(world: World) -> None:
     world.tick(MINUTE_MS)
     world.end("late", cost_usd=9.0)
     world.tick()
+    assert told(world) == [], "it keeps nobody from anything today"
     world.submit("early")
     world.tick()
     assert "early" in world.running()
