@@ -386,7 +386,11 @@ class TaskSpec(Strict):
     @classmethod
     def _of_a_work_tree(cls, value: Any, info: ValidationInfo) -> Any:
         if value and info.data.get("isolation", Isolation.WORKTREE) is Isolation.NONE:
-            raise refusal("is about a work tree, and there is none", "add `isolation: worktree`, or remove it")
+            # A task that continues another one works in its tree without naming either.
+            lacking = "" if info.data.get("working_dir") else "`working_dir` and "
+            raise refusal(
+                "is about a work tree, and there is none", f"add {lacking}`isolation: worktree`, or remove it"
+            )
         return value
 
     @field_validator("depends_on")

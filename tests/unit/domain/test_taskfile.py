@@ -152,8 +152,15 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"retry": {"max_attempts": "3"}}, "retry.max_attempts: is the text `3`, but must be a whole number"),
     ({"max_turns": 2.5}, "max_turns: is the number 2.5, but must be a whole number"),
     ({"isolation": "worktree"}, "isolation: does not say of which repository; add `working_dir`, or leave out"),
-    ({"base": "main"}, "base: is about a work tree, and there is none; add `isolation: worktree`, or remove it"),
-    ({"commit": True}, "commit: is about a work tree, and there is none; add `isolation: worktree`, or remove it"),
+    ({"base": "main"}, "base: is about a work tree, and there is none; add `working_dir` and `isolation: worktree`"),
+    (
+        {"commit": True, "working_dir": "/srv"},
+        "commit: is about a work tree, and there is none; add `isolation: worktree`, or remove it",
+    ),
+    (
+        {"commit": True, "continues": "x"},
+        "and there is none; add `working_dir` and `isolation: worktree`, or remove it",
+    ),
     (
         {"isolation": "worktree", "working_dir": "/a", "base": "a..b"},
         "base: `a..b` is not the name of a branch or tag; write it as git lists it, such as `main`",
