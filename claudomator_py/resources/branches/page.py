@@ -24,10 +24,13 @@ from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks, require_version
+from claudomator_py.surface.table import Table
 from claudomator_py.values import dataclass, regex
 
 _SHOWN = 20
 """Branches shown before the list is opened."""
+_COLUMNS = Table[BranchView](*(column for column in BRANCHES.columns if column.title != "REPOSITORY"))
+"""On a page, the path says which repository it is."""
 _METHODS: Final = {
     MergeMethod.MERGE: "Merge: keep its commits",
     MergeMethod.SQUASH: "Squash: make one commit",
@@ -54,7 +57,7 @@ def show(granted: Allowed, days: Days = 7) -> Response:
         "repositories": repositories,
         "day_table": REPOSITORY_DAYS,
         "daily": daily,
-        "branch_table": BRANCHES,
+        "branch_table": _COLUMNS,
         "shown": _SHOWN,
         "ended": ENDED,
         "branches": [branch for branch in ended if not branch.standing.is_spent],
