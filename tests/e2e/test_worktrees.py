@@ -368,7 +368,7 @@ def test_all_that_is_ready_is_merged_each_by_itself(site: Site, shop: Path) -> N
     verdicts = {line.split()[0]: line.split()[1] for line in merged.stdout.splitlines()[1:4]}
     assert sorted(verdicts.values()) == ["no", "yes", "yes"]
     assert verdicts["c"] == "yes"
-    assert "would conflict with main in x" in merged.stdout
+    assert "would conflict with main in x" in merged.stderr
     assert (shop / "y").exists()
     assert not (shop / "z").exists()
     assert merged.stdout.splitlines()[4:] == [f"Undo: git -C {shop} reset --keep {before}"]

@@ -220,11 +220,6 @@ class MergeOutcome:
             return "already"
         return "yes" if self.merged.after is not None else "could be"
 
-    @property
-    def words(self) -> str:
-        """Remarks on what was merged, or why nothing was."""
-        return self.problem or "" if self.merged is None else ", ".join(self.merged.notes)
-
 
 _MERGES = Table[MergeOutcome](
     Column("TASK", lambda outcome: outcome.task_name, flexible=True, least=20),
@@ -234,7 +229,6 @@ _MERGES = Table[MergeOutcome](
     Column("FILES", lambda outcome: None if outcome.merged is None else outcome.merged.files, right=True),
     Column("+", lambda outcome: None if outcome.merged is None else outcome.merged.added, right=True),
     Column("-", lambda outcome: None if outcome.merged is None else outcome.merged.removed, right=True),
-    Column("WHY", lambda outcome: plain(outcome.words), flexible=True, least=40),
 )
 
 
@@ -254,6 +248,10 @@ def _merge_each(client: Client, refs: Sequence[str] | None, wanted: MergeRequest
         out(json_text([_as_json(outcome) for outcome in outcomes]))
     elif outcomes:
         out(table_text(_MERGES, outcomes))
+        for outcome in outcomes:
+            remarks = () if outcome.merged is None else outcome.merged.notes
+            for line in (outcome.problem,) if outcome.problem else remarks:
+                note(f"{plain(outcome.task_name)}: {plain(line)}")
         for command in _undos([outcome.merged for outcome in outcomes if outcome.merged is not None]):
             _print_undo(command)
         merged = sum(outcome.merged is not None and outcome.merged.commits > 0 for outcome in outcomes)
