@@ -48,6 +48,8 @@ _NO_MODEL = regex(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _RULED = words(r"prevents you from using")
 _COMPLAINT = regex(r"^(?:Error|error|ERROR):? (?P<message>.+)")
+_UNEXPECTED = "Unexpected error"
+"""Says nothing; the next line does, such as `database is locked` when several begin at once in a new home."""
 _LOGGED = regex(r"timestamp=\S+ level=ERROR ")
 _LOG_FIELD = regex(r"(?<!\S)([\w.]+)=(?:\"((?:[^\"\\]|\\.)*)\"|(\S*))")
 """A name and its value, quoted or not. After a failed match the next attempt begins at another word: linear time."""
@@ -158,6 +160,8 @@ class OpencodeEvents(RunEvents):
                 self.refused_since = logged.at_ms
         elif match := _COMPLAINT.match(line):
             self.complaint = match["message"]
+        elif self.complaint == _UNEXPECTED and line.strip():
+            self.complaint = f"{_UNEXPECTED}: {line.strip()}"
 
     def _take_tool(self, part: Event, at_ms: int | None) -> list[Part]:
         state, tool = event_of(part, "state"), text_of(part, "tool")

@@ -233,6 +233,8 @@ def test_an_error_that_refers_to_the_log_is_explained_by_it() -> None:
 def test_a_start_that_failed_is_told_in_its_words() -> None:
     outcome = read(stderr=b"\x1b[91m\x1b[1mError: \x1b[0mSession not found\n")
     assert (outcome.reason, outcome.detail) == (Reason.BAD_INVOCATION, "Session not found")
+    outcome = read(stderr=b"\x1b[91m\x1b[1mError: \x1b[0mUnexpected error\n\ndatabase is locked\n\n")
+    assert (outcome.reason, outcome.detail) == (Reason.AGENT_ERROR, "Unexpected error: database is locked")
 
 
 LATER = logged("AI_APICallError: Rate limit reached").replace(b"agent=", b"session.id=ses_1 agent=")
