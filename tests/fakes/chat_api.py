@@ -41,7 +41,7 @@ class ChatApi(ScriptedApi):
             function = {"name": step.name, "arguments": json.dumps(dict(step.input))}
             call = {"index": 0, "id": f"call_fake{next(_numbers)}", "type": "function", "function": function}
             exchange.send_event(_chunk({"role": "assistant", "content": None, "tool_calls": [call]}))
-        finish = "stop" if isinstance(step, Text) else "tool_calls"
+        finish = (step.stop or "stop") if isinstance(step, Text) else "tool_calls"
         usage = {
             "prompt_tokens": self.input_tokens,
             "completion_tokens": OUTPUT_TOKENS,

@@ -87,6 +87,19 @@ def test_a_model_that_is_not_there(bench: Bench, api: ChatApi) -> None:
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.INVALID_MODEL), outcome
 
 
+def test_an_answer_that_was_cut_off_and_each_time_it_went_on(bench: Bench, api: ChatApi) -> None:
+    api.script(Text("First I will", stop="length"))
+    outcome = bench.run(task())
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.UNFINISHED), outcome
+
+
+def test_an_answer_that_was_cut_off_once(bench: Bench, api: ChatApi) -> None:
+    half = Text("First I will", stop="length")
+    api.script(half, half, half, Text(" greet. All done."))
+    outcome = bench.run(task())
+    assert outcome.status is OutcomeStatus.SUCCEEDED, outcome
+
+
 def test_the_most_turns(bench: Bench, api: ChatApi) -> None:
     api.script(QWEN.shell("true"))
     outcome = bench.run(task(max_turns=2, permissions={"mode": "bypassPermissions"}))

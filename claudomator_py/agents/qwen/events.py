@@ -44,6 +44,9 @@ NOTHING = Tokens(input=0, output=0)
 """What a new conversation has used."""
 _ASK = "ask_user_question"
 _FINISHED = ("end_turn", "stop_sequence", "stop")
+_MAX_CONTINUED = 3
+"""How often it has its model continue an answer that met the limit on output, after trying it anew with a higher one;
+then it takes what there is for the answer."""
 _OF_A_TURN = frozenset({"assistant", "user", "stream_event"})
 
 
@@ -61,6 +64,8 @@ class QwenEvents(MessageEvents):
     """What the thread had used before; None: unknown."""
     waits: bool = False
     """Whether it has announced a retry, with nothing from the model since."""
+    continued: int | None = None
+    """How often the model was asked to continue the answer that it began anew; None: it began none anew."""
     retrying: str | None = None
     """The error that caused the last retry."""
     complaint: str | None = None
@@ -82,6 +87,7 @@ class QwenEvents(MessageEvents):
             self.ended = False
         match event.get("type"):
             case "system" if event.get("subtype") == "init":
+                self.continued = None
                 return [Part("notice", begins(event, "model", "qwen_code_version", "permission_mode"))]
             case "system" if event.get("subtype") == "retry":
                 return self._take_retry(event_of(event, "data"))
@@ -95,7 +101,7 @@ class QwenEvents(MessageEvents):
                 content = objects_of(event_of(event, "message"), "content")
                 results = [block for block in content if block.get("type") == "tool_result"]
                 if results and text_of(event, "parent_tool_use_id") is None:
-                    self.stop_reason, self.asks_model = None, True
+                    self.stop_reason, self.asks_model, self.continued = None, True, None
                 for call_id in [text_of(block, "tool_use_id") for block in results]:
                     self.question = self.asked.pop(call_id or "", self.question)  # unattended, so nobody answered
                 return [self.take_tool_result(block) for block in results]
@@ -115,6 +121,12 @@ class QwenEvents(MessageEvents):
 
     def _take_retry(self, data: Event) -> list[Part]:
         self.waits = True
+        if data.get("preserveText") is True:
+            self.continued = None if self.continued is None else self.continued + 1
+            return [Part("notice", "has its model continue the answer")]
+        self.continued = 0
+        if "attempt" not in data:
+            return [Part("notice", "has its model begin the answer anew")]
         attempt, most = (shown(data.get(key)) or "?" for key in ("attempt", "maxRetries"))
         pause_s = (count_of(data, "delayMs") or 0) // 1_000
         return [Part("notice", f"asks its service again in {pause_s} s ({attempt} of {most})")]
@@ -182,6 +194,10 @@ class QwenEvents(MessageEvents):
         stop_reason = text_of(self.last or {}, "stop_reason") or self.stop_reason
         if stop_reason not in (None, *_FINISHED):
             return failed(Reason.UNFINISHED, f"its model was cut off: {stop_reason}")
+        if (self.continued or 0) >= _MAX_CONTINUED:
+            return failed(
+                Reason.UNFINISHED, f"its answer was cut off, and again each time it went on ({self.continued})"
+            )
         if self.asks_model and not (text_of(self.last or {}, "result") or "").strip():
             return failed(Reason.UNFINISHED, "its program stopped it after a tool's result, and did not say why")
         return None

@@ -129,3 +129,24 @@ def test_a_limit_that_is_waited_out_a_minute_at_a_time() -> None:
     assert killed(stderr=words).reason is Reason.STALLED, "a tool may print such words"
     assert killed(retry).reason is Reason.STALLED
     assert killed(retry, message("It went on.", 1), stderr=words).reason is Reason.STALLED
+
+
+def retried(**data: object) -> dict[str, Any]:
+    return {"type": "system", "subtype": "retry", "data": {"reason": "retry", "discardedToolCalls": 0, **data}}
+
+
+def test_an_answer_that_it_has_continued_as_often_as_it_does_is_cut_off() -> None:
+    anew, goes_on = retried(preserveText=False), retried(preserveText=True)
+    ends = [message("Half. Half.", used=9), result("Half. Half.", used=9)]
+    outcome = read(message("Half.", used=9), anew, *[goes_on] * 3, *ends)
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.UNFINISHED)
+    assert read(message("Half.", used=9), anew, *[goes_on] * 2, *ends).status is OutcomeStatus.SUCCEEDED
+    assert read(*[goes_on] * 3, *ends).status is OutcomeStatus.SUCCEEDED, "a connection that broke off"
+
+
+def test_an_answer_that_was_continued_before_a_tool_ran_says_nothing_of_the_next() -> None:
+    call = {"type": "tool_use", "id": "c", "name": "run_shell_command", "input": {"command": "true"}}
+    used = {"type": "assistant", "message": {"content": [call], "usage": {"input_tokens": 9, "output_tokens": 9}}}
+    done = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "c", "content": ""}]}}
+    retries = [retried(preserveText=False), *[retried(preserveText=True)] * 3]
+    assert read(*retries, used, done, message("Done.", used=9), result("Done.", used=9)).text == "Done."
