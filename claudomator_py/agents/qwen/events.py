@@ -35,6 +35,7 @@ _FAILED_REQUEST = regex(
 )
 _RETRYING = regex(r"Retrying in \d+s \(attempt \d+/\d+\): (.+)")
 _FAILED_MARK = "[API Error: "
+_CHATTER = ("Warning: ", "An unexpected critical error occurred:")
 _EMPTY = regex(r"\[API Error: Model stream ended with[^\n\]]*\]\s*")
 """The whole message when the service answered with nothing, for which tokens are counted as well."""
 _BY_EXIT_CODE = error_table("qwen", "exit_codes")
@@ -69,7 +70,7 @@ class QwenEvents(MessageEvents):
     retrying: str | None = None
     """The error that caused the last retry."""
     complaint: str | None = None
-    """The first line of stderr. For a usage error it has the cause; the usage follows."""
+    """The first line of stderr that says something. For a usage error it has the cause; the usage follows."""
     input: int = 0
     output: int = 0
     asked: dict[str, str] = field(default_factory=dict)
@@ -115,7 +116,8 @@ class QwenEvents(MessageEvents):
         return text_of(event, "type") in _OF_A_TURN and text_of(event, "parent_tool_use_id") is None
 
     def take_stderr(self, line: str) -> None:
-        self.complaint = self.complaint or line or None
+        if not line.startswith(_CHATTER):
+            self.complaint = self.complaint or line or None
         if (match := _RETRYING.match(line)) is not None:
             self.retrying = match[1]
 

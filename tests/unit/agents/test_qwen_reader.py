@@ -106,6 +106,12 @@ def test_once_a_tool_was_called_stderr_is_not_believed() -> None:
     assert read(*events[:1], exit_code=1, stderr=b"Rate limit reached\n").status is OutcomeStatus.LIMITED
 
 
+def test_a_warning_is_not_why_it_ended() -> None:
+    stderr = b"Warning: running headless without a sandbox.\nAn unexpected critical error occurred:\nError: EROFS: x\n"
+    outcome = read(exit_code=1, stderr=stderr)
+    assert (outcome.reason, outcome.detail) == (Reason.SETUP_FAILED, "Error: EROFS: x")
+
+
 def test_a_login_that_is_missing_is_one_although_it_exits_as_for_its_settings() -> None:
     stderr = b"Please set an Auth method in your settings.json\n"
     assert read(exit_code=52, stderr=stderr).reason is Reason.AUTH
