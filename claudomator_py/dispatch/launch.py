@@ -122,7 +122,16 @@ def agent_run(
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
     context = {"handoff": handoff, "note": note, "agent": agent.name, "resumes": run.resumes}
     return _prepared(
-        run, spec, (launch.argv,), launch.stdin, variables, rules, folders=spec.add_dirs, hosts=hosts, **context
+        run,
+        spec,
+        (launch.argv,),
+        launch.stdin,
+        variables,
+        rules,
+        launch.idle_share,
+        folders=spec.add_dirs,
+        hosts=hosts,
+        **context,
     )
 
 
@@ -140,6 +149,7 @@ def _prepared(
     stdin: str,
     variables: dict[str, str],
     rules: LaunchRules,
+    idle_share: float | None = None,
     **more: Any,
 ) -> Prepared:
     """Return the prepared commands. more: further fields of the ``RunSpec``."""
@@ -151,7 +161,7 @@ def _prepared(
         roots=bounds.roots,
         env_names=tuple(sorted(variables)),
         stdin=stdin,
-        limits=RunLimits(spec.timeout, spec.stall_timeout, rules.grace_ms, rules.output_bytes),
+        limits=RunLimits(spec.timeout, spec.stall_timeout, rules.grace_ms, rules.output_bytes, idle_share),
         scratch_of=run.scratch_of,
         reserved=bounds.reserved,
         folder_bounds=rules.bounds,

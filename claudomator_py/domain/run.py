@@ -154,6 +154,8 @@ class Launch:
     stdin: str = ""
     over: dict[str, str] = field(default_factory=dict)
     """Variables computed from those set by agent and task, which they replace."""
+    idle_share: float | None = None
+    """Share of a processor below which its own process counts as waiting; None: the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,8 @@ class RunLimits:
     stall_ms: int | None
     grace_ms: int
     output_bytes: int
+    idle_share: float | None = None
+    """See ``Launch``."""
 
 
 @dataclass(frozen=True, slots=True)

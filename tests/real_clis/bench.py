@@ -43,6 +43,7 @@ class Bench:
     extra_args: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     model: ModelChoice | None = None
+    stall_ms: int | None = None
 
     def run(self, spec: TaskSpec, *, resume: str | None = None, prior: Tokens | None = None) -> Outcome:
         """Run the task to its end."""
@@ -78,7 +79,11 @@ class Bench:
         launch = AGENT_KINDS[self.cli.agent_kind].launch(request)
         env = {**launch.env, **agent.env, **spec.env}
         path = self.rig.prepare(
-            launch.argv, cwd=self.repository, env_names=(*env, RUN), stdin=launch.stdin, limits=LIMITS
+            launch.argv,
+            cwd=self.repository,
+            env_names=(*env, RUN),
+            stdin=launch.stdin,
+            limits=replace(LIMITS, stall_ms=self.stall_ms, idle_share=launch.idle_share),
         )
         return Running(request, path, self.rig.shim(path, {**env, RUN: path.name}))
 

@@ -9,7 +9,7 @@ import pytest
 from claudomator_py.domain.agent import ModelChoice
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 from tests.fakes.chat_api import ChatApi, overloaded, throttled, unauthorized
-from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Answer, Exchange, Request, Text, ToolCall
+from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Answer, Exchange, Hang, Request, Text, ToolCall
 from tests.integration.hosts.rig import Rig
 from tests.real_clis.bench import Bench, bench_for, task
 from tests.real_clis.clis import OPENCODE, OPENCODE_STEP_USD
@@ -112,6 +112,14 @@ def test_answers_that_are_all_broken_off(rig: Rig, tmp_path: Path) -> None:
         running.cancel()
     outcome = running.outcome()
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.NETWORK), outcome
+
+
+def test_a_service_that_never_answers(bench: Bench, api: ChatApi) -> None:
+    """It is never idle for a processor."""
+    api.script(Hang())
+    bench.stall_ms = 60_000
+    outcome = bench.run(task())
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.STALLED), outcome
 
 
 def test_a_refused_key(bench: Bench, api: ChatApi) -> None:

@@ -202,6 +202,7 @@ def _spec_json(order: RunSpec, cwd: str) -> bytes:
             "stall_ms": limits.stall_ms,
             "grace_ms": limits.grace_ms,
             "output_bytes": limits.output_bytes,
+            "idle_share": limits.idle_share,
         },
         "node": {
             "agent": order.agent,

@@ -14,18 +14,23 @@ class BadSpec(Exception):
     """The specification cannot be used."""
 
 
+IDLE_SHARE = 0.01
+"""The timers of an idle runtime are not work."""
+
+
 class Spec:
     """A run.
 
     commands: argv of each step; the first that does not exit with 0 is the last. cwd: absolute path; bounds: its
     permitted places. folders: real paths of additional folders for the commands; folder_bounds: their permitted places.
     env_names: variables passed on from the shim's source of variables; their values are not in this file. timeout,
-    stall, grace: in seconds; None for no limit. output_bytes: per stream.
+    stall, grace: in seconds; None for no limit. output_bytes: per stream. idle_share: of a processor, below which the
+    agent's own process counts as waiting.
     """
 
     __slots__ = (
-        "bounds", "commands", "cwd", "env_names", "folder_bounds", "folders", "grace", "output_bytes", "run_id",
-        "stall", "timeout",
+        "bounds", "commands", "cwd", "env_names", "folder_bounds", "folders", "grace", "idle_share", "output_bytes",
+        "run_id", "stall", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +47,7 @@ class Spec:
         stall: float | None,
         grace: float,
         output_bytes: int,
+        idle_share: float = IDLE_SHARE,
     ) -> None:
         self.run_id = run_id
         self.commands = commands
@@ -54,6 +60,7 @@ class Spec:
         self.stall = stall
         self.grace = grace
         self.output_bytes = output_bytes
+        self.idle_share = idle_share
 
 
 def load(directory: int) -> Spec:
@@ -77,6 +84,7 @@ def load(directory: int) -> Spec:
             stall=_seconds(limits["stall_ms"]),
             grace=limits["grace_ms"] / 1000,
             output_bytes=limits["output_bytes"],
+            idle_share=float(limits.get("idle_share") or IDLE_SHARE),  # earlier versions wrote none
         )
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise BadSpec(f"{FILE} cannot be used: {type(problem).__name__}: {problem}") from problem

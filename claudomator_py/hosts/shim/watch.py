@@ -9,7 +9,7 @@ import time
 from claudomator_py.hosts.shim import procfs, record
 from claudomator_py.hosts.shim.builtin import signal
 from claudomator_py.hosts.shim.output import CappedOutput, disk_is_full
-from claudomator_py.hosts.shim.spec import Spec
+from claudomator_py.hosts.shim.spec import IDLE_SHARE, Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ _STANDSTILL_S = 5.0
 """An overslept pause that is longer than this is no matter of load: the shim was stopped, and the run with it."""
 _FLOOD_PAUSE = 0.01
 _FLOOD_BYTES = 1 << 20
-_IDLE_SHARE = 0.01
 _WAITING_SHARE = 0.05
 """Share of a processor below which a run counts as waiting. A runtime that waits for background work is busier than an
 idle one: Claude Code 2.1.330 used up to 3 %."""
@@ -91,7 +90,7 @@ class Watch:
         self._outputs = outputs
         self._events = events
         self._deadline = None if spec.timeout is None else begun + spec.timeout
-        self._stall = None if spec.stall is None else Stall(spec.stall, now, agent)
+        self._stall = None if spec.stall is None else Stall(spec.stall, now, agent, own_share=spec.idle_share)
         self._wind_down = WindDownWatch(directory, outputs, agent)
         self._flooded = False
 
@@ -205,11 +204,19 @@ class Stall:
     """
 
     def __init__(
-        self, limit: float, now: float, agent: procfs.Process | None = None, share: float = _IDLE_SHARE
+        self,
+        limit: float,
+        now: float,
+        agent: procfs.Process | None = None,
+        share: float = IDLE_SHARE,
+        *,
+        own_share: float = 0.0,
     ) -> None:
-        """limit: in seconds. now: on the monotonic clock. agent: an agent that is no descendant of this process."""
+        """limit: in seconds. now: on the monotonic clock. agent: an agent that is no descendant of this process.
+        own_share: what the agent's own process may use while it waits, if more than share."""
         self._limit = limit
         self._share = share
+        self._own_share = own_share
         self._agent = agent
         self._interval = min(max(limit / _SAMPLES_PER_STALL, _SHORTEST_SAMPLE), _MAX_SAMPLE_LENGTH)
         self._active = now
@@ -231,8 +238,21 @@ class Stall:
     def _worked(self, now: float) -> bool:
         before, self._used = self._used, cpu_by_process(self._agent)
         elapsed, self._sampled = now - self._sampled, now
-        ticks = sum(max(used - before.get(key, 0), 0) for key, used in self._used.items())
-        return ticks >= max(1.0, elapsed * _TICKS * self._share)
+        spent = {key: max(used - before.get(key, 0), 0) for key, used in self._used.items()}
+        most = elapsed * _TICKS
+        if self._own_share > self._share:
+            own = sum(spent.pop(pid, 0) for pid in own_processes(self._agent))
+            if own >= max(1.0, most * self._own_share):
+                return True
+        return sum(spent.values()) >= max(1.0, most * self._share)
+
+
+def own_processes(agent: procfs.Process | None = None) -> list[int]:
+    """Return the pids of the agent's own process, and of what tools have left to this one. agent: see
+    ``cpu_by_process``."""
+    if agent is not None:
+        return [agent.pid]
+    return [process.pid for process in procfs.below([os.getpid()]) if process.ppid == os.getpid()]
 
 
 def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:

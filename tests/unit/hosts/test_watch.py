@@ -194,6 +194,22 @@ def test_a_hundredth_of_a_processor_is_work(monkeypatch: pytest.MonkeyPatch, tic
     assert any(results) is stalls
 
 
+@pytest.mark.parametrize(("own", "tool", "stalls"), [(49, 9, True), (50, 0, False), (0, 10, False)])
+def test_a_tool_works_with_less_than_an_agent_that_is_never_idle(
+    monkeypatch: pytest.MonkeyPatch, own: int, tool: int, stalls: bool
+) -> None:
+    used = {7: 0, 8: 0}
+    monkeypatch.setattr(watch, "_TICKS", 100)
+    monkeypatch.setattr(watch, "cpu_by_process", lambda _: dict(used))
+    monkeypatch.setattr(watch, "own_processes", lambda _: [7])
+    stall = Stall(80.0, 0.0, own_share=0.05)
+    results = []
+    for look in range(1, 12):
+        used[7], used[8] = used[7] + own, used[8] + tool
+        results.append(stall.reached(look * 10.0, wrote=False))
+    assert any(results) is stalls
+
+
 def test_one_tick_in_a_short_sample_is_work(monkeypatch: pytest.MonkeyPatch) -> None:
     used = iter([{7: 5}, {7: 6}, {7: 6}])
     monkeypatch.setattr(watch, "cpu_by_process", lambda _: next(used))
