@@ -163,7 +163,7 @@ class Language:
             # Who is addressed stands before an order: "@ops restart the mail server".
             return self._word_of(token, frozenset({"lead" if parts else "breaks"}))
         # A compound such as "drop-down", or a name in quotation marks, means nothing of what its words mean.
-        tags = self.tags(folded)
+        tags = self.tags(folded) or self.tags(pattern("elided", "begin").sub("", folded))
         more = (tag for part in parts if part != folded for tag in self.tags(part))
         tags |= {tag for tag in more if tag.startswith(("program", "key:"))}
         if token[0] in _QUOTES and len(parts) > _MAX_NAME:

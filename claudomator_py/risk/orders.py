@@ -200,8 +200,8 @@ def _order(sentence: Sentence, clause: Sequence[Word]) -> Order | None:
     is_det = len(clause) > begin + 1 and not clause[begin + 1].tags.isdisjoint(_NAMES)
     form = "passive" if passive else "foreign" if not is_english else "det" if is_det else "bare"
     features = manner.union({form} if verbs.isdisjoint(things) else {form, "match"}, *[one.features for one in telling])
-    # As it is written, it may have no blanks around its marks or between its words.
-    text = " ".join([word.text for word in clause])
+    # Shown if it is risky. As it is written, it may have no blanks around its marks or between its words.
+    text = " ".join([word.text for word in clause]) if is_risky(features) else sentence.text
     return Order(text if text in sentence.text else sentence.text, features, verbs, things)
 
 

@@ -104,6 +104,18 @@ def test_the_verbs_of_each_class_are_found_in_its_examples(language: str, kind: 
     assert any(kind in order.verbs for sentence in sentences(text) for order in orders(sentence))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Coupe l'accès de l'agence au VPN.",
+        "Coupe l\u2019accès de l\u2019agence au VPN.",
+        "Togli l'accesso all'utente Rossi.",
+    ],
+)
+def test_an_article_that_is_written_together_with_a_noun_does_not_hide_it(text: str) -> None:
+    assert held(text)
+
+
 @pytest.mark.parametrize("text", LEXICON["commands"]["is"])
 def test_what_has_a_command_run_that_acts_on_others_is_held(text: str) -> None:
     assert held(text)
