@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from tests import environment
 
 REPOSITORY = Path(__file__).parents[2]
 # Stands alone, and shows what a program finds that is started then.
@@ -58,3 +61,27 @@ def test_of_the_environment_only_path_is_left(tmp_path: Path, deep: bool) -> Non
 def test_it_is_the_environment_of_this_test() -> None:
     names = {name for name in os.environ if not name.startswith("PYTEST_")} - {"CLAUDOMATOR_CHAOS_SEED"}
     assert names == {"HOME", "LANG", "PATH", "TMPDIR", "TZ", "XDG_RUNTIME_DIR"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, "memory"),
+        ({"TMPDIR": "/"}, "disk"),
+        ({"_MIN_FREE_BYTES": 1 << 60}, "disk"),
+        ({"_MIN_MEMORY_BYTES": 1 << 60}, "disk"),
+        ({"_IN_MEMORY": "/missing"}, "disk"),
+    ],
+)
+def test_a_run_is_in_memory_where_there_is_room_and_nobody_has_named_a_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, changed: dict[str, str | int], expected: str
+) -> None:
+    (tmp_path / "memory").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "disk"))  # what Python has found
+    known = {"_IN_MEMORY": str(tmp_path / "memory"), "_MIN_FREE_BYTES": 0, "_MIN_MEMORY_BYTES": 0}
+    for name, value in {**known, "_MAX_PARENT_BYTES": 1_000, **changed}.items():
+        if name.startswith("_"):
+            monkeypatch.setattr(environment, name, value)
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(name, str(changed.get(name, "")))
+    assert environment._parent() == str(tmp_path / expected)

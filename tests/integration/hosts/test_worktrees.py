@@ -1,6 +1,7 @@
 """Work trees on real repositories: what is made, what is found again, how it stands, and what is never removed."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,10 +126,8 @@ def test_submodules_are_said_not_to_be_checked_out(trees: LocalTrees, repository
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (
-            "nothing",
-            "parent directories): .git; choose a folder in a git repository",
-        ),
+        # Git says why it looks no further: above is nothing, or another file system.
+        ("nothing", r"(directories\): \.git|FILESYSTEM not set\)\.); choose a folder in a git repository"),
         ("missing", "choose an existing folder"),
         ("empty", "it has no commit to begin at: make one, or write `isolation: none`"),
         ("bare", "it is a bare repository: clone it"),
@@ -157,7 +156,7 @@ def test_a_refusal_holds_gits_words_and_what_to_do(
             lock.touch()
     with pytest.raises(TreeFault, match="no work tree of") as caught:
         trees.ensure(order(folder))
-    assert words in str(caught.value)
+    assert re.search(words, str(caught.value))
     assert str(tmp_path / "state") not in str(caught.value), "what is there no longer when it is read"
     # The reason comes first, not what git was doing: overviews show one line.
     assert str(caught.value).startswith(f"no work tree of {folder}: fatal: ")
