@@ -140,12 +140,17 @@ def tree_name(repository: str, task_name: str, task_id: str, generation: int) ->
 
 def branch_name(task_name: str, tree: str) -> str:
     """Return the branch of the tree with that name: a valid ref whatever the task's name."""
-    return f"{BRANCHES}{_plain(task_name) or 'task'}-{tree.rpartition('-')[2]}"
+    return f"{BRANCHES}{_plain(task_name) or 'task'}-{shared_mark(tree)}"
+
+
+def shared_mark(name: str) -> str:
+    """Return the last part of the name of a tree or of its branch, which only these two have in common."""
+    return name.rpartition("-")[2]
 
 
 def is_tree_of(name: str, task_id: str) -> bool:
     """Return whether a folder name is that of one of the task's trees."""
-    return bool(name) and name.rpartition("-")[2].partition(".")[0] == task_id.replace("-", "")[:_ID]
+    return bool(name) and shared_mark(name).partition(".")[0] == task_id.replace("-", "")[:_ID]
 
 
 def _own(task_name: str, task_id: str, generation: int) -> str:

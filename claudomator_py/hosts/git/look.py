@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field
@@ -24,7 +24,7 @@ from claudomator_py.domain.changes import (
     RefChange,
     RunChanges,
 )
-from claudomator_py.domain.worktree import BRANCHES, HEADS
+from claudomator_py.domain.worktree import BRANCHES, shared_mark, short_ref
 from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.contents import Content, Contents, read_status
 from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, repository_name, size_and_time, text_of
@@ -119,7 +119,7 @@ class Look:
         apart |= {path: self._inside(path) for path in self._submodules()}
         refs = {name: oid for line in named.result().splitlines() for oid, _, name in [line.partition(" ")]}
         place, git_dir, common_dir = self._repository.top, self._repository.git_dir, self._repository.common_dir
-        others = {name: refs[name] for name in _branches_of_others(self._repository) if name in refs}
+        others = {name: refs[name] for name in _branches_of_others(self._repository, refs) if name in refs}
         of_git = (place, git_dir, common_dir, status.head, status.branch)
         return PlaceState(*of_git, contents, at_head, refs, others, apart, uncommitted, untracked)
 
@@ -362,12 +362,15 @@ def _is_comparable(path: str) -> bool:
     return status.st_size <= MAX_FILE_BYTES
 
 
-def _branches_of_others(repository: Repository) -> list[str]:
-    """Return the tasks' branches that are checked out in other work trees; changes to them are not made by this run."""
+def _branches_of_others(repository: Repository, refs: Iterable[str]) -> list[str]:
+    """Return the branches on which other tasks work, whatever they have named them; changes to them are not made by
+    this run. refs: the full names of all references."""
+    marks = {shared_mark(branch) for branch in map(short_ref, refs) if branch.startswith(BRANCHES)}
     entries = []
     for head in Path(repository.common_dir).glob("worktrees/*/HEAD"):
         with suppress(OSError):
             branch = head.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("ref: ").rstrip("\n")
-            if head.parent != Path(repository.git_dir) and branch.startswith(f"{HEADS}{BRANCHES}"):
+            is_tasks = short_ref(branch).startswith(BRANCHES) or shared_mark(head.parent.name) in marks
+            if head.parent != Path(repository.git_dir) and is_tasks:
                 entries.append(branch)
     return entries

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.git.look import PATCH
 from tests.integration.hosts.described import Recorded, described
@@ -247,6 +249,20 @@ def test_what_other_tasks_do_in_work_trees_of_theirs_is_none_of_a_runs_doing(
     assert [commit.subject for commit in result.commits] == ["mine"]
     assert [ref.name for ref in result.refs] == ["refs/heads/claudomator/mine", "refs/heads/topic"]
     assert result.summary == "1 commit, 1 file (+1 -0), 1 branch made"
+
+
+@pytest.mark.parametrize(("tree", "made"), [("shop-other-0a1b2c3d", []), ("elsewhere", ["refs/heads/topic"])])
+def test_a_branch_that_another_task_begins_in_its_tree_is_not_its_own(
+    recorded: Recorded, repository: Repository, tmp_path: Path, tree: str, made: list[str]
+) -> None:
+    """Of a tree that is named otherwise than its branch, nobody knows whose it is."""
+    repository.git("worktree", "add", "-q", "-b", "claudomator/mine-4e5f6a7b", str(tmp_path / "shop-mine-4e5f6a7b"))
+    repository.git("worktree", "add", "-q", "-b", "claudomator/other-0a1b2c3d", str(tmp_path / tree))
+    result = recorded(
+        lambda: repository.git("-C", str(tmp_path / tree), "checkout", "-q", "-b", "topic"),
+        tmp_path / "shop-mine-4e5f6a7b",
+    )
+    assert [ref.name for ref in result.refs] == made
 
 
 def test_commits_that_a_run_merges_from_another_task_are_not_its_own(
