@@ -17,6 +17,8 @@ _MAX_READ_LENGTH = 4096
 _START = 19
 _NEWCOMERS = 8
 _NEWCOMER_LOOKS = 100
+_EXEC_LOOKS = 100
+_EXEC_PAUSE_S = 0.001
 _FEW_PIDS = 1000
 _PIDS_A_SECOND = 1_000_000
 """More than any machine allocates: creating a process or thread takes microseconds, under global locks."""
@@ -226,11 +228,28 @@ def _entry(run_id: str) -> bytes:
 
 
 def _environ(pid: int) -> list[bytes]:
+    """Return the environment that the process's program began with; nothing if it cannot be read."""
+    is_settled = False
     try:
-        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            return file.read().split(b"\0")
+        for _ in range(_EXEC_LOOKS):
+            with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+                environ = file.read()
+            if environ or is_settled:
+                return environ.split(b"\0")
+            if _is_in_exec(pid):
+                time.sleep(_EXEC_PAUSE_S)
+            else:
+                is_settled = True  # perhaps only since the look
     except OSError:
-        return []
+        pass
+    return []
+
+
+def _is_in_exec(pid: int) -> bool:
+    """Return whether the process is about to begin another program: the kernel then shows neither its environment nor
+    its arguments. A zombie and a thread of the kernel have no program. Raises OSError."""
+    os.readlink(f"/proc/{pid}/exe")
+    return not _content(f"/proc/{pid}/cmdline")
 
 
 def children() -> list[int]:

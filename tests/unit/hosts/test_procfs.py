@@ -84,6 +84,21 @@ def test_only_the_exact_run_is_found() -> None:
             process.kill()
 
 
+def test_a_process_that_begins_one_program_after_the_other_is_always_found(tmp_path: Path) -> None:
+    """The kernel shows no environment of a process while it replaces its program, which is every hundredth look."""
+    script = tmp_path / "again.sh"
+    script.write_text(f"exec /bin/sh {script}\n")
+    with subprocess.Popen(["/bin/sh", str(script)], env={"CLAUDOMATOR_RUN": "run-12"}) as process:
+        try:
+            while b"run-12" not in Path(f"/proc/{process.pid}/environ").read_bytes():
+                pass
+            read = procfs.read(process.pid)
+            assert read is not None
+            assert all(procfs.of_run("run-12", {process.pid: read}) for _ in range(1_000))
+        finally:
+            process.kill()
+
+
 def test_nobody_asks_for_the_environment_of_a_process_that_is_older_than_the_run(
     sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
