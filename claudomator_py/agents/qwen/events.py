@@ -128,7 +128,7 @@ class QwenEvents(MessageEvents):
             return [Part("notice", "has its model continue the answer")]
         self.continued = 0
         if "attempt" not in data:
-            return [Part("notice", "has its model begin the answer anew")]
+            return [Part("notice", "has its model begin the answer again")]
         attempt, most = (shown(data.get(key)) or "?" for key in ("attempt", "maxRetries"))
         pause_s = (count_of(data, "delayMs") or 0) // 1_000
         return [Part("notice", f"asks its service again in {pause_s} s ({attempt} of {most})")]
@@ -198,7 +198,7 @@ class QwenEvents(MessageEvents):
             return failed(Reason.UNFINISHED, f"its model was cut off: {stop_reason}")
         if (self.continued or 0) >= _MAX_CONTINUED:
             return failed(
-                Reason.UNFINISHED, f"its answer was cut off, and again each time it went on ({self.continued})"
+                Reason.UNFINISHED, f"its answer was cut off, and so were all {self.continued} continuations of it"
             )
         if self.asks_model and not (text_of(self.last or {}, "result") or "").strip():
             return failed(Reason.UNFINISHED, "its program stopped it after a tool's result, and did not say why")
