@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     NOT_RUNNING = 3
     NOT_AUTHORISED = 4
     RUN_FAILED = 5
+    NEEDS_PERSON = 6
     TIMED_OUT = 124
     INTERRUPTED = 130
     BROKEN_PIPE = 141

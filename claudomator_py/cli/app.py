@@ -237,8 +237,8 @@ def _root(
 ) -> None:
     """Dispatch tasks to coding agents, unattended; ask why, and get an answer.
 
-    Exit codes: 0 ok, 1 failure, 2 usage, 3 daemon not running, 4 not authorised, 5 the awaited task failed,
-    124 timed out.
+    Exit codes: 0 ok, 1 failure, 2 usage, 3 daemon not running, 4 not authorised, 5 an awaited task failed,
+    6 one needs a person, 124 timed out.
     """
     del version
 

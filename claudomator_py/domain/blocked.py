@@ -241,6 +241,24 @@ WAITS: Mapping[str, BlockCode] = {
 }
 """The code by the reason why a task is WAITING."""
 
+_UNTIL_A_PERSON_ACTS = frozenset(
+    {
+        BlockCode.DRAINED,
+        BlockCode.DISK_LOW,
+        BlockCode.REQUIRED_AGENT,
+        BlockCode.CONVERSATION_AGENT,
+        BlockCode.NO_AGENT,
+        BlockCode.TASK_BUDGET,
+        BlockCode.FAULT,
+        BlockCode.NOT_CONFIGURED,
+        BlockCode.NOT_ALLOWED,
+        BlockCode.PROBLEM,
+        BlockCode.UNFIT,
+        BlockCode.HELD,
+    }
+)
+"""Codes that, without ``until``, last until a person does something about them."""
+
 
 class BlockParams(Coded):
     """The parameters of a code; the code determines which are set. JSON omits the others."""
@@ -297,6 +315,16 @@ class Blocked(Coded):
         if self.params.until is not None or self.code not in (BlockCode.AGENTS_LIMITED, BlockCode.AGENTS_SPENT):
             return self.params.until
         return min((agent.params.until for agent in self.params.agents if agent.params.until is not None), default=None)
+
+    @property
+    def needs_person(self) -> bool:
+        """True if it lasts until a person does something about it. Of several agents, all have to be like that. A task
+        that it waits for is not taken into account, although that one may need a person."""
+        if self.until is not None:
+            return False
+        if self.params.agents:
+            return all(agent.needs_person for agent in self.params.agents)
+        return self.code in _UNTIL_A_PERSON_ACTS
 
     def having(self, **params: object) -> "Blocked":
         """Return a copy with these parameters replaced."""

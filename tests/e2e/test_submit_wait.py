@@ -68,3 +68,18 @@ def test_to_interrupt_the_wait_leaves_the_task(site: Site) -> None:
     assert daemon.client.task("gated").state == "RUNNING"
     (site.work / "go").touch()
     assert in_state(daemon, "gated", "COMPLETED").runs == 1
+
+
+def test_without_a_person_the_wait_ends_for_an_approval_that_another_task_waits_for(site: Site) -> None:
+    daemon = site.start().ready()
+    work = str(site.work)
+    daemon.client.submit(TaskSpec(name="first", instructions="do: true", working_dir=work, approval=True))
+    in_state(daemon, "first", "NEEDS_INPUT")
+    daemon.client.submit(TaskSpec(name="second", instructions="do: true", working_dir=work, depends_on=("first",)))
+    (site.root / "third.yaml").write_text(document(None, "do: true", working_dir=work, depends_on=["second"]))
+    done = site.command("submit", "third.yaml", "--wait", "--no-input")
+    assert done.returncode == 6, done.stderr
+    assert "first needs a person" in done.stderr
+    daemon.client.approve("first")
+    done = site.command("wait", "third", "--no-input")
+    assert done.returncode == 0, done.stderr

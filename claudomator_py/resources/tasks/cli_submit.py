@@ -15,10 +15,11 @@ from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, ConfigOption, EventWatch, StateDirOption, connect, connected
 from claudomator_py.cli.output import error, fail, formatted, note, out, table_text, wrote_json
 from claudomator_py.cli.task_files import ReadFile, read
-from claudomator_py.client import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
+from claudomator_py.client import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem, unless_missing
 from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.errors import ended
 from claudomator_py.domain.fields import name_of_text
-from claudomator_py.domain.lifecycle import ENDED
+from claudomator_py.domain.lifecycle import ENDED, UNENDED
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_duration, parse_duration
 from claudomator_py.resources.schedules import ScheduleView
@@ -148,6 +149,15 @@ def _duration(text: str) -> int:
         raise typer.BadParameter(str(bad)) from bad
 
 
+NoInputOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-input",
+        help="Nobody is there to help: stop waiting and exit with 6 once a task cannot continue without a person.",
+    ),
+]
+
+
 @formatted
 def submit(
     files: Annotated[
@@ -163,6 +173,7 @@ def submit(
             help="With --wait: give up after this long, such as 45m, and exit with 124.",
         ),
     ] = None,
+    no_input: NoInputOption = False,
     config: ConfigOption = None,
     state_dir: StateDirOption = None,
 ) -> None:
@@ -174,13 +185,16 @@ def submit(
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout requires --wait")
+    if no_input and not wait:
+        raise typer.BadParameter("--no-input requires --wait")
     parsed = read(files)
     if bad := [file for file in parsed if file.problems]:
         for file in bad:
             for problem in file.problems:
                 note(problem.render(file.shown))
         fail("Nothing was submitted.", "Fix the problems above and submit again.")
-    _submit([(file, spec) for file in parsed for spec in file.specs], wait, timeout, config, state_dir)
+    tasks = [(file, spec) for file in parsed for spec in file.specs]
+    _submit(tasks, _Wait(timeout, no_input=no_input) if wait else None, config, state_dir)
 
 
 @formatted
@@ -208,6 +222,7 @@ def add(
     tag: Annotated[list[str] | None, completion.TAGS.option("Tag to give it.")] = None,
     priority: Annotated[str | None, typer.Option(help="low, normal, high or urgent.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for it to end; exit with 5 if it failed.")] = False,
+    no_input: NoInputOption = False,
     config: ConfigOption = None,
     state_dir: StateDirOption = None,
 ) -> None:
@@ -215,6 +230,8 @@ def add(
 
     All other settings need a task file; see `claudomator submit`.
     """
+    if no_input and not wait:
+        raise typer.BadParameter("--no-input requires --wait")
     instructions = sys.stdin.read() if text == "-" else text
     place = directory or repository_here()
     choice = {"type": agent, "tier": tier}
@@ -232,7 +249,7 @@ def add(
     task = _parse_or_fail({key: value for key, value in document.items() if value})
     if directory is None and place is not None:
         note(f"It works in {place}; use -C DIR for another directory.")
-    _submit([(ReadFile("the command", (), ()), task)], wait, None, config, state_dir)
+    _submit([(ReadFile("the command", (), ()), task)], _Wait(no_input=no_input) if wait else None, config, state_dir)
 
 
 def _parse_or_fail(document: Mapping[str, object]) -> TaskSpec:
@@ -257,26 +274,35 @@ def repository_here() -> Path | None:
     return here if any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)) else None
 
 
+class _Wait:
+    """How to wait for tasks. timeout: in milliseconds; None: no limit. no_input: see ``NoInputOption``."""
+
+    def __init__(self, timeout: int | None = None, *, no_input: bool) -> None:
+        self.timeout = timeout
+        self.no_input = no_input
+        self._deadline = None if timeout is None else time.monotonic() + timeout / 1_000
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the deadline, on the monotonic clock; None if there is none."""
+        return None if self._deadline is None else self._deadline - time.monotonic()
+
+
 def _submit(
-    tasks: Sequence[tuple[ReadFile, TaskSpec]],
-    wait: bool,
-    timeout: int | None,
-    config: Path | None,
-    state_dir: Path | None,
+    tasks: Sequence[tuple[ReadFile, TaskSpec]], wait: _Wait | None, config: Path | None, state_dir: Path | None
 ) -> None:
-    """Submit the tasks, and optionally wait until they end. timeout: in milliseconds; None: no limit."""
-    deadline = _deadline(timeout)
+    """Submit the tasks, and wait until they end unless ``wait`` is None."""
     with Submitter(lambda: connect(config, state_dir)) as submitter:
         once = [(file, spec) for file, spec in tasks if spec.schedule is None]
         schedules = [(file, spec) for file, spec in tasks if spec.schedule is not None]
         accepted = _submit_each(submitter, once)
         added = [_located(file, spec, submitter.add_schedule) for file, spec in schedules]
-        if not wait:
+        if wait is None:
             _write(accepted, added)
             return
-        ended = _wait(submitter.client, accepted, deadline)
-    _write(ended, added)
-    _exit_by(ended, timeout)
+        latest, stuck = _waited(submitter.client, accepted, wait)
+    _write(latest, added)
+    _exit_by(latest, stuck, wait)
 
 
 @connected
@@ -289,30 +315,34 @@ def wait(
             parser=_duration, metavar="DURATION", help="Give up after this long, such as 45m, and exit with 124."
         ),
     ] = None,
+    no_input: NoInputOption = False,
 ) -> None:
     """Wait for tasks to end; exit with 5 unless all completed.
 
-    A task that has ended already is not waited for. One that needs you is, with a message. Interrupting the wait does
-    not affect the tasks.
+    A task that has ended already is not waited for. One that needs you is, with a message, unless --no-input is given.
+    Interrupting the wait does not affect the tasks.
     """
-    deadline = _deadline(timeout)
+    how = _Wait(timeout, no_input=no_input)
     named = {task.id: task for task in map(client.task, tasks)}
     for task in named.values():
         _note_need(task)
-    ended = _wait(client, [*named.values()], deadline)
-    _write(ended)
-    _exit_by(ended, timeout)
+    latest, stuck = _waited(client, [*named.values()], how)
+    _write(latest)
+    _exit_by(latest, stuck, how)
 
 
-def _deadline(timeout: int | None) -> float | None:
-    """Return the moment, on the monotonic clock, that is this many milliseconds from now."""
-    return None if timeout is None else time.monotonic() + timeout / 1_000
-
-
-def _exit_by(tasks: Sequence[TaskView], timeout: int | None) -> None:
-    """Raise Exit unless all tasks have completed. timeout: for how many milliseconds they were waited for."""
+def _exit_by(tasks: Sequence[TaskView], stuck: TaskView | None, how: _Wait) -> None:
+    """Raise Exit unless all tasks have completed. stuck: see ``wait_for_end``."""
+    if stuck is not None:
+        error(
+            ended(f"{stuck.name} needs a person: {stuck.reason_text or stuck.reason}"),
+            f"See `claudomator why {stuck.name}`. Tasks that have not ended continue once they can.",
+        )
+        raise typer.Exit(ExitCode.NEEDS_PERSON)
     if any(task.state not in ENDED for task in tasks):
-        error(f"Not all had ended after {format_duration(timeout or 0)}.", "They continue; see `claudomator status`.")
+        error(
+            f"Not all had ended after {format_duration(how.timeout or 0)}.", "They continue; see `claudomator status`."
+        )
         raise typer.Exit(ExitCode.TIMED_OUT)
     if any(task.state != "COMPLETED" for task in tasks):
         raise typer.Exit(ExitCode.RUN_FAILED)
@@ -349,11 +379,11 @@ def _located(file: ReadFile, spec: TaskSpec, send: Callable[[TaskSpec], V]) -> V
         raise
 
 
-def _wait(client: Client, tasks: Sequence[TaskView], deadline: float | None) -> list[TaskView]:
-    """The tasks once all have ended, or at the deadline. Reports changes on stderr."""
+def _waited(client: Client, tasks: Sequence[TaskView], how: _Wait) -> tuple[list[TaskView], TaskView | None]:
+    """The tasks, and the one that needs a person, as ``wait_for_end`` returns. Reports changes on stderr."""
     latest = {task.id: task for task in tasks}
     try:
-        wait_for_end(client, latest, deadline, _note_change)
+        stuck = wait_for_end(client, latest, how, _note_change)
     except KeyboardInterrupt:
         _write(list(latest.values()))
         note("No longer waiting. The tasks continue; see `claudomator status`.")
@@ -361,7 +391,7 @@ def _wait(client: Client, tasks: Sequence[TaskView], deadline: float | None) -> 
     except ClientError:
         _write(list(latest.values()))
         raise
-    return list(latest.values())
+    return list(latest.values()), stuck
 
 
 def _note_change(before: TaskView, now: TaskView) -> None:
@@ -386,25 +416,30 @@ def _write(tasks: Sequence[TaskView], schedules: Sequence[ScheduleView] = ()) ->
         out(table_text(_TASKS, tasks))
 
 
-def wait_for_end(client: Client, tasks: dict[str, TaskView], deadline: float | None, on_change: OnChange) -> None:
-    """Return once all these tasks, by id, have ended, or at the deadline of the monotonic clock.
+def wait_for_end(client: Client, tasks: dict[str, TaskView], how: _Wait, on_change: OnChange) -> TaskView | None:
+    """Return once all these tasks, by id, have ended, or at the deadline; with ``no_input``, also once one of them
+    needs a person to continue: that one, or the one that it waits for.
 
     tasks: updated in place. Raises ClientError if the daemon is gone for good.
     """
     there = True
     with EventWatch(client, patience_s=WAIT_PATIENCE_S) as changes:
         while pending := [task for task in tasks.values() if task.state not in ENDED]:
-            left = SAFETY_S if deadline is None else min(SAFETY_S, deadline - time.monotonic())
+            left = SAFETY_S if how.left_s is None else min(SAFETY_S, how.left_s)
             if left <= 0:
-                return
+                return None
             changed = changes.tasks() if changes.wait(left) else None
             try:
                 for task in pending:
                     if changed is None or task.id in changed:
-                        now = client.task_unless(task.id, task.version)
+                        # Why a task waits may change without a new version of it.
+                        whole = how.no_input and task.state in _UNSTARTED
+                        now = client.task(task.id) if whole else client.task_unless(task.id, task.version)
                         if now is not None:
                             tasks[task.id] = now
                             on_change(task, now)
+                        if how.no_input and (stuck := _stuck(client, tasks[task.id], set())) is not None:
+                            return stuck
             except (DaemonNotRunning, ServiceProblem) as error:
                 if isinstance(error, ServiceProblem) and error.details.status != _UNAVAILABLE:
                     raise
@@ -414,3 +449,25 @@ def wait_for_end(client: Client, tasks: dict[str, TaskView], deadline: float | N
                 there = False
             else:
                 there = True
+    return None
+
+
+_UNSTARTED = ("WAITING", "QUEUED")
+
+
+def _stuck(client: Client, task: TaskView, seen: set[str]) -> TaskView | None:
+    """Return the task if it needs a person, or else the one it waits for that does. seen: ids of those looked at."""
+    seen.add(task.id)
+    if task.state == "NEEDS_INPUT":
+        return task
+    if task.state not in _UNSTARTED or task.blocked is None:
+        return None
+    if task.blocked.needs_person:
+        return task
+    if task.blocked.until is not None:
+        return None
+    named = [(needed.task_id, needed.state) for needed in task.depends_on]
+    refs = [(ref.id, ref.state) for ref in task.blocked.params.tasks]
+    others = (ref for ref, state in (*named, *refs) if ref is not None and state in UNENDED and ref not in seen)
+    views = (unless_missing(client.task, other) for other in others)
+    return next((stuck for view in views if view and (stuck := _stuck(client, view, seen)) is not None), None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.cli.task_files import read
-from claudomator_py.domain.lifecycle import Cancelled, Completed, Failed
+from claudomator_py.domain.lifecycle import Cancelled, Completed, Failed, InputKind, NeedsInput
 from claudomator_py.domain.outcome import Reason
 from tests.fakes.command import Command
 from tests.fakes.prepared import PreparedService
@@ -128,6 +128,40 @@ def test_tasks_that_exist_are_waited_for_and_told_apart_by_the_exit_code(
     assert "They continue" in command("wait", "open", "--timeout", "50ms").stderr
     assert command("wait", "nobody").returncode == 1
     assert command("wait").returncode == 2
+
+
+def test_without_a_person_the_wait_ends_once_one_is_needed(command: Command, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.add("good", Completed())
+    prepared.add("open")
+    prepared.add("asks", NeedsInput(InputKind.QUESTION))
+    done = command("wait", "good", "open", "asks", "--no-input", "-o", "json")
+    assert done.returncode == 6
+    assert [task["name"] for task in json.loads(done.stdout)] == ["good", "open", "asks"]
+    assert "asks needs a person" in done.stderr
+    assert "claudomator why asks" in done.stderr
+
+
+def test_without_a_person_the_wait_ends_at_what_only_a_person_changes(
+    command: Command, prepared: PreparedService, file: Path
+) -> None:
+    prepared.add_agent("claude")
+    prepared.limit("claude", None, reason=None)
+    for line in (("submit", "fix-login.yaml", "--wait"), ("add", "Do it.", "--wait")):
+        done = command(*line, "--no-input")
+        assert done.returncode == 6, done.stderr
+        assert "needs a person: " in done.stderr
+
+
+def test_without_a_person_what_ends_by_itself_is_waited_for(
+    command: Command, prepared: PreparedService, file: Path
+) -> None:
+    prepared.add_agent("claude")
+    prepared.limit("claude", prepared.world.now_ms + 3_600_000)
+    done = command("submit", "fix-login.yaml", "--wait", "--no-input", "--timeout", "50ms")
+    assert done.returncode == 124
+    assert command("submit", "fix-login.yaml", "--no-input").returncode == 2
+    assert command("add", "Do it.", "--no-input").returncode == 2
 
 
 def test_validate_needs_no_daemon(offline: Command) -> None:

@@ -344,6 +344,36 @@ _EXAMPLES: dict[BlockCode, dict[str, Any]] = {
 }
 
 
+_LASTING = {
+    BlockCode.DRAINED,
+    BlockCode.DISK_LOW,
+    BlockCode.REQUIRED_AGENT,
+    BlockCode.CONVERSATION_AGENT,
+    BlockCode.NO_AGENT,
+    BlockCode.AGENTS_UNABLE,
+    BlockCode.TASK_BUDGET,
+    BlockCode.NOT_CONFIGURED,
+    BlockCode.NOT_ALLOWED,
+    BlockCode.PROBLEM,
+    BlockCode.UNFIT,
+    BlockCode.HELD,
+}
+
+
+def test_each_code_says_whether_a_person_has_to_act() -> None:
+    assert {code for code in BlockCode if blocked(code, **_EXAMPLES.get(code, {})).needs_person} == _LASTING
+
+
+def test_of_several_agents_one_that_comes_back_by_itself_is_enough() -> None:
+    kept, resets = limited("claude", until=None), limited("codex", until=_THEN)
+    assert blocked(BlockCode.AGENTS_LIMITED, agents=(kept,)).needs_person
+    assert not blocked(BlockCode.AGENTS_LIMITED, agents=(kept, resets)).needs_person
+    assert not blocked(
+        BlockCode.AGENTS_UNABLE, agents=(blocked(BlockCode.PROBLEM, agent="a", text="x"), resets)
+    ).needs_person
+    assert not blocked(BlockCode.AGENTS_FULL, agents=(_FULL, kept)).needs_person
+
+
 def _examples_in_the_source() -> dict[str, str]:
     """What stands below each code that has parameters, by its name."""
     (codes,) = (node for node in ast.parse(inspect.getsource(BlockCode)).body if isinstance(node, ast.ClassDef))
