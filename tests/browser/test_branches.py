@@ -80,3 +80,38 @@ def test_the_forms_are_readable_on_a_narrow_screen(lasting_desktop: Desktop, sho
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"], path
     page.goto(f"{lasting_desktop.url}/tasks/{task.id}/merge?commit=yes")
     assert violations(page) == []
+
+
+def test_all_that_are_ready_are_merged_at_once_on_a_narrow_screen_without_scripts(
+    lasting_desktop: Desktop, shop: Path
+) -> None:
+    for name in ("sink", "bath"):
+        worked(lasting_desktop, shop, name, f"echo {name} > {name} && git add . && {COMMIT}")
+    page = lasting_desktop.page("/repositories", viewport=NARROW, has_touch=True, java_script_enabled=False)
+    page.get_by_role("link", name="ready…").click()
+    for box in page.get_by_role("checkbox").all():
+        box.set_checked(page.locator(f"label[for='{box.get_attribute('id')}']").inner_text() in ("sink", "bath"))
+    page.get_by_role("button", name="Merge").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("2 merged")
+    undo = page.locator("pre").inner_text()
+    assert (shop / "sink").exists()
+    assert (shop / "bath").exists()
+    git(shop, *undo.split()[3:])
+    assert not (shop / "sink").exists()
+    assert not (shop / "bath").exists()
+
+
+def test_the_form_and_the_result_of_merging_several_are_readable_on_a_narrow_screen(
+    lasting_desktop: Desktop, shop: Path
+) -> None:
+    name = "a-name-that-is-as-long-as-names-get-" + "x" * 60
+    worked(lasting_desktop, shop, name, f"echo new > tap && git add . && {COMMIT}")
+    worked(lasting_desktop, shop, "rival", f"echo old > tap && git add . && {COMMIT}")
+    page = lasting_desktop.page("/repositories/merge", viewport=NARROW, has_touch=True)
+    for _ in range(2):
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+        if page.get_by_role("button", name="Merge").count():
+            page.get_by_role("button", name="Merge").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("merged, 1 not")
+    expect(page.get_by_role("listitem").filter(has_text="would conflict with main in tap")).to_have_count(1)

@@ -118,6 +118,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "branch": f"/tasks/{makes}",
         "first run": f"/tasks/{makes}?run={first_run}",
         "merge": f"/tasks/{makes}/merge",
+        "merge all": "/repositories/merge",
         "discard": f"/tasks/{makes}/discard",
         "cancel": f"/tasks/{running}/cancel",
         "restart": f"/tasks/{broken}/restart",

@@ -43,8 +43,8 @@ UNIX_HOST = "localhost"
 """The Host in requests over a Unix socket."""
 PUBLIC_PAGES = regex(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
 _PAGES = regex(
-    r"/|/(?:tasks|schedules|hosts)/.+|/logout|/drain|/undrain|/next|/new(?:/check)?|/repositories|/schedules"
-    r"|/(?:agents|select|sessions|specialists|channels|routing|decisions|policy|report|night|notices)(?:/.+)?"
+    r"/|/(?:tasks|schedules|hosts)/.+|/logout|/drain|/undrain|/next|/new(?:/check)?|/schedules"
+    r"|/(?:agents|repositories|select|sessions|specialists|channels|routing|decisions|policy|report|night|notices)(?:/.+)?"
 )
 _FOR_PROGRAMS = regex(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")
 """Paths where a session is not valid, except for the streams that pages follow."""

@@ -1,7 +1,7 @@
 """Values in the words of the page: durations, amounts, reasons, remedies and long texts; and the fields of forms and
 addresses as values, or a refusal that names the field."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Annotated, TypeVar
 from urllib.parse import urlencode
@@ -29,11 +29,16 @@ Field = Annotated[str, Form(max_length=2_000)]
 """A line or two of a form."""
 TaskText = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Version = Annotated[int, Form(ge=0), DIGITS]
+MAX_CHOSEN = 250
+"""Tasks of one form."""
+Chosen = Annotated[list[str], Form(default_factory=list, max_length=MAX_CHOSEN)]
+"""The tasks chosen in a form, each with the version that was shown: ``ID:VERSION``; see ``chosen_tasks``."""
 PART = 50
 """Number of items on one page of a list."""
 Days = Annotated[int, Query(ge=1, le=365), DIGITS]
 DAYS = (1, 7, 30, 90)
 """The numbers of days offered where figures of the last days are shown."""
+_MAX_DIGITS = 16
 V = TypeVar("V", bound=BaseModel)
 
 
@@ -54,6 +59,16 @@ def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
     if isinstance(result, list):
         raise Invalid.of(result)
     return result
+
+
+def chosen_tasks(chosen: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the ids of the tasks, and the versions that were shown. Raises Invalid, also if there are none."""
+    if not chosen:
+        raise Invalid("No task was chosen.", remedy="Go back, and choose at least one.")
+    parted = [reference.partition(":") for reference in chosen]
+    if not all(version.isascii() and version.isdigit() and len(version) < _MAX_DIGITS for _, _, version in parted):
+        raise Invalid("The form was not sent by this page.", remedy="Go back, and choose again.")
+    return [(task_id, int(version)) for task_id, _, version in parted]
 
 
 def read_times(given: Mapping[str, str], now_ms: int, zone: tzinfo) -> dict[str, int]:

@@ -8,7 +8,17 @@ from fastapi import Form, Path
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import Field, Filters, Text, filter_url, read_fields, remedy_text
+from claudomator_py.api.page.formatting import (
+    MAX_CHOSEN,
+    Chosen,
+    Field,
+    Filters,
+    Text,
+    chosen_tasks,
+    filter_url,
+    read_fields,
+    remedy_text,
+)
 from claudomator_py.api.page.front import FILTER_STATES
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import TaskRow, row_of
@@ -19,9 +29,6 @@ from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, Reject
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.surface import OPERATE
 
-_MAX_TASKS = 250
-_MAX_DIGITS = 16
-Chosen = Annotated[list[str], Form(default_factory=list, max_length=_MAX_TASKS)]
 Words = Annotated[str, Form(max_length=20_000)]
 
 
@@ -47,9 +54,7 @@ def select(granted: Allowed, wanted: Filters, marked: Text = "") -> Response:
 def act(
     granted: Allowed, change: Annotated[Change, Path()], task: Chosen, sure: Field = "", words: Words = ""
 ) -> Response:
-    chosen = [_parsed(reference) for reference in task]
-    if not chosen:
-        raise Invalid("No task was chosen.", remedy="Go back, and choose at least one.")
+    chosen = chosen_tasks(task)
     if not sure:
         tasks = [granted[Tasks].get(task_id) for task_id, _ in chosen]
         able = [change in task.available_actions for task in tasks]
@@ -68,7 +73,7 @@ def act(
 
 
 def _choice(granted: Session, wanted: TaskFilter, *, marked: bool) -> Response:
-    page = granted[Tasks].page(wanted, None, _MAX_TASKS)
+    page = granted[Tasks].page(wanted, None, MAX_CHOSEN)
     changeable = [task for task in page.items if set(task.available_actions) & {*Change}]
     values = {
         "wanted": wanted,
@@ -78,17 +83,9 @@ def _choice(granted: Session, wanted: TaskFilter, *, marked: bool) -> Response:
         "all_url": filter_url("/select", wanted, marked="all"),
         "none_url": filter_url("/select", wanted),
         "more": page.next_cursor is not None,
-        "most": _MAX_TASKS,
+        "most": MAX_CHOSEN,
     }
     return render("select.html", values, granted)
-
-
-def _parsed(chosen: str) -> tuple[str, int]:
-    """Return the task's id, and the version that was shown."""
-    task_id, _, version = chosen.partition(":")
-    if not (version.isascii() and version.isdigit() and len(version) < _MAX_DIGITS):
-        raise Invalid("The form was not sent by this page.", remedy="Go back, and choose again.")
-    return task_id, int(version)
 
 
 def _act(tasks: Tasks, change: Change, words: str) -> Callable[[str, int], TaskView]:

@@ -1,5 +1,6 @@
 """The shapes and operations of tasks' changes and branches. Field order is the order of the JSON."""
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Annotated
 
@@ -152,6 +153,17 @@ class MergeView(View):
     """The command to undo it, on the daemon's machine; null: nothing was changed."""
     notes: tuple[str, ...] = ()
     """Further remarks."""
+
+
+def undos_of(merges: Sequence[MergeView]) -> list[str]:
+    """Return the commands that undo all of them, in the order in which they have to be run. In a work tree, undoing the
+    first merge also undoes those after it."""
+    places = [merged.place for merged in merges]
+    return [
+        merged.undo
+        for index, merged in reversed([*enumerate(merges)])
+        if merged.undo is not None and (merged.place is None or merged.place not in places[:index])
+    ]
 
 
 class DiscardView(View):

@@ -34,7 +34,15 @@ from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.worktree import HEADS
-from claudomator_py.resources.branches import BRANCHES, BranchView, ChangesView, DiscardRequest, MergeRequest, MergeView
+from claudomator_py.resources.branches import (
+    BRANCHES,
+    BranchView,
+    ChangesView,
+    DiscardRequest,
+    MergeRequest,
+    MergeView,
+    undos_of,
+)
 from claudomator_py.resources.tasks.cli import TaskArgument
 from claudomator_py.resources.tasks.cli_change import TasksArgument, YesOption
 from claudomator_py.surface.table import Column, Table
@@ -252,7 +260,7 @@ def _merge_each(client: Client, refs: Sequence[str] | None, wanted: MergeRequest
             remarks = () if outcome.merged is None else outcome.merged.notes
             for line in (outcome.problem,) if outcome.problem else remarks:
                 note(f"{plain(outcome.task_name)}: {plain(line)}")
-        for command in _undos([outcome.merged for outcome in outcomes if outcome.merged is not None]):
+        for command in undos_of([outcome.merged for outcome in outcomes if outcome.merged is not None]):
             _print_undo(command)
         merged = sum(outcome.merged is not None and outcome.merged.commits > 0 for outcome in outcomes)
         would = "would be " if wanted.dry_run else ""
@@ -272,17 +280,6 @@ def _merged(client: Client, task_id: str, name: str, wanted: MergeRequest) -> Me
 def _as_json(outcome: MergeOutcome) -> dict[str, object]:
     merged = None if outcome.merged is None else outcome.merged.model_dump(mode="json")
     return {"task_name": outcome.task_name, "problem": outcome.problem, "merged": merged}
-
-
-def _undos(merges: Sequence[MergeView]) -> list[str]:
-    """Return the commands that undo all of them, in the order in which they have to be run. In a work tree, undoing the
-    first merge also undoes those after it."""
-    places = [merged.place for merged in merges]
-    return [
-        merged.undo
-        for index, merged in reversed([*enumerate(merges)])
-        if merged.undo is not None and (merged.place is None or merged.place not in places[:index])
-    ]
 
 
 @connected

@@ -1,6 +1,6 @@
-"""/repositories: what runs changed on each of the last days, and the unmerged branches of tasks. /tasks/{id}/merge and
-discard: merge such a branch, or remove it, after a preview. What the runs of a task changed, as its page shows it:
-bounded, however much it was."""
+"""/repositories: what runs changed on each of the last days, and the unmerged branches of tasks. /repositories/merge:
+merge those that are ready. /tasks/{id}/merge and discard: merge one, or remove it, after a preview. What the runs of a
+task changed, as its page shows it: bounded, however much it was."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,13 +10,31 @@ from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import Days, Ref, Version, day_spans, read_fields
+from claudomator_py.api.page.formatting import (
+    Chosen,
+    Days,
+    Ref,
+    Version,
+    chosen_tasks,
+    day_spans,
+    read_fields,
+    remedy_text,
+)
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
-from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.domain.errors import Conflict, Invalid, NotFound, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.resources.branches import BRANCHES, BranchView, ChangesView, DiscardRequest, MergeRequest, PatchView
+from claudomator_py.resources.branches import (
+    BRANCHES,
+    BranchView,
+    ChangesView,
+    DiscardRequest,
+    MergeRequest,
+    MergeView,
+    PatchView,
+    undos_of,
+)
 from claudomator_py.resources.branches.service import BranchService
 from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.report.page import REPOSITORIES, REPOSITORY_DAYS
@@ -29,6 +47,8 @@ from claudomator_py.values import dataclass, regex
 
 _SHOWN = 20
 """Branches shown before the list is opened."""
+_MAX_AT_ONCE = 20
+"""Branches merged with one form; each is previewed, which takes git some tenths of a second."""
 _COLUMNS = Table[BranchView](*(column for column in BRANCHES.columns if column.title != "REPOSITORY"))
 """On a page, the path says which repository it is."""
 _METHODS: Final = {
@@ -50,6 +70,7 @@ def show(granted: Allowed, days: Days = 7) -> Response:
     # How the branch of one that runs stands is not known before its run has ended.
     ended = [branch for branch in granted[BranchService].all() if branch.state != "RUNNING"]
     repositories, daily = granted[Reports].repositories(days, granted[Nights].zone())
+    unspent = [branch for branch in ended if not branch.standing.is_spent]
     values = {
         "place": "/repositories",
         "spans": day_spans("/repositories", days),
@@ -60,9 +81,77 @@ def show(granted: Allowed, days: Days = 7) -> Response:
         "branch_table": _COLUMNS,
         "shown": _SHOWN,
         "ended": ENDED,
-        "branches": [branch for branch in ended if not branch.standing.is_spent],
+        "branches": unspent,
+        "ready": sum(branch.unready is None for branch in unspent),
     }
     return render("repositories.html", values, granted)
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """The branch of one task among several: what was merged, or would be; or the refusal, in words."""
+
+    task_id: str
+    name: str
+    merged: MergeView | None = None
+    refusal: str | None = None
+    version: int | None = None
+    """Of the task when it was previewed."""
+
+
+@routes.get("/repositories/merge", "mergeTask")
+def preview_merges(granted: Allowed, method: AskedWord = "") -> Response:
+    wanted = _method(method)
+    unready = _unready(granted)
+    ready = [task_id for task_id, why in unready.items() if why is None]
+    shown = [_merging(granted, task_id, None, wanted, unready) for task_id in ready[:_MAX_AT_ONCE]]
+    values = {"shown": shown, "more": len(ready) - len(shown), "methods": _METHODS, "method": wanted}
+    return render("merge_ready.html", values, granted)
+
+
+@routes.post("/repositories/merge", "mergeTask")
+def merge_ready(granted: Allowed, task: Chosen, method: SentWord = "") -> Response:
+    chosen, wanted, unready = chosen_tasks(task), _method(method), _unready(granted)
+    done = [_merging(granted, task_id, version, wanted, unready) for task_id, version in chosen]
+    merges = [one.merged for one in done if one.merged is not None]
+    values = {
+        "done": done,
+        "merged": sum(merged.commits > 0 for merged in merges),
+        "refused": len(done) - len(merges),
+        "undos": undos_of(merges),
+    }
+    return render("merged.html", values, granted)
+
+
+def _method(word: str) -> MergeMethod:
+    """Raises Invalid."""
+    return read_fields(MergeRequest, {"method": word}).method
+
+
+def _unready(granted: Session) -> dict[str, str | None]:
+    """Return why each branch is not ready, by the id of its task and in the order in which they are merged; None if it
+    is ready."""
+    return {view.task_id: view.unready for view in granted[BranchService].all() if view.is_current}
+
+
+def _merging(
+    granted: Session, ref: str, version: int | None, method: MergeMethod, unready: Mapping[str, str | None]
+) -> Merging:
+    """Merge one of several, unless it is no longer as it was shown: a refusal of one leaves the others.
+
+    version: as shown; None: only try it.
+    """
+    name = ref[:8]
+    try:
+        task = granted[Tasks].get(ref)
+        name = task.name
+        require_version(name, task.version, version)
+        if (why := unready.get(ref, "it no longer exists")) is not None:
+            raise Conflict(f"The branch of {name} is not ready: {why}.", remedy="See the list of branches.")
+        merged = granted[BranchService].merge(ref, MergeRequest(method=method, dry_run=version is None))
+    except (StaleVersion, Conflict, Invalid, NotFound) as refusal:
+        return Merging(ref, name, refusal=f"{refusal.detail} {remedy_text(refusal)}")
+    return Merging(ref, name, merged, version=task.version)
 
 
 @routes.get("/tasks/{ref}/merge", "mergeTask")

@@ -26,7 +26,7 @@ class Visitor:
         return self._ask("GET", path, {"Sec-Fetch-Site": "same-origin", **_named(headers)}, None)
 
     def post(self, path: str, fields: Mapping[str, object] | None = None, **headers: str | None) -> Answer:
-        return self.post_raw(path, urlencode(fields or {}).encode(), **headers)
+        return self.post_raw(path, urlencode(fields or {}, doseq=True).encode(), **headers)
 
     def post_raw(self, path: str, form: bytes, **headers: str | None) -> Answer:
         sent = {

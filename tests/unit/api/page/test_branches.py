@@ -1,5 +1,6 @@
 """The pages that merge and discard a task's branch: what they preview, do and refuse. The repository is real."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,15 +43,23 @@ def daemon(prepared: PreparedService, tmp_path: Path) -> Iterator[Daemon]:
         yield daemon
 
 
-def done(prepared: PreparedService, shop: Repository, name: str, file: str, state: State | None = None) -> Tree:
-    """The tree of a task that has committed a file on its branch, and ended."""
+def done(
+    prepared: PreparedService,
+    shop: Repository,
+    name: str,
+    file: str,
+    state: State | None = None,
+    *,
+    proved: bool = False,
+) -> Tree:
+    """The tree of a task that has committed a file on its branch, and ended. proved: by a check."""
     task = prepared.add(name, state or Completed(), working_dir=str(shop.path))
     place = tree_name(shop.path.name, name, task, 1)
     tree = prepared.world.trees.ensure(WorktreeRequest(place, branch_name(name, place), task, str(shop.path)))
     shop.commit(file, f"{name}\n", at=tree.path)
     works_there = update(TASK).where(TASK.c.id == task).values(dir_key=tree.path)
     prepared.database.write(lambda connection: connection.execute(works_there))
-    outcome = Outcome(status=OutcomeStatus.SUCCEEDED, changes=RunChanges(place=tree.path))
+    outcome = Outcome(status=OutcomeStatus.SUCCEEDED, changes=RunChanges(place=tree.path), is_checked=proved)
     prepared.end_run(prepared.add_run(task), outcome)
     prepared.world.trees.look(tree)
     return tree
@@ -206,4 +215,61 @@ def test_a_form_of_another_site_merges_nothing(operator: Visitor, prepared: Prep
     tree = done(prepared, shop, "fix", "new")
     sent = operator.post(f"/tasks/{tree.task_id}/merge", Sec_Fetch_Site="cross-site", Origin="http://elsewhere.example")
     assert sent.status == 403
+    assert not (shop.path / "new").exists()
+
+
+READY = "/repositories/merge"
+
+
+def chosen(answer: Answer) -> list[str]:
+    """The values of the boxes of a form."""
+    return re.findall(r'name="task" value="([^"]+)"', answer.body.decode())
+
+
+def test_all_that_are_ready_are_merged_at_once_each_by_itself(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    for name, file in (("one", "first"), ("two", "second"), ("rival", "first")):
+        done(prepared, shop, name, file, proved=True)
+    unproved = done(prepared, shop, "unproved", "third")
+    before = shop.git("rev-parse", "main")
+    assert f'href="{READY}"' in operator.get("/repositories").body.decode()
+    form = operator.get(READY)
+    assert "Merge these 3 branches?" in text_of(form)
+    assert unproved.task_id not in form.body.decode()
+    assert shop.git("rev-parse", "main") == before, "a preview changes nothing"
+    boxes = chosen(form)
+    assert len(boxes) == 3
+    sent = operator.post(READY, {"task": boxes, "method": "squash"})
+    text = text_of(sent)
+    assert (sent.status, "2 merged, 1 not" in text) == (200, True), text
+    assert "would conflict with main in first" in text
+    assert text.count("reset --keep") == 1, "the first undoes all of its repository"
+    assert f"git -C {shop.path} reset --keep {before}" in text
+    again = text_of(operator.post(READY, {"task": boxes}))
+    assert "0 merged, 3 not" in again
+    assert "is not ready: merged" in again
+
+
+def test_of_those_that_are_ready_only_what_was_shown_and_may_be_seen_is_merged(
+    operator: Visitor, daemon: Daemon, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "new", proved=True)
+    unproved = done(prepared, shop, "unproved", "third")
+    (box,) = chosen(operator.get(READY))
+    task_id, _, version = box.partition(":")
+    stale = operator.post(READY, {"task": [f"{task_id}:{int(version) + 1}", f"{unproved.task_id}:{version}"]})
+    assert "0 merged, 2 not" in text_of(stale)
+    assert "is not ready: no check passed." in text_of(stale)
+    assert operator.post(READY, {"task": tree.task_id}).status == 422
+    assert operator.post(READY).status == 422
+    reader = log_in(daemon, prepared.world.tokens.create(TokenRequest(name="reader", role="read")).token)
+    assert f'href="{READY}"' not in reader.get("/repositories").body.decode()
+    assert reader.get(READY).status == 403
+    assert reader.post(READY, {"task": box}).status == 403
+    wanted = TokenRequest(name="other", role="operate", organisation="acme")
+    other = log_in(daemon, prepared.world.tokens.create(wanted).token)
+    answers = (other.get(READY), other.post(READY, {"task": box}))
+    assert [answer.status for answer in answers] == [200, 200]
+    assert not any("fix" in text_of(answer) or tree.branch in text_of(answer) for answer in answers)
     assert not (shop.path / "new").exists()
