@@ -26,6 +26,7 @@ class Alarms:
         self._ring = ring
         self._ringing = threading.Lock()
         self._closed = False
+        self._left = threading.Event()
         # APScheduler would log every alarm.
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
@@ -39,6 +40,7 @@ class Alarms:
         """Ring now, and afterwards at the schedules' times."""
         self._scheduler.add_job(self._call, "interval", seconds=_SAFETY_S, id="safety", next_run_time=datetime.now(UTC))
         self._scheduler.start()
+        threading.Thread(target=self._keep, name="alarms", daemon=True).start()
 
     def set(self, recurrences: Mapping[str, Recurrence]) -> None:
         """Ring at the times of these recurrences from now on, and at no others."""
@@ -59,6 +61,7 @@ class Alarms:
 
     def close(self) -> None:
         """Stop ringing; waits for a call in progress."""
+        self._left.set()
         if not self._scheduler.running:
             return
         # Waiting inside APScheduler would hold its job lock, which blocks forever if the call in progress sets the
@@ -66,6 +69,14 @@ class Alarms:
         self._scheduler.shutdown(wait=False)
         with self._ringing:
             self._closed = True
+
+    def _keep(self) -> None:
+        """Ring if the clock was set back: APScheduler, which goes by it, would ring when it is there again."""
+        while not self._left.wait(_SAFETY_S):
+            safety = self._scheduler.get_job("safety")
+            latest = datetime.now(UTC) + timedelta(seconds=_SAFETY_S)
+            if safety is not None and safety.next_run_time is not None and safety.next_run_time > latest:
+                self.soon()
 
     def _call(self) -> None:
         with self._ringing:

@@ -99,6 +99,8 @@ class ScheduleRunner:
     def _meet(self, schedule: Schedule) -> int:
         times = recurrence(schedule.cron, schedule.timezone)
         spec = TaskSpec.model_validate(schedule.spec)
+        if schedule.last_ms > self._clock():
+            schedule = self._database.write(partial(self._set_back, schedule.id))
         fire = due(times.next_after, schedule.last_ms, self._clock(), spec.catch_up)
         if not fire.times and fire.missed is None:
             return 0
@@ -107,6 +109,17 @@ class ScheduleRunner:
         dir_key = directory_key(spec.working_dir) if why is None else ""
         crashpoint("schedule-due")
         return self._deal_with(schedule, fire, dir_key, why)
+
+    def _set_back(self, schedule_id: str, connection: Connection) -> Schedule:
+        """Return the schedule as it is after the clock has been set back: its times from now on count again, of which
+        those that were handled are known by their rows."""
+        now_ms = self._clock()
+        schedule = schedule_rows.get(connection, schedule_id)
+        if schedule.gone_ms is not None or schedule.last_ms <= now_ms:
+            return schedule
+        log.warning("schedule_set_back", schedule=schedule.name, until=format_instant(schedule.last_ms))
+        schedule_rows.change(connection, schedule_id, now_ms, last_ms=now_ms)
+        return schedule_rows.get(connection, schedule_id)
 
     def _deal_with(self, schedule: Schedule, occasion: Due, dir_key: str, why: str | None) -> int:
         """why: the reason why no task can be created."""
@@ -121,7 +134,9 @@ class ScheduleRunner:
             if not self._unchanged(connection, schedule, at_ms):
                 return
             now_ms = self._clock()
-            if why is not None:
+            if schedule_rows.was_fired(connection, schedule.id, at_ms):
+                pass  # handled before the clock was set back
+            elif why is not None:
                 skip(connection, schedule, at_ms, why, now_ms)
             elif (other := make_way(connection, schedule, now_ms)) is not None:
                 warn_of(connection, schedule, other, now_ms)
@@ -141,13 +156,14 @@ class ScheduleRunner:
 
     @staticmethod
     def _unchanged(connection: Connection, seen: Schedule, at_ms: int) -> bool:
-        """True if the schedule is unchanged since it was read, and that time has not been handled."""
+        """True if the schedule is unchanged since it was read, and not past that time."""
         now = schedule_rows.get(connection, seen.id)
-        return (
-            (now.gone_ms, now.paused_ms, now.spec, now.timezone) == (None, None, seen.spec, seen.timezone)
-            and at_ms > now.last_ms
-            and not schedule_rows.was_fired(connection, seen.id, at_ms)
-        )
+        return (now.gone_ms, now.paused_ms, now.spec, now.timezone) == (
+            None,
+            None,
+            seen.spec,
+            seen.timezone,
+        ) and at_ms > now.last_ms
 
 
 def _item(schedule: Schedule) -> Item:

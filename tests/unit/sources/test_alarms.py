@@ -5,6 +5,7 @@ from datetime import UTC
 from typing import cast
 from unittest.mock import Mock
 
+import pytest
 from freezegun import freeze_time
 
 from claudomator_py.domain.schedule import Recurrence
@@ -38,6 +39,21 @@ def test_alarms_ring_at_the_start_when_it_is_time_and_when_asked() -> None:
             alarms.close()
         alarms.soon()
         assert not rung.acquire(timeout=0)
+
+
+def test_alarms_ring_again_after_the_clock_was_set_back_by_years(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("claudomator_py.sources.alarms._SAFETY_S", 0.05)
+    rung = threading.Semaphore(0)
+    alarms = Alarms(rung.release)
+    try:
+        with freeze_time("2099-01-01T00:00:00Z", tick=True):
+            alarms.start()
+            assert rung.acquire(timeout=PATIENCE_S)
+        while rung.acquire(timeout=0.01):
+            pass
+        assert all(rung.acquire(timeout=PATIENCE_S) for _ in range(3))
+    finally:
+        alarms.close()
 
 
 def test_closing_waits_for_a_ring_that_sets_the_times() -> None:

@@ -49,13 +49,28 @@ def test_a_clock_that_goes_back_makes_no_time_twice(world: World, catch_up: str)
     first = at(world, ms("2026-12-01T09:00:00+00:00"))
     assert first == ["t.20261201t0900z"]
 
+    each = [f"t.20261201t0{hour}00z" for hour in range(6, 10)]
     for _ in range(2):
-        assert at(world, ms("2026-12-01T05:30:00+00:00")) == first
+        made = at(world, ms("2026-12-01T05:30:00+00:00"))
         world.restarted_daemon()
         for hour in range(6, 10):
-            assert at(world, ms(f"2026-12-01T{hour:02}:00:00+00:00")) == first
+            made = at(world, ms(f"2026-12-01T{hour:02}:00:00+00:00"))
+        assert made == each
 
-    assert at(world, ms("2026-12-01T10:00:00+00:00")) == [*first, "t.20261201t1000z"]
+    assert at(world, ms("2026-12-01T10:00:00+00:00")) == [*each, "t.20261201t1000z"]
+
+
+@pytest.mark.parametrize("catch_up", ["skip", "once"])
+def test_a_clock_that_was_years_ahead_silences_no_schedule_once_it_is_right(world: World, catch_up: str) -> None:
+    world.now_ms = ms("2026-12-01T08:30:00+00:00")
+    world.take(PATH, spec("t", schedule="0 * * * *", timezone="UTC", catch_up=catch_up, overlap="queue"))
+    ahead = at(world, ms("2029-06-01T12:00:00+00:00"))
+
+    assert at(world, ms("2026-12-01T08:40:00+00:00")) == ahead
+    assert world.schedules.get("t").next_at == "2026-12-01T09:00:00.000Z"
+    assert at(world, ms("2026-12-01T09:00:00+00:00")) == sorted([*ahead, "t.20261201t0900z"])
+    world.restarted_daemon()
+    assert at(world, ms("2026-12-01T10:00:00+00:00")) == sorted([*ahead, "t.20261201t0900z", "t.20261201t1000z"])
 
 
 @pytest.mark.parametrize(("catch_up", "made"), [("skip", 0), ("once", 1), ("all", 24)])
