@@ -81,6 +81,18 @@ class Hold:
     doubted_ms: int | None = None
     """The reset that the agent reported, if it was implausibly far away, capped as in ``believable``."""
 
+    @property
+    def event_data(self) -> dict[str, object]:
+        """The data of the event that tells of the hold."""
+        data = {
+            "bucket": self.bucket.label,
+            "window": self.window,
+            "reason": self.reason,
+            "until": self.until_ms,
+            "provenance": self.provenance,
+        }
+        return {key: value for key, value in data.items() if value is not None or key == "until"}
+
     def holds_at(self, now_ms: int) -> bool:
         """Return whether the hold is in force at that time."""
         return self.until_ms is None or self.until_ms > now_ms

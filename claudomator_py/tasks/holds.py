@@ -1,41 +1,17 @@
-"""Changes to holds (after a run or the classifier meets a limit, or by an operator) and to the drain, which holds
-everything."""
+"""Changes to holds, by an operator or after the classifier met a limit, and to the drain, which holds everything."""
 
 from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem, refuse
 from claudomator_py.domain.health import CheckView, DrainView
-from claudomator_py.domain.limits import Bucket, Hold, RanOn, bucket_after, hold_after, in_family
+from claudomator_py.domain.limits import Bucket, Hold, hold_after, in_family
 from claudomator_py.domain.outcome import Outcome, Provenance
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import SECOND_MS, format_instant
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.events import record
-from claudomator_py.store.tables import Run
-
-
-def hold_after_run(
-    connection: Connection, run: Run, outcome: Outcome, now_ms: int, *, ended_ms: int, spare: str | None
-) -> hold_rows.LimitHit | None:
-    """Hold the run's account, agent or model as its outcome demands; return None if it demands no hold. Runs that meet
-    the same limit together cause one event.
-
-    ended_ms: when the run ended. spare: the model that the agent uses if the wanted one is unavailable.
-    """
-    bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model, outcome.model), spare)
-    if bucket is None:
-        return None
-    previous = hold_rows.latest(connection, bucket)
-    hold = hold_after(outcome, bucket, previous, now_ms, ended_ms, run.started_ms)
-    if hold is None:
-        return None
-    met_limit = hold_rows.record_limit_hit(connection, hold, run.id, ended_ms)
-    if met_limit.news:
-        data = {"agent": run.agent, **_hold_data(met_limit.hold)}
-        record(connection, now_ms, "hold", task_id=run.task_id, run_id=run.id, data=data)
-    return met_limit
 
 
 def hold_account(connection: Connection, bucket: Bucket, task_id: str, outcome: Outcome, now_ms: int) -> None:
@@ -43,19 +19,7 @@ def hold_account(connection: Connection, bucket: Bucket, task_id: str, outcome: 
     hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms)
     if hold is not None:
         hold_rows.add(connection, hold, None)
-        record(connection, now_ms, "hold", task_id=task_id, data=_hold_data(hold))
-
-
-def _hold_data(hold: Hold) -> dict[str, object]:
-    """The data of the hold's event."""
-    data = {
-        "bucket": hold.bucket.label,
-        "window": hold.window,
-        "reason": hold.reason,
-        "until": hold.until_ms,
-        "provenance": hold.provenance,
-    }
-    return {key: value for key, value in data.items() if value is not None or key == "until"}
+        record(connection, now_ms, "hold", task_id=task_id, data=hold.event_data)
 
 
 def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, now_ms: int) -> None:
@@ -69,7 +33,7 @@ def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, n
         bucket = Bucket(agent=agent.name, family=family)
     hold = Hold(bucket, None, until_ms, Provenance.OPERATOR, request.reason or "", now_ms)
     hold_rows.add(connection, hold, None)
-    data = {"agent": agent.name, **_hold_data(hold)}
+    data = {"agent": agent.name, **hold.event_data}
     record(connection, now_ms, "hold", data=data if request.reason is None else {**data, "source": request.reason})
 
 

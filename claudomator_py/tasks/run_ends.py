@@ -16,7 +16,7 @@ from claudomator_py.domain.budget import is_spent
 from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.inputs import InputRequest, asked_by
 from claudomator_py.domain.lifecycle import ENDED, InputKind, Requeued, backoff_ms
-from claudomator_py.domain.limits import Hold, believable, done_text
+from claudomator_py.domain.limits import Hold, RanOn, believable, bucket_after, done_text, hold_after
 from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, ExitRecord
@@ -28,6 +28,7 @@ from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
 from claudomator_py.scheduler.records import DecisionKind, HandoffRecord, SpecialistRecord
 from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
 from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
+from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import resumption_of
@@ -40,7 +41,6 @@ from claudomator_py.tasks.handing_on import (
     request_after_fallback,
     routed_again,
 )
-from claudomator_py.tasks.holds import hold_after_run
 from claudomator_py.tasks.readiness import ready_dependents
 from claudomator_py.tasks.renewal import renew
 from claudomator_py.tasks.runs import check_of
@@ -265,12 +265,28 @@ def _hold_and_handoff(connection: Connection, it: _Finishing) -> None:
     end = it.end
     if it.handing is not None:
         keep(connection, it.task, it.handing, end.now_ms)
-    it.limit = hold_after_run(
-        connection, it.run, it.outcome, end.now_ms, ended_ms=end.ended_ms, spare=end.fallback_model
-    )
+    it.limit = _hold_after_run(connection, it.run, it.outcome, end)
     known_limit = it.limit is not None and it.limit.known and it.outcome.status is OutcomeStatus.LIMITED
     if not it.answered and (known_limit or it.outcome.reason in OUTAGES):
         run_rows.mark_unanswered(connection, it.run.id)
+
+
+def _hold_after_run(connection: Connection, run: Run, outcome: Outcome, end: RunEnd) -> hold_rows.LimitHit | None:
+    """Hold the run's account, agent or model as its outcome demands; return None if it demands no hold. Runs that meet
+    the same limit together cause one event."""
+    ran_on = RanOn(run.agent, run.kind, run.account, run.model, outcome.model)
+    bucket = bucket_after(outcome, ran_on, end.fallback_model)
+    if bucket is None:
+        return None
+    previous = hold_rows.latest(connection, bucket)
+    hold = hold_after(outcome, bucket, previous, end.now_ms, end.ended_ms, run.started_ms)
+    if hold is None:
+        return None
+    met_limit = hold_rows.record_limit_hit(connection, hold, run.id, end.ended_ms)
+    if met_limit.news:
+        data = {"agent": run.agent, **met_limit.hold.event_data}
+        record(connection, end.now_ms, "hold", task_id=run.task_id, run_id=run.id, data=data)
+    return met_limit
 
 
 def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
