@@ -1,8 +1,7 @@
 """Decisions on the specialist and the policy's verdict for a task, from the database and the cards. Reads only."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from sqlalchemy import Connection
 
@@ -16,7 +15,6 @@ from claudomator_py.domain.principal import Principal, creator_of
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.faults import Activity, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
 from claudomator_py.risk import assess
@@ -35,8 +33,9 @@ from claudomator_py.routing.ranking import (
 from claudomator_py.routing.role import Assignments, agent_name, explicit_choice
 from claudomator_py.scheduler.records import HandoffRecord, PolicyVerdict, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
-from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
+from claudomator_py.store import dependency_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.queue import Content
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.handing_on import hops
 from claudomator_py.tasks.inputs import specialist_meant
@@ -44,9 +43,7 @@ from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.routing")
 
-BATCH_SIZE = 200
-"""Tasks decided in one round."""
-_Whose = tuple[str, str | None]
+Creator = tuple[str, str | None]
 """A task's creator and organisation."""
 
 
@@ -180,33 +177,19 @@ class Decider:
         subject = self._database.read(read)
         return self.rejudge(subject, self.decide([subject])[task.id])
 
-    def subjects(
-        self, connection: Connection, faults: Faults, without: Collection[str] = ()
-    ) -> tuple[list[Subject], list[tuple[Task, TaskSpec]]]:
-        """Return the next tasks to be routed, with the policy's verdicts; and those that take long to judge, without.
-
-        without: tasks to leave out. faults: records tasks that cannot be judged, which are left out.
-        """
-        visible_to: dict[_Whose, frozenset[str]] = {}
-        short, long = [], []
-        for task, content in queue.unrouted(connection, BATCH_SIZE, without):
-            looking = partial(self._looked_at, connection, task, content, visible_to)
-            looked = faults.attempt(item_of(Activity.ROUTE, task), looking, whole=False)
-            if isinstance(looked, Subject):
-                short.append(looked)
-            elif looked is not None:
-                long.append((task, looked))
-        return short, long
-
-    def _looked_at(
-        self, connection: Connection, task: Task, content: queue.Content, visible_to: dict[_Whose, frozenset[str]]
+    def subject_or_spec(
+        self, connection: Connection, task: Task, content: Content, visible_to: dict[Creator, frozenset[str]]
     ) -> Subject | TaskSpec:
-        """Return the subject, or only the spec if judging it takes long."""
+        """Return the subject, or only the spec if judging it takes long. visible_to: see ``subject``."""
         spec = task_rows.read_spec(content)
         return spec if self._takes_long(spec) else self.subject(connection, task, spec, visible_to)
 
     def subject(
-        self, connection: Connection, task: Task, spec: TaskSpec, visible_to: dict[_Whose, frozenset[str]] | None = None
+        self,
+        connection: Connection,
+        task: Task,
+        spec: TaskSpec,
+        visible_to: dict[Creator, frozenset[str]] | None = None,
     ) -> Subject:
         """Return the task with all that its decision depends on. visible_to: a cache of specialists by creator, which
         is filled."""
@@ -397,7 +380,7 @@ def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
     )
 
 
-def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[str]]) -> frozenset[str]:
+def _visible(connection: Connection, task: Task, known: dict[Creator, frozenset[str]]) -> frozenset[str]:
     """Return the specialists that may be given the creator's work. known: a cache, which is filled."""
     whose = task.creator, task.organisation
     if whose not in known:

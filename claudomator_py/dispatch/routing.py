@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.acts import Reach
 from claudomator_py.dispatch.cheap_model import Chooser
-from claudomator_py.dispatch.deciding import BATCH_SIZE, Decided, Decider, Subject
+from claudomator_py.dispatch.deciding import Creator, Decided, Decider, Subject
 from claudomator_py.dispatch.policing import is_long
 from claudomator_py.dispatch.stopping import stop
 from claudomator_py.domain.card import Card, Registration, Transport
@@ -40,6 +40,8 @@ from claudomator_py.tasks.readiness import ask
 
 log = get_logger("claudomator.routing")
 
+BATCH_SIZE = 200
+"""Tasks decided in one round."""
 T = TypeVar("T")
 
 
@@ -177,8 +179,17 @@ class SpecialistRouter:
     def _next_tasks(
         self, connection: Connection, in_progress: frozenset[str]
     ) -> tuple[str, list[Subject], list[tuple[Task, TaskSpec]]]:
-        """Return the registry's hash, the tasks to route, and those that take long to judge."""
-        ready, slow = self.decider.subjects(connection, self._faults, in_progress | self._paused(connection))
+        """Return the registry's hash; the next tasks to route, with the policy's verdicts; and those that take long to
+        judge, without. A task that cannot be judged is noted and left out."""
+        visible_to: dict[Creator, frozenset[str]] = {}
+        ready, slow = [], []
+        for task, content in queue.unrouted(connection, BATCH_SIZE, in_progress | self._paused(connection)):
+            reading = partial(self.decider.subject_or_spec, connection, task, content, visible_to)
+            read = self._faults.attempt(item_of(Activity.ROUTE, task), reading, whole=False)
+            if isinstance(read, Subject):
+                ready.append(read)
+            elif read is not None:
+                slow.append((task, read))
         return specialist_rows.registry_hash(connection), ready, slow
 
     def _paused(self, connection: Connection) -> set[str]:

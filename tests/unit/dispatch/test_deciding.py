@@ -1,13 +1,11 @@
 """Who does a task: what settles that without a comparison, who is compared, and where a person is asked."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch import deciding
 from claudomator_py.dispatch.card_vectors import SpecialistDirectory
 from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import Policing
@@ -25,7 +23,7 @@ from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import RoutingRules, to
 from claudomator_py.scheduler.records import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, Preset
-from claudomator_py.store import queue, task_rows
+from claudomator_py.store import task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.decisions import record_handoff
 from tests.fakes.cards import card
@@ -96,12 +94,6 @@ class Deciding:
             return self.decider.subject(connection, task, task_rows.spec_of(connection, task.id, task.revision))
 
         return self.world.database.read(read)
-
-    def subjects(self, without: Sequence[str] = ()) -> list[str]:
-        """The names of those that are looked at next."""
-        left = [self.world.row(name).id for name in without]
-        result, _ = self.world.database.read(partial(self.decider.subjects, faults=self.world.faults, without=left))
-        return [entry.task.name for entry in result]
 
     def settled(self, subject: Subject) -> SpecialistRecord:
         """The decision, before the policy looks at whoever was chosen."""
@@ -350,25 +342,6 @@ def test_the_text_of_a_task_that_takes_no_role_is_no_order(database: Database) -
 
 
 # --- which tasks ------------------------------------------------------------------------------------------------------
-
-
-def test_tasks_that_are_left_alone_take_no_place_among_the_next_ones(
-    open_: Deciding, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contents, read = queue.contents, list[Sequence[str]]()
-
-    def counted(connection: Any, task_ids: Sequence[str]) -> Any:
-        read.append(task_ids)
-        return contents(connection, task_ids)
-
-    monkeypatch.setattr(queue, "contents", counted)
-    monkeypatch.setattr(deciding, "BATCH_SIZE", 1)
-    for number in range(3):
-        open_.world.now_ms += 1
-        open_.world.submit(f"t-{number}")
-    assert open_.subjects() == ["t-0"]
-    assert open_.subjects(without=["t-0"]) == ["t-1"]
-    assert read == [[open_.world.row(name).id] for name in ("t-0", "t-1")], "and their contents are not read"
 
 
 def test_each_of_many_is_decided_by_itself(open_: Deciding) -> None:

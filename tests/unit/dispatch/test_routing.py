@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from claudomator_py.dispatch.deciding import BATCH_SIZE
-from claudomator_py.dispatch.routing import SpecialistRouter
+from claudomator_py.dispatch.routing import BATCH_SIZE, SpecialistRouter
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.learning import LabelRule

@@ -1,14 +1,14 @@
 """A task that cannot be judged or routed: every other one is, it is tried again after a pause, and it is shown."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
-from claudomator_py.dispatch import deciding
+from claudomator_py.dispatch import deciding, routing
 from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
@@ -17,6 +17,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.faults import Activity, Item, item_of
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.records import PolicyRecord
+from claudomator_py.store import queue
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import TASK_REVISION, Task
 from tests.fakes.cards import card
@@ -90,7 +91,7 @@ STEPS = [
 def test_a_content_that_cannot_be_read_keeps_no_other_task_waiting(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deciding, "BATCH_SIZE", 1)
+    monkeypatch.setattr(routing, "BATCH_SIZE", 1)
     world = World(database)
     world.take("bad.yaml", spec("bad", priority="high"))
     world.submit("good")
@@ -110,6 +111,28 @@ def test_a_content_that_cannot_be_read_keeps_no_other_task_waiting(
     world.router.route()
     assert unrouted(world, "bad") == [], "other content is tried at once"
     assert world.faults.all() == []
+
+
+def test_a_task_that_pauses_takes_no_place_among_the_next_ones(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents, read = queue.contents, list[Sequence[str]]()
+
+    def counted(connection: Any, task_ids: Sequence[str]) -> Any:
+        read.append(task_ids)
+        return contents(connection, task_ids)
+
+    monkeypatch.setattr(queue, "contents", counted)
+    monkeypatch.setattr(routing, "BATCH_SIZE", 1)
+    world = World(database)
+    for name in ("pauses", "next", "last"):
+        world.now_ms += 1
+        world.submit(name)
+    world.faults.note(item_of(Activity.ROUTE, world.row("pauses")), ValueError("no such field"))
+
+    world.router.route()
+    assert read == [[world.row("next").id]], "and its content is not read"
+    assert unrouted(world, "pauses", "next", "last") == ["pauses", "last"]
 
 
 @pytest.mark.parametrize("at_once", [True, False])
