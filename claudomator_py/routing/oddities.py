@@ -4,8 +4,7 @@ or escalations that lead nowhere."""
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from claudomator_py.domain.card import WAYS_ON, Card
-from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
+from claudomator_py.domain.card import WAYS_ON, Card, CardWarning, CardWarningCode, card_warning
 from claudomator_py.routing.lessons import keyword_in
 from claudomator_py.routing.profile import profile_of
 

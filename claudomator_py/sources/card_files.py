@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.card import Card
-from claudomator_py.domain.card_warnings import CardWarning
+from claudomator_py.domain.card import Card, CardWarning
 from claudomator_py.domain.errors import Problem, ServiceError
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.log import get_logger

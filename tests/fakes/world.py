@@ -68,7 +68,6 @@ class World(Steps):
         self.day_budget = DayBudget()
         self.reserves: tuple[Reserve, ...] = ()
         self.now_ms = START_MS
-        self.disk_low = False
         self.host = MemoryRunHost()
         self.agents = tuple(agents)
         self.kinds = scripted_kinds()
@@ -114,7 +113,7 @@ class World(Steps):
                 run_tokens=RunTokens("x" * 32),
                 environ=self.webhook_secrets,
                 current=self._current,
-                disk_low=lambda: self.disk_low,
+                disk_low=lambda: False,
                 notifications=NoCouriers(self.database, self.messengers, self.clock),
                 health=lambda: self.checks(),
                 judge=lambda question: self.primary_says(question),

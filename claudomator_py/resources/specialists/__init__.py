@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field
 
-from claudomator_py.domain.card import Card, Source, Transport, Visibility
-from claudomator_py.domain.card_warnings import ShownCardWarning
+from claudomator_py.domain.card import Card, ShownCardWarning, Source, Transport, Visibility
 from claudomator_py.domain.fields import NAME_PATTERN, Strict, refusal
 from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.surface import (

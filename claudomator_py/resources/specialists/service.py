@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.card import Card, Registration, Transport, Visibility
-from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
+from claudomator_py.domain.card import (
+    Card,
+    CardWarning,
+    CardWarningCode,
+    Registration,
+    Transport,
+    Visibility,
+    card_warning,
+)
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
 from claudomator_py.domain.shape import Page

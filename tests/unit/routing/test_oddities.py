@@ -2,8 +2,7 @@
 
 import pytest
 
-from claudomator_py.domain.card import Card
-from claudomator_py.domain.card_warnings import CardWarningCode, card_warning
+from claudomator_py.domain.card import Card, CardWarningCode, card_warning
 from claudomator_py.embed import Hashed
 from claudomator_py.lab.evaluation import space_of
 from claudomator_py.routing.calibration import calibration_for
