@@ -92,7 +92,8 @@ kept = YAML()
 kept.preserve_quotes = True
 file = io.StringIO()
 kept.dump(kept.load('at: "12:30"\n'), file)
-print(f"at: \"12:30\", loaded and dumped by ruamel.yaml: {again.strip()}, with preserve_quotes: {file.getvalue()}", end="")
+print("12:30 in quotes, loaded and dumped by ruamel.yaml:", again.strip())
+print("the same with preserve_quotes:", file.getvalue().strip())
 assert (again, file.getvalue()) == ("at: 12:30\n", 'at: "12:30"\n'), "it has changed"
 PYTHON
 # Seen with Python 3.11 and Node 20, twice, 2026-12:
@@ -100,4 +101,5 @@ PYTHON
 # key: 84e1234, written by js-yaml for the text '84e1234': {'ruamel.yaml': 'infinity', 'yaml': 'infinity'}
 # key: 3e5, written by PyYAML for the text '3e5': {'ruamel.yaml': 300000.0, 'js-yaml': 300000, 'yaml': 300000}
 # key: 12:30, written by yaml for the text '12:30': {'PyYAML': 750}
-# at: "12:30", loaded and dumped by ruamel.yaml: at: 12:30, with preserve_quotes: at: "12:30"
+# 12:30 in quotes, loaded and dumped by ruamel.yaml: at: 12:30
+# the same with preserve_quotes: at: "12:30"
