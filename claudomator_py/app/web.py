@@ -17,6 +17,7 @@ from claudomator_py.log import get_logger
 from claudomator_py.protocols.hub import Hub
 from claudomator_py.protocols.hub.waking import wake_remote_agent
 from claudomator_py.schema.settings import Http
+from claudomator_py.store import explain
 
 if TYPE_CHECKING:
     from claudomator_py.api.server import WebServer
@@ -99,8 +100,13 @@ class LateServer:
     async def _try_to_make(self) -> None:
         try:
             self._server = await asyncio.to_thread(self._make)
-        except Exception:
-            log.exception("web_server_not_made", remedy="repair what the error names; the next connection tries again")
+        except Exception as error:
+            if (trouble := explain(error)) is not None:
+                log.warning("web_server_waits_for_the_store", problem=str(trouble))
+            else:
+                log.exception(
+                    "web_server_not_made", remedy="repair what the error names; the next connection tries again"
+                )
             for sock in self._sockets:
                 _drop_waiting(sock)
             # Nothing but ``stop`` ends the pause.

@@ -57,7 +57,7 @@ _SQLITE = {
 # A refused login has no SQLSTATE either, so the remedy covers both; the server's message is added as detail.
 _SERVER_GONE = (
     "the connection to PostgreSQL failed",
-    "start the server, create the database with `createdb`, put the password in ~/.pgpass, or correct the database URL",
+    "start the server, allow 18 connections, run `createdb`, put the password in ~/.pgpass, or correct the URL",
 )
 _CANCELLED = (
     "PostgreSQL has cancelled a statement or a transaction",

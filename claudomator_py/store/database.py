@@ -64,7 +64,7 @@ class Database(Writer):
         while another daemon, on whatever machine, has the database open. Raises StoreUnavailable.
         """
         _make_private_folder(state_dir)
-        file = None
+        file = claim = None
         if url == "sqlite":
             file = state_dir / FILE_NAME
             _make_private_file(file)
@@ -74,10 +74,13 @@ class Database(Writer):
         else:
             engines = _postgresql_engines(_postgresql_url(url), busy_timeout_ms)
             if is_daemon:
-                event.listen(engines.writer, "connect", _Claim().take)
+                claim = _Claim()
+                event.listen(engines.writer, "connect", claim.take)
         try:
             with _explained(), engines.writer.connect() as connection, connection.begin() as probe:
                 probe.rollback()
+                if claim is not None:
+                    claim.verify(engines.reader)
         except BaseException:
             engines.dispose()
             raise
@@ -258,14 +261,12 @@ def _postgresql_url(text: str) -> URL:
 
 
 def _postgresql_engines(url: URL, busy_timeout_ms: int) -> _Engines:
-    # With the server's default possibly off, a crash could undo acknowledged commits.
-    settings = f"-c synchronous_commit=on -c lock_timeout={busy_timeout_ms}"
     return _Engines(
-        reader=_postgresql_engine(url, READERS, settings).execution_options(
+        reader=_postgresql_engine(url, READERS, busy_timeout_ms).execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         ),
-        writer=_postgresql_engine(url, 1, settings),
-        schema=_postgresql_engine(url, 1, settings),
+        writer=_postgresql_engine(url, 1, busy_timeout_ms),
+        schema=_postgresql_engine(url, 1, busy_timeout_ms),
     )
 
 
@@ -291,6 +292,16 @@ class _Claim:
                 raise
             raise StoreUnavailable(*IN_USE) from error
 
+    def verify(self, other: Engine) -> None:
+        """Raise StoreUnavailable if a pooler lends the session with the lock to another connection while ours is
+        open: then anybody may get the lock with it, or lose it."""
+        with other.connect() as connection:
+            if self._session == tuple(connection.exec_driver_sql(_SESSION).one()):
+                raise StoreUnavailable(
+                    "a connection pooler shares the sessions of PostgreSQL between transactions",
+                    "let it pool by session (`pool_mode = session`), or name the server itself in the URL",
+                )
+
 
 _LOCK_NOT_AVAILABLE = "55P03"
 _SESSION = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
@@ -309,17 +320,45 @@ _CONNECTION: Final[Mapping[str, str | int]] = {
 """Parameters of each connection, unless the URL has them. Units as in libpq: ``tcp_user_timeout`` ms, others s."""
 
 
-def _postgresql_engine(url: URL, connections: int, settings: str) -> Engine:
-    given = url.query.get("options")
-    options = " ".join((given,) if isinstance(given, str) else given or ())
+# Roles, databases and environments may have other values.
+_SETTINGS: Final[Mapping[str, str]] = {
+    "synchronous_commit": "on",  # else a crash could undo acknowledged commits
+    "datestyle": "ISO",  # psycopg reads instants in no other format
+    "standard_conforming_strings": "on",  # for the regular expressions in our statements
+    "extra_float_digits": "1",  # a number is read as it was stored
+    "client_encoding": "UTF8",
+}
+
+
+def _postgresql_engine(url: URL, connections: int, busy_timeout_ms: int) -> Engine:
+    given = url.query.get("options", "")
+    options = given if isinstance(given, str) else " ".join(given)
     parameters = {name: value for name, value in _CONNECTION.items() if name not in url.query}
-    return create_engine(
+    engine = create_engine(
         url.difference_update_query(("options",)),
         pool_size=connections,
         max_overflow=0,
-        connect_args={**parameters, "options": f"{settings} {options}".strip()},
+        connect_args={**parameters, **({"options": options} if options else {})},
         json_deserializer=read_json,
     )
+    settings = {"lock_timeout": f"{busy_timeout_ms}ms", **_SETTINGS}
+    # By statements, since a connection pooler refuses options.
+    statement = "; ".join(f"SET {name} = '{value}'" for name, value in settings.items() if name not in options)
+
+    def set_up(driver: Any, _record: object) -> None:
+        """Give a new connection its settings. Raises StoreUnavailable if texts could not be stored there, and the
+        driver's errors."""
+        if (encoding := driver.info.parameter_status("server_encoding")) != "UTF8":
+            driver.close()
+            raise StoreUnavailable(
+                f"the database has the encoding {encoding}, which cannot store all texts",
+                "create another one with `createdb --encoding UTF8 --template template0`",
+            )
+        driver.execute(statement)
+        driver.commit()
+
+    event.listen(engine, "connect", set_up, insert=True)  # before SQLAlchemy asks the server about itself
+    return engine
 
 
 def _make_private_folder(folder: Path) -> None:

@@ -4,10 +4,12 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -351,6 +353,70 @@ def test_options_of_the_url_reach_the_server_beside_ours(postgresql_url: str, tm
     with Database.open(url.render_as_string(hide_password=False), state_dir=tmp_path) as database:
         for name, value in (("work_mem", "77MB"), ("synchronous_commit", "on"), ("lock_timeout", "5s")):
             assert database.write(partial(show, name)) == value
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("datestyle", "German, DMY"),
+        ("standard_conforming_strings", "off"),
+        ("extra_float_digits", "-12"),
+        ("client_encoding", "LATIN1"),
+    ],
+)
+def test_settings_of_the_role_change_nothing_that_is_read_or_written(
+    postgresql_url: str, tmp_path: Path, setting: str, value: str
+) -> None:
+    url = make_url(postgresql_url).set(drivername="postgresql+psycopg")
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as other:
+        other.execute(text(f"ALTER DATABASE {url.database} SET {setting} = '{value}'"))
+    try:
+        with Database.open(postgresql_url, state_dir=tmp_path, is_daemon=True) as database:
+            row = "SELECT 0.1::float8 + 0.2::float8, '漢\\w' = :text, now()"
+            for access in (database.read, database.write):
+                number, same, instant = access(
+                    lambda connection: connection.execute(text(row), {"text": "漢\\w"}).one()
+                )
+                assert (number, same) == (0.1 + 0.2, True)
+                assert abs(instant.timestamp() - time.time()) < 3_600
+    finally:
+        with engine.connect() as other:
+            other.execute(text(f"ALTER DATABASE {url.database} RESET ALL"))
+        engine.dispose()
+
+
+def test_sessions_that_a_pooler_shares_are_refused(
+    postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, shared = psycopg.connect, list[psycopg.Connection]()
+
+    def lend(*args: Any, **parameters: Any) -> psycopg.Connection:
+        if not shared:
+            shared.append(connect(*args, **parameters))
+        return shared[0]
+
+    with monkeypatch.context() as pooler:
+        pooler.setattr(psycopg, "connect", lend)
+        with pytest.raises(StoreUnavailable, match="shares the sessions") as refusal:
+            Database.open(postgresql_url, state_dir=tmp_path, is_daemon=True)
+    assert "pool_mode = session" in refusal.value.remedy
+    with Database.open(postgresql_url, state_dir=tmp_path, is_daemon=True) as database:
+        database.write(create)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_store_all_texts_is_refused(postgresql_url: str, tmp_path: Path, encoding: str) -> None:
+    server = create_engine(make_url(postgresql_url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    name = f"encoded_{encoding.lower()}_{os.getpid()}"
+    with server.connect() as other:
+        other.execute(text(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'"))
+        url = make_url(postgresql_url).set(database=name).render_as_string(hide_password=False)
+        with pytest.raises(StoreUnavailable, match=f"has the encoding {encoding}") as refusal:
+            Database.open(url, state_dir=tmp_path)
+        assert "createdb --encoding UTF8" in refusal.value.remedy
+        other.execute(text(f"DROP DATABASE {name}"))
+    server.dispose()
 
 
 def test_a_backup_is_whole_and_stands_alone(tmp_path: Path) -> None:
