@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.worktree import Tree
 from claudomator_py.hosts.git.changes import ChangeRecorder
+from claudomator_py.hosts.git.merging import LocalBranches
+from claudomator_py.hosts.git.worktrees import LocalTrees
 from tests.integration.hosts.described import Recorded, SlowRecorder
-from tests.integration.hosts.repository import Repository
+from tests.integration.hosts.repository import Repository, order
 from tests.integration.hosts.rig import Rig
 
 
@@ -24,7 +27,23 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "home").mkdir()
     return Repository(tmp_path / "shop", tmp_path / "home")
+
+
+@pytest.fixture
+def trees(tmp_path: Path, repository: Repository) -> LocalTrees:
+    return LocalTrees(tmp_path / "state" / "worktrees", repository.environ)
+
+
+@pytest.fixture
+def tree(trees: LocalTrees, repository: Repository) -> Tree:
+    return trees.ensure(order(repository.path))
+
+
+@pytest.fixture
+def branches(trees: LocalTrees) -> LocalBranches:
+    return LocalBranches(trees)
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
-"""A git repository of a test, and a work tree that is asked for in it."""
+"""A git repository of a test, a work tree that is asked for in it, and the merge of that."""
 
 import os
 import subprocess
 from pathlib import Path
 
-from claudomator_py.domain.worktree import WorktreeRequest
+from claudomator_py.domain.changes import MergeMethod, MergeOrder
+from claudomator_py.domain.worktree import Tree, WorktreeRequest
 
 
 class Repository:
@@ -45,3 +46,15 @@ class Repository:
 
 def order(folder: Path, name: str = "shop-fix-1") -> WorktreeRequest:
     return WorktreeRequest(name, "claudomator/fix-1", "task", str(folder))
+
+
+def ordered(tree: Tree, method: str = "merge", into: str | None = None, **more: bool) -> MergeOrder:
+    return MergeOrder(tree.name, into, MergeMethod(method), "fix the login", **more)
+
+
+def shown(repository: Repository, at: Path | str | None = None) -> str:
+    return repository.git("status", "--porcelain", at=at)
+
+
+def nobody(place: str) -> None:
+    """Say that nobody works there."""

@@ -13,11 +13,6 @@ NAMES = ("a", "b", "c/d", "c/e", "f/g/h", "two words", "-n", ":(glob)*", "k.txt"
 TEXTS = ("", "1\n", "1\n2\n", "\0\1", "x" * 40)
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "shop", tmp_path / "home")
-
-
 def contents(place: Path) -> dict[str, tuple[bool, bytes]]:
     """What git has to know of: bytes, and whether it can be started."""
     results = {}

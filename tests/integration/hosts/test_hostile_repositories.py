@@ -22,11 +22,6 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def trees(tmp_path: Path, repository: Repository) -> LocalTrees:
-    return LocalTrees(tmp_path / "state" / "worktrees", repository.environ)
-
-
-@pytest.fixture
 def witness(tmp_path: Path) -> Path:
     """The file that a command of the repository would make."""
     return tmp_path / "ran"

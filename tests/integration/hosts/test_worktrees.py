@@ -15,17 +15,6 @@ from claudomator_py.hosts.git.worktrees import LocalTrees
 from tests.integration.hosts.repository import Repository, order
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    (tmp_path / "home").mkdir()
-    return Repository(tmp_path / "shop", tmp_path / "home")
-
-
-@pytest.fixture
-def trees(tmp_path: Path, repository: Repository) -> LocalTrees:
-    return LocalTrees(tmp_path / "state" / "worktrees", repository.environ)
-
-
 def standing(trees: LocalTrees, tree: Tree) -> TreeStanding:
     return trees.look(tree).standing
 
