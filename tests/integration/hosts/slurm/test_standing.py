@@ -4,94 +4,22 @@ Slurm's: its own are too slow to be asked for each of these."""
 import asyncio
 import json
 import os
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from claudomator_py.domain.host import LOCAL, HostNeeds, HostSpec, HostType
-from claudomator_py.domain.run import RunFate, RunSpec
-from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.host import LOCAL, HostSpec, HostType
+from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import held_lock
-from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import SUBMITTED, engine, fate, nodes, words_of
-from claudomator_py.hosts.slurm.first_use import FirstUse
+from claudomator_py.hosts.slurm import engine, fate, nodes
 from claudomator_py.hosts.slurm.host import ClusterRunHost
-from tests.integration.hosts.rig import LIMITS
+from tests.integration.hosts.slurm.commands import KEY, ORDER, RUN_ID, Commands, submitted
 from tests.patience import wait_until
 
-RUN_ID = "standing-run"
-KEY = f"cl-{RUN_ID}-0"
 LARGE = {"gpus": 2, "memory": "3MB"}
-ORDER = RunSpec(RUN_ID, (("true",),), None, (), ("PATH",), "", LIMITS, hosts=("lab",))
-
-
-class Commands:
-    """Slurm's commands, each of which says what its file has, and fails where that is not there."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        for name in ("sbatch", "squeue", "scancel", "sinfo"):
-            program = folder / name
-            noting = f"echo \"$*\" >> '{folder}/{name}.asked'\n"
-            noting += 'case $* in *--version*) echo "slurm 22.05.8"; exit;; esac\n' if name == "sinfo" else ""
-            printing, failing = f"cat '{folder}/{name}.said' 2> /dev/null", f"cat '{folder}/{name}.failed' >&2; exit 1"
-            program.write_text(f"#!/bin/sh\n{noting}{printing} || {{ {failing}; }}\n")
-            program.chmod(0o755)
-            self.fail(name, f"{name}: error: no answer")
-
-    def say(self, name: str, text: str) -> None:
-        (self._folder / f"{name}.said").write_text(text)
-
-    def is_asked(self, name: str) -> bool:
-        file = self._folder / f"{name}.asked"
-        return file.exists() and file.stat().st_size > 0
-
-    def asked(self, name: str) -> str:
-        """How it was called last."""
-        return (self._folder / f"{name}.asked").read_text().splitlines()[-1]
-
-    def all_asked(self, name: str) -> list[str]:
-        """How it was called each time."""
-        return (self._folder / f"{name}.asked").read_text().splitlines() if self.is_asked(name) else []
-
-    def fail(self, name: str, words: str) -> None:
-        (self._folder / f"{name}.said").unlink(missing_ok=True)
-        (self._folder / f"{name}.failed").write_text(words)
-
-
-@pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
-    (tmp_path / "bin").mkdir()
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    return Commands(tmp_path / "bin")
-
-
-@pytest.fixture
-def host(tmp_path: Path, commands: Commands) -> Iterator[ClusterRunHost]:
-    del commands
-    (tmp_path / "shared").mkdir()
-    spec = HostSpec(
-        kind=HostType.SLURM, root=str(tmp_path / "shared"), partition="night", licenses={"claude": "claude-max"}
-    )
-    FirstUse("lab", spec, lambda: None).record()
-    launcher = Launcher()
-    host = ClusterRunHost(tmp_path / "runs", launcher, hosts={"lab": spec}, grace_ms=100)
-    yield host
-    host.close()
-    launcher.close()
-
-
-def submitted(host: ClusterRunHost) -> None:
-    """A run that was given to the cluster, and looked at."""
-    host.prepare(ORDER)
-    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
-    assert host.reconcile(RUN_ID).fate is RunFate.STARTING
 
 
 @pytest.mark.parametrize(
@@ -250,25 +178,6 @@ def test_a_run_that_has_begun_or_may_have_stays_while_no_node_takes_others(
     assert not commands.is_asked("scancel")
 
 
-def test_what_a_node_reads_is_durable_before_the_submission(
-    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A job may begin after this machine has lost power."""
-    flushed: set[str] = set()
-
-    def fsync(descriptor: int) -> None:
-        assert not commands.is_asked("sbatch")
-        flushed.add(Path(f"/proc/self/fd/{descriptor}").readlink().name)
-
-    commands.say("sbatch", "1\n")
-    monkeypatch.setattr(os, "fsync", fsync)
-    host.prepare(ORDER)
-    host.flush_prepared()
-    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
-    wait_until(lambda: commands.is_asked("sbatch"))
-    assert flushed >= {"shared", RUN_ID, "spec.json", "prompt.md", SUBMITTED}
-
-
 @pytest.mark.usefixtures("without_patience")
 def test_a_check_waits_for_the_nodes_of_the_host_that_has_its_run(host: ClusterRunHost, commands: Commands) -> None:
     commands.say("sbatch", "1\n")
@@ -280,38 +189,6 @@ def test_a_check_waits_for_the_nodes_of_the_host_that_has_its_run(host: ClusterR
     wait_until(lambda: host.reconcile(RUN_ID, 1).fate is RunFate.STARTING and host.closed())
     for _ in range(3):
         assert host.reconcile(RUN_ID, 1).fate is RunFate.STARTING
-
-
-@pytest.mark.parametrize(
-    ("hosts", "goes_to"), [(("lab", LOCAL), "lab"), ((LOCAL,), LOCAL), (("elsewhere",), "lab"), ((), "lab")]
-)
-def test_a_run_in_the_folder_of_another_goes_to_its_host_or_to_this_machine_which_sees_the_folder(
-    host: ClusterRunHost, hosts: tuple[str, ...], goes_to: str
-) -> None:
-    host.prepare(ORDER)
-    host.prepare(replace(ORDER, run_id="next", scratch_of=RUN_ID, hosts=hosts))
-    assert host.host_of("next") == goes_to
-    assert host.scratch(RUN_ID) == str(host.path(RUN_ID) / "work")
-
-
-def test_where_two_hosts_are_partitions_of_one_cluster_each_has_its_own_runs(
-    commands: Commands, tmp_path: Path
-) -> None:
-    specs = {}
-    for name in ("lab", "night"):
-        (tmp_path / name).mkdir()
-        specs[name] = HostSpec(kind=HostType.SLURM, root=str(tmp_path / name), partition=name)
-    commands.say("squeue", f"{KEY}|PENDING|Resources|\n")
-    commands.say("sinfo", "n1|night|up|idle|0/4/0/4|(null)|none\n")
-    launcher = Launcher()
-    host = ClusterRunHost(tmp_path / "runs", launcher, hosts=specs, grace_ms=100)
-    host.prepare(ORDER)
-    _, lab, night = host.hosts()
-    assert (sum(lab.waits.values()), sum(night.waits.values())) == (1, 0)
-    host.prepare(replace(ORDER, run_id="next", hosts=("lab", "night")))
-    assert host.host_of("next") == "night"
-    host.close()
-    launcher.close()
 
 
 @pytest.mark.usefixtures("without_patience")
@@ -392,98 +269,6 @@ def test_jobs_that_wait_although_their_runs_are_over_are_cancelled(
     assert len([query for query in commands.all_asked("squeue") if "%k" in query]) == 1
 
 
-def test_queries_do_not_wait_for_submissions(commands: Commands, tmp_path: Path) -> None:
-    """What is prepared before, such as a clone, may take minutes."""
-    commands.say("squeue", f"{KEY}|RUNNING|None|n1\n")
-    cluster, ready = engine.Slurm(HostSpec(kind=HostType.SLURM, root=str(tmp_path))), threading.Event()
-    for number in range(8):
-        cluster.submit(f"cl-{number}-0", str(tmp_path), ready.wait)
-    listed = wait_until(cluster.listed)
-    assert [*listed.jobs] == [KEY]
-    ready.set()
-    cluster.close()
-
-
-def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHost, commands: Commands) -> None:
-    commands.fail("sbatch", "sbatch: error: invalid partition specified: night")
-    commands.say("squeue", "")
-    submitted(host)
-
-    def obstacle() -> str | None:
-        host.reconcile(RUN_ID)
-        return host.obstacle(RUN_ID)
-
-    shown = wait_until(obstacle)
-    assert shown == "waits for lab, which has not accepted it: sbatch: error: invalid partition specified: night"
-    commands.say("sinfo", "n1|night|up|idle|0/4/0/4|(null)|none\n")
-    assert "invalid partition" in (host.hosts()[1].problem or "")
-    host.prepare(replace(ORDER, run_id="next", hosts=("lab", LOCAL)))
-    assert host.host_of("next") == LOCAL
-
-
-@pytest.mark.parametrize(("text", "plain"), [*words_of("refusals").items()])
-def test_a_host_that_refuses_all_runs_takes_none_for_a_while(
-    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch, text: str, plain: str
-) -> None:
-    commands.fail("sbatch", f"sbatch: error: Batch job submission failed: {text}")
-    commands.say("squeue", "")
-    submitted(host)
-    wait_until(lambda: plain in host.closed().get("lab", ""))
-    monkeypatch.setattr(engine, "_REFUSAL_S", 0.0)
-    assert "refuses" not in host.closed().get("lab", "")
-
-
-def test_a_host_that_refuses_a_single_run_takes_others(host: ClusterRunHost, commands: Commands) -> None:
-    commands.fail("sbatch", "sbatch: error: Batch job submission failed: Requested node configuration is not available")
-    commands.say("squeue", "")
-    submitted(host)
-    wait_until(lambda: "not available" in (host.hosts(ask=False)[1].problem or ""))
-    assert "refuses" not in host.closed().get("lab", "")
-
-
-def test_what_the_cluster_refuses_again_and_again_is_submitted_ever_more_rarely(
-    commands: Commands, tmp_path: Path
-) -> None:
-    """As a job that asks for more than any node has."""
-    cluster = engine.Slurm(HostSpec(kind=HostType.SLURM, root=str(tmp_path)))
-
-    def submit(number: int, gpus: int | None) -> int:
-        (folder := tmp_path / str(number)).mkdir(exist_ok=True)
-        limits = {"timeout_ms": None, "grace_ms": 100}
-        (folder / "spec.json").write_text(json.dumps({"limits": limits, "node": {"needs": {"gpus": gpus}}}))
-        cluster.submit(f"cl-{number}-0", str(folder)).result()
-        return cluster.patience(f"cl-{number}-0")
-
-    commands.fail("sbatch", "sbatch: error: Invalid generic resource (gres) specification")
-    assert [submit(number, gpus=1) for number in range(6)] == [1, 2, 4, 8, 10, 10]
-    assert submit(6, gpus=None) == 1
-    commands.say("sbatch", "1\n")
-    assert submit(7, gpus=1) == 1
-    commands.fail("sbatch", "sbatch: error: Invalid generic resource (gres) specification")
-    assert submit(8, gpus=1) == 1
-    assert submit(9, gpus=1) == 2
-    cluster.close()
-
-
-def test_a_run_whose_kind_is_refused_is_given_up_later(
-    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine.Slurm, "patience", lambda *_: 1_000_000)
-    host._fates._absent_s = 0.01
-    commands.fail("sbatch", "sbatch: error: Invalid generic resource (gres) specification")
-    commands.say("squeue", "")
-    commands.say("scancel", "")
-    submitted(host)
-    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and host.obstacle(RUN_ID) is not None)
-    asked = len(commands.all_asked("squeue"))
-    wait_until(
-        lambda: host.reconcile(RUN_ID).fate is not RunFate.STARTING or len(commands.all_asked("squeue")) > asked + 1
-    )
-    assert host.reconcile(RUN_ID).fate is RunFate.STARTING
-    monkeypatch.setattr(engine.Slurm, "patience", lambda *_: 1)
-    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
-
-
 def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands: Commands, tmp_path: Path) -> None:
     jobs = "cl-a-0|PENDING|Resources|\ncl-b-0|PENDING|Resources|\ncl-c-1|RUNNING|None|n1\n"
     commands.say("squeue", f"{jobs}cl-of-another-host-0|PENDING|Priority|\n")
@@ -522,59 +307,6 @@ def test_a_cluster_that_does_not_answer_says_so(host: ClusterRunHost, commands: 
     assert (lab.problem, lab.nodes) == ("squeue: error: no answer", {})
     commands.say("squeue", "")
     assert host.hosts()[1].problem == "sinfo: error: no answer"
-
-
-@pytest.mark.parametrize(
-    ("needs", "options"),
-    [
-        (None, []),
-        (HostNeeds(cpus=4), ["--nodes=1", "--ntasks=1", "--cpus-per-task=4"]),
-        (
-            HostNeeds.model_validate({"gpus": 2, "memory": "3MB"}),
-            ["--nodes=1", "--ntasks=1", "--gres=gpu:2", "--mem=3M"],
-        ),
-    ],
-)
-def test_slurm_is_asked_for_what_a_run_needs(
-    host: ClusterRunHost, commands: Commands, needs: HostNeeds | None, options: list[str]
-) -> None:
-    commands.say("sbatch", "1\n")
-    commands.say("squeue", "")
-    host.prepare(replace(ORDER, needs=needs, agent="claude"))
-    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
-    asked = wait_until(lambda: commands.asked("sbatch") if commands.is_asked("sbatch") else None).split()
-    resources = [word for word in asked if word.startswith(("--nodes", "--ntasks", "--cpus", "--gres", "--mem"))]
-    assert resources == options
-    assert "--licenses=claude-max:1" in asked
-    assert "--partition=night" in asked
-
-
-@pytest.mark.parametrize(
-    ("listed", "minutes"),
-    [
-        ("night|5:00", 5),
-        ("night|1:30:00", 90),
-        ("night|infinite", 122),
-        ("night|1-00:00:00", 122),
-        ("night|30:00\nlong|1:00:00", 60),
-        ("night|30:00\nlong|infinite", 122),
-        ("night|n/a", 122),
-        ("", 122),
-        (None, 122),
-    ],
-)
-def test_a_job_asks_for_no_more_time_than_its_partition_allows(
-    host: ClusterRunHost, commands: Commands, listed: str | None, minutes: int
-) -> None:
-    """Slurm would keep it waiting for ever."""
-    commands.say("sbatch", "1\n")
-    commands.say("squeue", "")
-    if listed is not None:
-        commands.say("sinfo", listed)
-    host.prepare(replace(ORDER, limits=replace(LIMITS, timeout_ms=111 * MINUTE_MS, grace_ms=100)))
-    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
-    asked = wait_until(lambda: commands.asked("sbatch") if commands.is_asked("sbatch") else None).split()
-    assert f"--time={minutes}" in asked
 
 
 @pytest.mark.parametrize(("node_is_ahead_s", "noted_s"), [(3_600, 3_600), (-60, -60), (0, 0)])
