@@ -9,19 +9,15 @@ import pytest
 
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.notice import EventContext, NoticeKind, NotifyTarget, notice_of
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.resources.report import ReportSpan, ReportView, TaskGroup, service
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.text import markdown
 from claudomator_py.resources.tasks.views import TaskViews
-from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
-from claudomator_py.store.events import EventQuery, NewEvent, newest, record_all
+from claudomator_py.store.events import NewEvent, record_all
 from claudomator_py.store.report_rows import STARTED
-from claudomator_py.store.tables import Event
-from claudomator_py.workers.daily_report import MADE, DailyReporter
 from tests.fakes.steps import spec
 from tests.fakes.world import START_MS, World
 
@@ -437,63 +433,6 @@ def test_as_markdown_it_has_a_section_for_each_thing_there_is_something_to_say_o
     assert "## What needs you\n\n- asks: Blue or green?\n" in text
     assert "- /srv/shop: 1 commit, 1 file (+2 -1), by 1 task, $0.40\n" in text
     assert "What is waiting" not in text
-
-
-class Daily:
-    """The worker of a daemon that is configured so, at a time that a test sets."""
-
-    def __init__(self, world: World, **settings: Any) -> None:
-        self._world = world
-        self.settings = Settings.model_validate({"report": settings})
-
-    def at(self, text: str) -> bool:
-        """Whether a worker that has just begun makes a report at that time, as UTC has it."""
-        self._world.now_ms = round(datetime.fromisoformat(f"2026-{text}+00:00").timestamp() * 1_000)
-        world = self._world
-        return DailyReporter(world.database, world.write_report, lambda: self.settings, world.clock).run_once()
-
-
-def made(world: World) -> list[Event]:
-    events = world.database.read(lambda connection: newest(connection, 9, EventQuery(kinds=(MADE,))))
-    return list(events)
-
-
-def test_a_report_is_made_once_a_day_whatever_becomes_of_the_daemon(world: World) -> None:
-    daily = Daily(world, at="07:00", timezone="Europe/Berlin")
-    messages = [daily.at(f"11-28T{time}") for time in ("05:59", "06:00", "06:01", "08:59")]
-    assert messages == [False, True, False, False]
-    assert [daily.at(f"11-29T{time}") for time in ("05:00", "09:00", "09:01")] == [False, True, False]
-    assert len(made(world)) == 2
-
-
-def test_a_report_that_is_hours_late_is_left_out(world: World) -> None:
-    daily = Daily(world, at="07:00", timezone="UTC")
-    assert not daily.at("11-28T10:01")
-    assert daily.at("11-28T10:00")
-
-
-def test_without_a_time_there_is_no_report(world: World) -> None:
-    assert not Daily(world).at("11-28T07:00")
-
-
-@pytest.mark.parametrize(("day", "due"), [("03-29", "05:00"), ("10-25", "06:00")], ids=["set forward", "set back"])
-def test_a_change_of_clocks_moves_no_report(world: World, day: str, due: str) -> None:
-    """In Berlin they are set at 01:00 UTC of that day."""
-    daily = Daily(world, at="07:00", timezone="Europe/Berlin")
-    hour = int(due[:2])
-    assert [daily.at(f"{day}T{time}") for time in (f"{hour - 1:02}:59", due)] == [False, True]
-
-
-def test_the_daily_report_is_told_to_those_who_want_it_in_the_zone_of_its_time(world: World) -> None:
-    run(world, "one", cost_usd=0.4)
-    daily = Daily(world, at="07:00", timezone="Asia/Tokyo")
-    assert daily.at("09-21T22:00")
-    (event,) = made(world)
-    notice = notice_of(EventContext(1, "then", event.kind, dict(event.data), None, None, None, None, None))
-    assert notice is not None
-    assert (notice.kind, notice.title) == (NoticeKind.REPORT, "1 done; $0.40")
-    assert "From 2026-09-21 07:00 JST to 2026-09-22 07:00 JST: 1 run ended." in notice.text
-    assert NoticeKind.REPORT in NotifyTarget(url="https://phone/").events
 
 
 def test_it_says_what_became_of_each_branch(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What labels teach: performance, and the vote of earlier tasks."""
+"""What labels teach: performance, and the vote of earlier tasks; and the other signals beside likeness."""
 
 import numpy as np
 import pytest
@@ -9,12 +9,15 @@ from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.routing.lessons import (
     HALF_LIFE_MS,
     PRIOR,
+    SUCCESS_HALF_LIFE_MS,
     Lesson,
     Lessons,
     SpecialistStats,
     Votes,
     corrected,
+    keyword_in,
     moved,
+    recency,
     standing_of,
 )
 
@@ -146,3 +149,24 @@ def test_a_vote_is_between_minus_1_and_1(said: list[tuple[float, str | None, str
     votes = lessons(*said).votes(TASK, NOW_MS).shares if said else {}
 
     assert all(-1 <= vote <= 1 for vote in votes.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("Add a REST API endpoint", "rest api"),
+        ("Add a rest\n api", "rest api"),
+        ("the rest apiary", None),
+        ("interest api", None),
+        ("Rest-API", None),
+    ],
+)
+def test_a_keyword_is_found_as_whole_words(text: str, result: str | None) -> None:
+    assert keyword_in(text, ["rest api"]) == result
+
+
+def test_a_success_counts_half_after_two_days() -> None:
+    assert recency(None, 0) == 0.0
+    assert recency(SUCCESS_HALF_LIFE_MS, SUCCESS_HALF_LIFE_MS) == 1.0
+    assert recency(0, SUCCESS_HALF_LIFE_MS) == pytest.approx(0.5)
+    assert recency(SUCCESS_HALF_LIFE_MS, 0) == 1.0

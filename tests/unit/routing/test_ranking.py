@@ -19,12 +19,9 @@ from claudomator_py.risk import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
 from claudomator_py.routing.lessons import (
     NO_PERFORMANCE,
-    SUCCESS_HALF_LIFE_MS,
     SpecialistStats,
     Votes,
-    keyword_in,
     moved,
-    recency,
 )
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import (
@@ -484,27 +481,6 @@ def test_somebody_far_behind_those_who_may_not_is_told_of() -> None:
     assert [specialist_candidate.specialist for specialist_candidate in record.specialist_candidates][
         MAX_CANDIDATES:
     ] == [record.specialist]
-
-
-@pytest.mark.parametrize(
-    ("text", "result"),
-    [
-        ("Add a REST API endpoint", "rest api"),
-        ("Add a rest\n api", "rest api"),
-        ("the rest apiary", None),
-        ("interest api", None),
-        ("Rest-API", None),
-    ],
-)
-def test_a_keyword_is_found_as_whole_words(text: str, result: str | None) -> None:
-    assert keyword_in(text, ["rest api"]) == result
-
-
-def test_a_success_counts_half_after_two_days() -> None:
-    assert recency(None, 0) == 0.0
-    assert recency(SUCCESS_HALF_LIFE_MS, SUCCESS_HALF_LIFE_MS) == 1.0
-    assert recency(0, SUCCESS_HALF_LIFE_MS) == pytest.approx(0.5)
-    assert recency(SUCCESS_HALF_LIFE_MS, 0) == 1.0
 
 
 def test_a_name_that_says_something_is_part_of_the_text() -> None:
