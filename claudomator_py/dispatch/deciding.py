@@ -30,7 +30,7 @@ from claudomator_py.routing.ranking import (
     topic_of,
     unless_vague,
 )
-from claudomator_py.routing.role import Assignments, agent_name, explicit_choice
+from claudomator_py.routing.role import Assignments, agent_name, as_approved, explicit_choice
 from claudomator_py.scheduler.records import HandoffRecord, PolicyVerdict, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store import dependency_rows, specialist_rows, task_rows
@@ -38,7 +38,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.queue import Content
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.handing_on import hops
-from claudomator_py.tasks.inputs import specialist_meant
+from claudomator_py.tasks.inputs import specialist_approved, specialist_meant
 from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.routing")
@@ -236,6 +236,7 @@ class Decider:
         given = {subject.task.id: record for subject in subjects if (record := self._given(subject)) is not None}
         compared = [subject for subject in subjects if subject.task.id not in given]
         records = self._compared([subject.asked for subject in compared], digest)
+        records = [self._as_approved(subject, record) for subject, record in zip(compared, records, strict=True)]
         took = {"latency_ms": self._clock() - begun_ms}
         return given | {
             subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
@@ -268,12 +269,18 @@ class Decider:
         asked = subject.asked
         return explicit_choice(subject.claims, asked.visible, asked.needs, self._rules, subject.spec.skill)
 
+    def _as_approved(self, subject: Subject, record: SpecialistRecord) -> SpecialistRecord:
+        approved, asked = specialist_approved(subject.task), subject.asked
+        if approved is None:
+            return record
+        return as_approved(approved, record, asked.visible, asked.needs, self._rules, subject.spec.skill)
+
     def needs_no_route(self, subject: Subject) -> bool:
         """Return whether no specialist has to be decided: there is none to choose from, or the task takes none."""
         if subject.handed is not None:
             return False
         nobody = not subject.asked.visible and subject.spec.specialist is None and subject.by_hand is None
-        nobody = nobody and not subject.asked.needs.capabilities
+        nobody = nobody and not subject.asked.needs.capabilities and specialist_approved(subject.task) is None
         return self._directory is None or nobody or self._takes_no_role(subject.spec, subject.by_hand)
 
     def _takes_no_role(self, spec: TaskSpec, by_hand: str | None) -> bool:

@@ -42,6 +42,7 @@ class RationaleCode(WordedCode):
     MENTIONED = "mentioned", "the task addresses {specialist}"
     CONTINUED = "continued", "{specialist} did the task that it continues"
     BY_HAND = "by_hand", "an operator assigned it to {specialist}"
+    AS_APPROVED = "as_approved", "its first run was approved with {specialist}"
     BEST_MATCH = "best_match", "it matches {specialist} best"
     CORRECTED = "corrected", "operators have given tasks like it to {specialist}"
     GONE_WELL = "gone_well", "tasks like it have gone well with {specialist}"

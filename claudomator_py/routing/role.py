@@ -184,6 +184,19 @@ def _given(
     return None
 
 
+def as_approved(
+    approved: str, record: SpecialistRecord, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
+) -> SpecialistRecord:
+    """Return the decision by comparison for a task that a person approved with that specialist: whatever cards have
+    changed since, that one does it, or a person is asked again. Other parameters: see ``explicit_choice``."""
+    if record.specialist == approved:
+        return record
+    if approved not in seen or approved in needs.excluded:
+        code = RationaleCode.EXCLUDED if approved in seen else RationaleCode.GONE
+        return _asking(code, approved, rules)
+    return to(RationaleCode.AS_APPROVED, approved, rules.versions, skill)
+
+
 def _handed_on(handed: HandoffRecord, seen: frozenset[str], needs: Needs, rules: RoutingRules) -> SpecialistRecord:
     """The specialist that continues a task that was handed off, unless it has since gone. For the default route this is
     the default specialist; none if there is none or it is the one that failed."""

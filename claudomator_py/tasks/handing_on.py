@@ -22,6 +22,7 @@ from claudomator_py.store import decision_rows, events, run_rows, specialist_row
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.decisions import record_handoff
+from claudomator_py.tasks.inputs import current_request
 
 HANDED_ON = "handed_on"
 """Event: ``from`` and ``to`` are specialists, or ``to`` is ``default``; ``hop`` counts the handoffs including this
@@ -158,11 +159,14 @@ def apply_handoff_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpe
 def reassign_columns(
     connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int
 ) -> dict[str, Any]:
-    """Return the columns that have the task routed again, leaving the previous specialist's conversation; records
-    the event."""
+    """Return the columns that have the task routed again, leaving the previous specialist's conversation, and whoever
+    a person chose before; records the event."""
     data = {"from": record.by, "to": record.asked.to, "hop": record.hop}
     events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=data)
-    return routed_again(task, spec)
+    columns, request = routed_again(task, spec), current_request(task)
+    if request is not None and request.answer is not None:
+        columns["asks"] = request.model_copy(update={"answer": None}).model_dump(mode="json")
+    return columns
 
 
 def routed_again(task: Task, spec: TaskSpec) -> dict[str, Any]:

@@ -59,6 +59,12 @@ def specialist_meant(task: Task) -> str | None:
     return None if request is None else request.answer
 
 
+def specialist_approved(task: Task) -> str | None:
+    """Return the specialist with which a person approved the task before its first run."""
+    request = current_request(task)
+    return None if request is None or task.approved_ms is None else request.specialist
+
+
 def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
     """Return the content plus the tools that a person granted, for an agent of that kind."""
     grant = _grant(task)

@@ -275,3 +275,46 @@ def test_rules_name_no_specialist_to_whom_it_is_hidden(policed: Make) -> None:
     assert "shepherd" not in fields["ann"]
     assert "painter" in fields["ann"]
     assert "somebody else" in fields["ann"]
+
+
+def test_who_was_named_with_the_approval_does_it_whatever_cards_have_changed_since(policed: Make) -> None:
+    world = policed()
+    specialists = world.access.as_(OPERATOR)[Specialists]
+    for name in ("plumber", "painter"):
+        specialists.register(card(name, description=f"Does all that a {name} does."))
+    text = "Do all that a plumber does."
+    for name in ("same", "gone"):
+        world.submit(name, instructions=text, approval=True)
+    world.tick()
+    assert "lets plumber start it" in str(world.service.why("same").sentences)
+    skill = {"id": "all", "name": "All that a plumber does", "description": text, "examples": (text,)}
+    specialists.register(card("rival", description=text, skills=(skill,)))
+    approve(world, "same")
+    world.tick(1_000)
+    assert world.live("same").specialist == "plumber"
+    assert "its first run was approved with plumber" in str(world.service.why("same").sentences)
+    world.succeed("same")
+    specialists.remove("plumber")
+    approve(world, "gone")
+    world.tick(1_000)
+    assert world.state("gone") == "NEEDS_INPUT clarification"
+    assert "There is no specialist plumber any more" in str(world.service.why("gone").sentences)
+    world.service.answer("gone", AnswerRequest(text="rival"))
+    world.tick()
+    assert world.live("gone").specialist == "rival"
+
+
+def test_who_was_chosen_with_the_approval_hands_it_on_like_anybody(policed: Make) -> None:
+    world = policed()
+    specialists = world.access.as_(OPERATOR)[Specialists]
+    specialists.register(card("painter"))
+    specialists.register(card("plumber", fallback="painter"))
+    world.submit("t", approval=True, retry={"max_attempts": 5, "backoff": "1s"})
+    world.tick()
+    approve(world, "t", specialist="plumber")
+    world.tick()
+    for _ in range(2):
+        assert world.live("t").specialist == "plumber"
+        world.fail("t", "agent_error")
+        world.tick(60_000)
+    assert world.live("t").specialist == "painter"

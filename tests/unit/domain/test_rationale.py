@@ -34,6 +34,7 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
     RationaleCode.MENTIONED: ({"specialist": "writer"}, "the task addresses writer"),
     RationaleCode.CONTINUED: ({"specialist": "writer"}, "writer did the task that it continues"),
     RationaleCode.BY_HAND: ({"specialist": "writer"}, "an operator assigned it to writer"),
+    RationaleCode.AS_APPROVED: ({"specialist": "writer"}, "its first run was approved with writer"),
     RationaleCode.BEST_MATCH: ({"specialist": "writer"}, "it matches writer best"),
     RationaleCode.CORRECTED: ({"specialist": "writer"}, "operators have given tasks like it to writer"),
     RationaleCode.GONE_WELL: ({"specialist": "writer"}, "tasks like it have gone well with writer"),
