@@ -2,7 +2,7 @@
 library only."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 Event = Mapping[str, Any]
 """A JSON object, such as an event."""
@@ -58,3 +58,8 @@ def is_deep(value: Any) -> bool:
         if not level:
             return False
     return True
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and the infinities, which Python reads as JSON: for ``parse_constant``. Raises ValueError."""
+    raise ValueError(f"{name} is not JSON")

@@ -16,6 +16,7 @@ from claudomator_py.api.problem import Refused
 from claudomator_py.domain.errors import Invalid, Problem, shown, suggestion
 from claudomator_py.domain.fields import refusal
 from claudomator_py.domain.units import number_fault
+from claudomator_py.json_fields import refuse_constant
 from claudomator_py.schema.validation import MAX_JSON_PARTS, has_too_many_parts
 
 
@@ -26,10 +27,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"duplicate key {shown(twice)!r}")
     return values
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _content_type(header: str) -> tuple[str, dict[str, str]]:
@@ -66,7 +63,7 @@ async def read_json(request: Request) -> Any:
             problem = f"The body has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas."
             raise Refused(400, "bad_json", problem, "Send less at once, or as one text.")
         # Given bytes, json.loads would guess among the encodings of Unicode.
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise Refused(400, "bad_json", f"The body is not JSON{_fault(error)}.", "Send one JSON object.") from error
 

@@ -22,7 +22,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from claudomator_py.domain.redaction import Redactor, clean
 from claudomator_py.domain.units import counted
-from claudomator_py.json_fields import MAX_DEPTH, is_deep
+from claudomator_py.json_fields import MAX_DEPTH, is_deep, refuse_constant
 from claudomator_py.values import regex
 
 MAX_KEPT: Final = 256
@@ -137,11 +137,7 @@ def reader(shape: type[M]) -> Callable[[object], M]:
     return lambda text: kept(text) if type(text) is str and len(text) <= MAX_KEPT_TEXT else read(text)
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 _scan: Callable[[str, int], tuple[Any, int]] = vars(_DECODER)["scan_once"]
 _OPENING = ("{", "[")
 

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from claudomator_py import __version__
 from claudomator_py.agents.mcp_server import INSTRUCTIONS, TOOLS, Tool, ToolFailed
+from claudomator_py.json_fields import refuse_constant
 
 RUN_VARIABLE: Final = "CLAUDOMATOR_RUN"
 TOKEN_VARIABLE: Final = "CLAUDOMATOR_RUN_TOKEN"  # noqa: S105 - the name of a variable
@@ -115,7 +116,7 @@ def serve(source: BinaryIO, sink: BinaryIO, server: Server) -> None:
 def reply(line: bytes, server: Server) -> dict[str, Any] | None:
     """Return the answer to a message; None: it gets none."""
     try:
-        message = json.loads(line, parse_constant=_no_json)
+        message = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "not JSON")
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
@@ -199,10 +200,6 @@ def _called(params: Mapping[str, Any], server: Server) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": server.call(name, arguments)}]}
     except ToolFailed as failed:
         return {"content": [{"type": "text", "text": str(failed)}], "isError": True}
-
-
-def _no_json(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")
 
 
 def _error(asked: str | int | None, code: int, message: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:

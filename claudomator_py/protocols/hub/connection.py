@@ -22,6 +22,7 @@ from claudomator_py.api.streams import Streams
 from claudomator_py.daemon import give_back
 from claudomator_py.domain.errors import ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.json_fields import refuse_constant
 from claudomator_py.protocols.hub import Hub
 from claudomator_py.protocols.hub.assignment import AgentGone, AgentRefused
 from claudomator_py.protocols.hub.methods import (
@@ -331,7 +332,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
     if has_too_many_parts(text):
         raise HubError(PARSE_ERROR, f"it has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas")
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
+        document = json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         raise HubError(PARSE_ERROR, "this is not JSON") from None
     if not isinstance(document, dict):
@@ -349,10 +350,6 @@ def _id_of(document: Mapping[str, Any]) -> object:
     ):
         return None
     return message_id
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _request(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], bool]:
