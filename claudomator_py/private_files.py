@@ -56,7 +56,7 @@ def flush_path(path: str | Path) -> None:
     _flush(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
-def create_file(path: str | Path, data: bytes = b"") -> int:
+def create_file(path: str | Path, data: bytes) -> int:
     """Write a private file (0600), replacing any existing one, and return its descriptor. Nothing is flushed.
 
     Does not follow a link or wait for a pipe at the path. Raises OSError.

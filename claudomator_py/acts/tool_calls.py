@@ -88,7 +88,7 @@ def exceeding(
     return BeyondReach(tuple(sorted(acts, key=lambda act: -act.reach.rank)), reach, digest)
 
 
-def tool_acts(tool: str, given: Mapping[str, Any], place: Place, allowed: Collection[str] = ()) -> tuple[Act, ...]:
+def tool_acts(tool: str, given: Mapping[str, Any], place: Place, allowed: Collection[str]) -> tuple[Act, ...]:
     """Return what the call does beyond the working directory: distinct acts, as far as known."""
     data = catalogue()
     if any(fnmatchcase(tool, free) for free in data.free):

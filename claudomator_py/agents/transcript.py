@@ -73,7 +73,7 @@ class TextTranscript(LineTranscript):
 class EventTranscript(LineTranscript):
     """Lines of JSON events; any other line is text. events: an empty reader."""
 
-    def __init__(self, events: RunEvents, offset: int = 0) -> None:
+    def __init__(self, events: RunEvents, offset: int) -> None:
         super().__init__(offset)
         self._events = events
 
@@ -90,7 +90,7 @@ class EventTranscript(LineTranscript):
 class StderrTranscript(TextTranscript):
     """Lines of stderr of a CLI with events, without its log."""
 
-    def __init__(self, events: RunEvents, offset: int = 0) -> None:
+    def __init__(self, events: RunEvents, offset: int) -> None:
         super().__init__(offset)
         self._events = events
 

@@ -322,7 +322,7 @@ def given(**query: Any) -> dict[str, Any]:
     return {name: value for name, value in query.items() if value is not None}
 
 
-def change_headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:
+def change_headers(idempotency_key: str | None, if_version: int | None) -> Mapping[str, str]:
     """Return the headers that make a change safe to repeat. Raises ValueError for an invalid key."""
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
     if idempotency_key is not None:

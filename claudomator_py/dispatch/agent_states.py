@@ -113,7 +113,7 @@ class SlotsInUse:
     """Why a check gets no slot, by run id."""
 
 
-def slots_in_use(live: Iterable[Run], rules: Rules, to_check: Set[str] = frozenset()) -> SlotsInUse:
+def slots_in_use(live: Iterable[Run], rules: Rules, to_check: Set[str]) -> SlotsInUse:
     """Return the slots in use. live: runs, oldest first. to_check: runs of remote agents that have ended and whose
     checks are to begin, which get free slots before any task."""
     here = remote = InUse()

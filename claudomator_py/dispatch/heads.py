@@ -89,8 +89,8 @@ class HeadReader:
         taken: Taken,
         *,
         without: Set[str],
-        after: queue.Position | None = None,
-        queued_by: Mapping[str, int] | None = None,
+        after: queue.Position | None,
+        queued_by: Mapping[str, int] | None,
     ) -> dict[str, LaneHead]:
         """Return the next task of each lane that has any left."""
         rows = queue.heads(connection, lanes, taken, after=after, without=without, queued_by=queued_by or {})

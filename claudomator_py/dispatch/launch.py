@@ -7,7 +7,6 @@ from typing import Any
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.command_line import SHELLS
-from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.report import LiveOutput, Stage
 from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec, Usage, WindDown
 from claudomator_py.domain.task import TaskSpec
@@ -111,9 +110,9 @@ def agent_run(
     launch: Launch,
     rules: LaunchRules,
     *,
-    handoff: str | None = None,
-    note: str | None = None,
-    hosts: tuple[str, ...] = (LOCAL,),
+    handoff: str | None,
+    note: str | None,
+    hosts: tuple[str, ...],
 ) -> Prepared:
     """Return the prepared run of the agent. spec: with resolved ``add_dirs``. handoff, note: see ``RunSpec``. hosts:
     where it may run."""

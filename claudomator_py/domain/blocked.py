@@ -359,7 +359,7 @@ def on_hold(
     provenance: Provenance,
     source: str,
     family: str | None = None,
-    window: str | None = None,
+    window: str | None,
     room: int | None = None,
     doubted: int | None = None,
 ) -> Blocked:

@@ -145,7 +145,7 @@ class AgentRegistry:
                 reasons[agent.name] = [f"rules allow the task on none of its hosts ({', '.join(places)})"]
         return {name: "; ".join(sentences) for name, sentences in reasons.items() if sentences}
 
-    def unable(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
+    def unable(self, spec: TaskSpec, rules: Constraints) -> dict[str, str]:
         """Return the same as ``lacking``, plus agents whose hosts take no new runs at present."""
         reason = self.lacking(spec, rules)
         for agent in self._all().values() if self.closed_hosts else ():

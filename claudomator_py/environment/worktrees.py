@@ -214,9 +214,9 @@ class WorktreeManager:
     def looked_after_run(
         self,
         path: str,
-        title: str | None = None,
-        left_at: str | None = None,
-        checked: str | None = None,
+        title: str | None,
+        left_at: str | None,
+        checked: str | None,
     ) -> bool:
         """Return whether the tree in that folder has been examined since a run in it ended; ask again after ``made`` is
         called.

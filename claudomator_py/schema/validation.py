@@ -47,7 +47,7 @@ def key_suggestion(key: str, valid: Iterable[str]) -> str:
     return next((f"write `{name}`" for name in meant if name in known), None) or suggestion(key, known)
 
 
-def problem_at(lines: Lines, path: Path, message: str, remedy: str | None = None) -> Problem:
+def problem_at(lines: Lines, path: Path, message: str, remedy: str | None) -> Problem:
     """Return the problem at that place of a document."""
     return Problem(line=line_of(lines, path), field=field_name(path), message=message, remedy=remedy)
 

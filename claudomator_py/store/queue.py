@@ -253,7 +253,7 @@ def waiting_since(
     taken: Taken,
     *,
     after: Position,
-    without: Collection[str] = (),
+    without: Collection[str],
     queued_after: int,
 ) -> int | None:
     """Return the earliest change, in epoch milliseconds, of the lane's tasks after the position that have changed since

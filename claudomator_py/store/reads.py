@@ -159,7 +159,7 @@ class StatusFigures:
     """Recent failures per reason."""
 
 
-def status_figures(connection: Connection, failed_since_ms: int, by: Principal = OPERATOR) -> StatusFigures:
+def status_figures(connection: Connection, failed_since_ms: int, by: Principal) -> StatusFigures:
     """Return the numbers of the tasks that the principal can see. This reads more rows than ``status_lists``, but the
     result can be cached until the next write."""
     for_budget, failures = _figures(alike(by))
@@ -324,7 +324,7 @@ def _ways_into(context: str, by: Principal) -> tuple[ColumnElement[bool], ...]:
     return named, TASK.c.thread == context, TASK.c.id == context
 
 
-def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
+def names_like(connection: Connection, by: Principal) -> list[str]:
     """Return names of the newest tasks that the principal can see, for suggestions."""
     newest = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc())
     return list(dict.fromkeys(connection.execute(newest.limit(_MAX_NAMES)).scalars()))

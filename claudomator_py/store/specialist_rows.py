@@ -99,7 +99,7 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
     return grants_by_id
 
 
-def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
+def ids_seen(connection: Connection, by: Principal) -> Sequence[str]:
     """Return the ids of the cards visible to the principal, in order."""
     return (
         connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(bytewise(SPECIALIST.c.id)))

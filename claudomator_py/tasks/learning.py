@@ -33,9 +33,7 @@ def has_more(connection: Connection, since: int = 0) -> bool:
     return events.last_id(connection) > so_far.event or bool(learning_rows.unlearned(connection, 1))
 
 
-def correct(
-    connection: Connection, task: Task, record: SpecialistRecord, now_ms: int, continues: Task | None = None
-) -> None:
+def correct(connection: Connection, task: Task, record: SpecialistRecord, now_ms: int, continues: Task | None) -> None:
     """Correct earlier labels by a decision that is about to be stored. If a person made it, a differing decision on the
     same text was wrong; so was the one on the continued task, if it chose another specialist.
 

@@ -60,7 +60,7 @@ def dress(scope: Scope, response: Response) -> Response:
     return _login_needed(scope) if problem.status == 401 else problem_page(problem, granted)
 
 
-def problem_page(problem: ProblemDetails, granted: Session | None = None) -> Response:
+def problem_page(problem: ProblemDetails, granted: Session | None) -> Response:
     """Return a page that shows the problem. granted: the viewer's session, if the viewer is known."""
     from claudomator_py.api.page.rendering import render  # late, see ``api.app``
 

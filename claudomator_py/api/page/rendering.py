@@ -115,7 +115,7 @@ def render(
     return response
 
 
-def page_before(request: Request, otherwise: str = "/") -> Response:
+def page_before(request: Request, otherwise: str) -> Response:
     """Return a redirect to the page on which a button was pressed. otherwise: the target if the request does not name
     its page."""
     before = urlsplit(request.headers.get("referer", ""))

@@ -167,7 +167,7 @@ class ShadowRepository:
         return next((link for link in links if os.path.lexists(Path(work_tree, link, POINTER))), None)
 
     def merge_tree(
-        self, ours: str, theirs: str, *options: str, timeout_s: float, variables: Mapping[str, str] | None = None
+        self, ours: str, theirs: str, *options: str, timeout_s: float, variables: Mapping[str, str] | None
     ) -> str:
         """Return what ``git merge-tree`` prints, with the attributes in the commit ours, as ``git merge`` in a checkout
         of it has. git takes them from the work tree in which it runs. Raises GitRefused; OSError."""

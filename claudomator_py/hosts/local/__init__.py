@@ -173,7 +173,7 @@ class LocalRunHost(ReportingHost):
         if before is not None:
             before.close()
 
-    def to_do_first(self, run_id: str, step: int = 0) -> Callable[[], None] | None:
+    def to_do_first(self, run_id: str, step: int) -> Callable[[], None] | None:
         """Return a function that records the state of the working directory before the run starts; None if nothing is
         recorded."""
         folder = self._folders.pop(run_id, None) if step == 0 else None

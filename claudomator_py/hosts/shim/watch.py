@@ -158,7 +158,7 @@ class WindDownWatch:
     bytes; after_ms; idle, whether only time counts in which the run neither writes nor computes.
     """
 
-    def __init__(self, directory: int, outputs: list[CappedOutput], agent: procfs.Process | None = None) -> None:
+    def __init__(self, directory: int, outputs: list[CappedOutput], agent: procfs.Process | None) -> None:
         """outputs: standard output first. agent: see ``Stall``."""
         self._directory = directory
         self._outputs = outputs
@@ -247,7 +247,7 @@ class Stall:
         return sum(spent.values()) >= max(1.0, most * self._share)
 
 
-def own_processes(agent: procfs.Process | None = None) -> list[int]:
+def own_processes(agent: procfs.Process | None) -> list[int]:
     """Return the pids of the agent's own process, and of what tools have left to this one. agent: see
     ``cpu_by_process``."""
     if agent is not None:

@@ -269,7 +269,7 @@ _OVER: Final = (
 )  # fmt: skip
 
 
-def job_name(run_id: str, step: int = 0) -> str:
+def job_name(run_id: str, step: int) -> str:
     """Return the name of the job for a run or check, which is its key."""
     return f"{PREFIX}{run_id}-{step}"
 

@@ -114,7 +114,7 @@ def url_of(decision_id: str) -> str:
     return f"/decisions/{decision_id}"
 
 
-def list_url(filters: Mapping[str, str], cursor: str | None = None) -> str:
+def list_url(filters: Mapping[str, str], cursor: str | None) -> str:
     """Return the path of the list with these filters, leaving out empty ones. cursor: where it continues."""
     given = {name: value for name, value in filters.items() if value} | ({"cursor": cursor} if cursor else {})
     return "/decisions" + (f"?{urlencode(given)}" if given else "")

@@ -156,7 +156,7 @@ def with_error(text: str, error: str | None) -> str:
     return f"{text.removesuffix('.')}: {ended(_short(error))}" if error else text
 
 
-def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
+def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None) -> str:
     """Return a sentence on the run. number: within the task. note_of: the run whose note it got, if any."""
     where = f"Run {number} on {run.agent}"
     if run.resumes is not None:

@@ -70,7 +70,7 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
     return with_error(meaning, detail)
 
 
-def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
+def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState]) -> str:
     """Return why the task failed as a clause, for lists: the beginning of the error message, or the meaning of the
     code."""
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
