@@ -8,11 +8,15 @@ what a user may set, sets it itself.
 What takes effect as Python starts cannot be changed here: the Makefile has Python ignore its own variables.
 """
 
+import fcntl
+import json
 import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _KEPT = ("PATH", "CLAUDOMATOR_CHAOS_SEED")
 _SET_BY_READLINE = ("COLUMNS", "LINES")
@@ -62,6 +66,22 @@ def stand_alone() -> Place:
     time.tzset()
     os.umask(0o022)
     return place
+
+
+def made_once(name: str, make: Callable[[], Any]) -> Any:
+    """Return what that makes, of types of JSON; of all workers of a run only the first that asks makes it. name: that
+    of its file in the folder of the run.
+
+    A process that is no worker makes its own: its temporary folder may be the system's, with what others have left.
+    """
+    if _IN_A_WORKER not in os.environ:
+        return make()
+    file = Path(tempfile.gettempdir(), name)
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            file.write_text(json.dumps(make()))
+    return json.loads(file.read_text())
 
 
 def _parent() -> str | None:

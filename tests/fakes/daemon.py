@@ -24,15 +24,23 @@ from claudomator_py.client.http import Client
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.session import Access
+from tests.environment import made_once
 from tests.patience import PATIENCE_S
 
 
 @cache
 def openapi_document() -> dict[str, Any]:
-    """The OpenAPI document, for which nobody has to be asked. Made once: it takes longer than most tests that need it.
+    """The OpenAPI document, for which nobody has to be asked. Made once, for all workers of a test run: it takes longer
+    than most tests that need it.
 
     It is the same in every daemon of this version. Change nothing in it.
     """
+    document: dict[str, Any] = made_once("openapi.json", make_openapi_document)
+    return document
+
+
+def make_openapi_document() -> dict[str, Any]:
+    """The same, made anew."""
     absent, keyless = cast(Access, MagicMock(name="access")), cast(Keyring, MagicMock(name="keyring"))
     return create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484"), keyless).openapi()
 

@@ -85,3 +85,30 @@ def test_a_run_is_in_memory_where_there_is_room_and_nobody_has_named_a_folder(
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.setenv(name, str(changed.get(name, "")))
     assert environment._parent() == str(tmp_path / expected)
+
+
+@pytest.mark.parametrize(("is_worker", "made"), [(True, 1), (False, 2)])
+def test_what_workers_need_is_made_once_a_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_worker: bool, made: int
+) -> None:
+    if is_worker:
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    else:
+        monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    calls: list[dict[str, list[int]]] = []
+
+    def make() -> dict[str, list[int]]:
+        calls.append({"a": [1]})
+        return calls[-1]
+
+    assert [environment.made_once("made.json", make) for _ in range(2)] == [{"a": [1]}] * 2
+    assert len(calls) == made
+
+
+def test_what_could_not_be_made_is_made_by_the_next_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ZeroDivisionError):
+        environment.made_once("made.json", lambda: 1 // 0)
+    assert environment.made_once("made.json", lambda: "made") == "made"

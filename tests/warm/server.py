@@ -151,12 +151,12 @@ def warm_up() -> None:
     from claudomator_py.api import app, page
     from claudomator_py.api.page import rendering
     from tests.compiled import compile_once
-    from tests.fakes.daemon import openapi_document
+    from tests.fakes.daemon import make_openapi_document
 
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
     _load_commands()
-    document = openapi_document()  # with which every route is made
+    document = make_openapi_document()  # with which every route is made
     setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls when somebody asks for it
     assert page.routes()
     for template in rendering._environment().list_templates():
