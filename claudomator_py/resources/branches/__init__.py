@@ -181,6 +181,8 @@ class DiscardView(View):
     """The reference under which everything is kept in the repository; null: a dry run."""
     undo: str | None = None
     """The command to restore the branch, on the daemon's machine; null: nothing was changed."""
+    notes: tuple[str, ...] = ()
+    """Further remarks: which tasks will begin without it."""
 
 
 _MERGED = {"default": {}, "tried": {"into": "main", "method": "squash", "dry_run": True}}

@@ -294,6 +294,8 @@ def discard(client: Client, task: TaskArgument, dry_run: DryRunOption = False) -
     uncommitted = f" and {counted(left.changed, 'uncommitted file')}" if left.changed else ""
     words = "Would remove" if dry_run else "Removed"
     out(f"{words} {plain(left.branch)}: {counted(left.commits, 'commit')}{uncommitted}, in {plain(left.path)}.")
+    for line in left.notes:
+        note(f"Note: {plain(line)}.")
     _print_undo(left.undo)
 
 

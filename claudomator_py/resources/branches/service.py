@@ -15,7 +15,7 @@ from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.redaction import replaced
 from claudomator_py.domain.units import counted
-from claudomator_py.domain.worktree import Tree, TreeStanding, TreeState, short_ref
+from claudomator_py.domain.worktree import Isolation, Tree, TreeStanding, TreeState, short_ref
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Branches, Clock, RunHost, Trees
 from claudomator_py.resources.branches import (
@@ -32,7 +32,7 @@ from claudomator_py.resources.branches import (
 )
 from claudomator_py.resources.concealment import without_hidden
 from claudomator_py.resources.session import Service, find_run, find_task, reading, writing
-from claudomator_py.store import events, run_rows, task_rows
+from claudomator_py.store import dependency_rows, events, run_rows, task_rows
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface import answers
@@ -130,10 +130,12 @@ class BranchService(Service):
     def discard(self, ref: str, wanted: DiscardRequest) -> DiscardView:
         """Remove the branch of the task."""
         task, tree = self._read(lambda connection: self._finished_task(connection, ref, wanted.dry_run))
+        waiting = self._read(lambda connection: self._would_begin_there(connection, task))
         with _refused():
             left = self.branches.discard(tree, dry_run=wanted.dry_run)
         values = {name: _text(value) for name, value in asdict(left).items()}
-        view = DiscardView(task_id=task.id, task_name=task.name, **values)
+        notes = tuple(f"{name} depends on {task.name} and will begin without these changes" for name in waiting)
+        view = DiscardView(task_id=task.id, task_name=task.name, notes=notes, **values)
         if view.kept is not None:
             included = {"branch", "commits", "changed", "kept", "undo"}
             self._record(task, "discarded", view.model_dump(mode="json", include=included))
@@ -162,6 +164,15 @@ class BranchService(Service):
                 is_current=is_current,
                 unready=_unready(tree, state, newest.get(tree.path), is_current=is_current),
             )
+
+    def _would_begin_there(self, connection: Connection, task: Task) -> list[str]:
+        """Return the names of the visible tasks that depend on it and whose own work tree has yet to begin."""
+        others = [
+            other for other in dependency_rows.dependents(connection, task.id) if self._by.sees(other.organisation)
+        ]
+        unbegun = [other for other in others if other.state not in ENDED and other.last_run_id is None]
+        specs = task_rows.specs_shown(connection, unbegun)
+        return [other.name for other in unbegun if specs[other.id].isolation is Isolation.WORKTREE]
 
     def _finished_task(self, connection: Connection, ref: str, dry_run: bool) -> tuple[Task, str]:
         """Return the task and the name of its tree."""

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import update
 
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.lifecycle import Completed, Queued, State
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.lifecycle import Completed, Queued, State, Waiting, WaitReason
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.worktree import Tree, WorktreeRequest, branch_name, tree_name
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.resources.access import TokenRequest
-from claudomator_py.store.tables import TASK
+from claudomator_py.store.tables import TASK, TASK_DEPENDENCY
 from tests.fakes.daemon import Answer, Daemon, running
 from tests.fakes.prepared import PreparedService
 from tests.integration.hosts.repository import Repository
@@ -273,3 +273,19 @@ def test_of_those_that_are_ready_only_what_was_shown_and_may_be_seen_is_merged(
     assert [answer.status for answer in answers] == [200, 200]
     assert not any("fix" in text_of(answer) or tree.branch in text_of(answer) for answer in answers)
     assert not (shop.path / "new").exists()
+
+
+def test_who_will_begin_without_a_discarded_branch_is_named_before(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "new")
+    place = {"working_dir": str(shop.path), "depends_on": ["fix"]}
+    prepared.add("next", Waiting(WaitReason.DEPENDENCY), isolation="worktree", **place)
+    prepared.add("beside", Waiting(WaitReason.DEPENDENCY), **place)
+    begun = prepared.add("begun", Waiting(WaitReason.BACKOFF), isolation="worktree", **place)
+    prepared.end_run(prepared.add_run(begun), Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR))
+    bound = update(TASK_DEPENDENCY).values(depends_on_id=tree.task_id)
+    prepared.database.write(lambda connection: connection.execute(bound))
+    text = text_of(operator.get(f"/tasks/{tree.task_id}/discard"))
+    assert "Note: next depends on fix and will begin without these changes." in text
+    assert text.count("will begin without") == 1
