@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# curl 7.88.1 (Debian 12) and pycurl 7.49.0 (PyPI, libcurl 8.23.0), without --retry: a POST is sent a second time, without
-# a word, where the server has read it, has done the work, and then closed the connection without an answer.
+# curl 7.88.1 (Debian 12) and pycurl 7.49.0 (PyPI, libcurl 8.23.0), without --retry: a POST is sent a second time,
+# without a word, where the server has read it, has done the work, and then closed the connection without an answer.
 #
 # It happens to each request that is not the first on its connection: the second of `curl -d x URL URL`, of a --config
 # file with several, and all but the first of a handle of pycurl that is used again. libcurl takes the silence for a
