@@ -63,8 +63,7 @@ class Service(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write((answer if isinstance(answer, str) else json.dumps(answer)).encode())
 
-    def log_message(self, *_):
-        pass
+    log_message = lambda *_: None
 
 
 service = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service)
