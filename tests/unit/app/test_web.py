@@ -15,6 +15,7 @@ from claudomator_py.api.endpoint import bind, bound_address
 from claudomator_py.api.server import WebServer
 from claudomator_py.app import web
 from claudomator_py.app.web import LateServer
+from claudomator_py.store import StoreUnavailable
 from tests.patience import PATIENCE_S, wait_until
 
 
@@ -108,13 +109,20 @@ def test_it_stops_while_the_server_is_being_made() -> None:
     assert run(scenario).calls == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "event", "traced"),
+    [
+        (ModuleNotFoundError("No module named 'fastapi'"), "web_server_not_made", True),
+        (StoreUnavailable("PostgreSQL has no connection left", "end others"), "web_server_waits_for_the_store", False),
+    ],
+)
 def test_a_failure_is_logged_and_the_next_connection_tries_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception, event: str, traced: bool
 ) -> None:
     monkeypatch.setattr(web, "RETRY_S", 0.01)
 
     async def scenario(maker: Maker, server: LateServer) -> None:
-        maker.errors.append(ModuleNotFoundError("No module named 'fastapi'"))
+        maker.errors.append(error)
         serving = asyncio.create_task(server.serve())
         with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
             await asyncio.to_thread(maker.get)
@@ -122,10 +130,11 @@ def test_a_failure_is_logged_and_the_next_connection_tries_again(
         server.stop()
         await serving
 
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.WARNING):
         assert run(scenario).calls == 2
-    assert ["web_server_not_made" in record.getMessage() for record in caplog.records] == [True]
-    assert "No module named 'fastapi'" in caplog.text
+    assert [event in record.getMessage() for record in caplog.records] == [True]
+    assert str(error) in caplog.text or str(error) in str(vars(caplog.records[0]))
+    assert ("Traceback" in caplog.text) is traced
 
 
 def test_a_stop_after_a_failure_does_not_wait_for_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
