@@ -148,6 +148,11 @@ def shared_mark(name: str) -> str:
     return name.rpartition("-")[2]
 
 
+def is_tree_branch(name: str) -> bool:
+    """Return whether the name of a branch is one that ``branch_name`` gives."""
+    return name.startswith(BRANCHES) and re.fullmatch(rf"[0-9a-f]{{{_ID}}}(\.\d+)?", shared_mark(name)) is not None
+
+
 def is_tree_of(name: str, task_id: str) -> bool:
     """Return whether a folder name is that of one of the task's trees."""
     return bool(name) and shared_mark(name).partition(".")[0] == task_id.replace("-", "")[:_ID]

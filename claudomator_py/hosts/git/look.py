@@ -24,7 +24,7 @@ from claudomator_py.domain.changes import (
     RefChange,
     RunChanges,
 )
-from claudomator_py.domain.worktree import BRANCHES, shared_mark, short_ref
+from claudomator_py.domain.worktree import BRANCHES, is_tree_branch, shared_mark, short_ref
 from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.contents import Content, Contents, read_status
 from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, repository_name, size_and_time, text_of
@@ -126,7 +126,8 @@ class Look:
     def between(self, before: PlaceState, after: PlaceState) -> RunChanges:
         """Return the changes from the first state to the second. Raises GitRefused; OSError."""
         ends = self._ends(before, after)
-        names = sorted((before.refs.keys() | after.refs.keys()) - before.others.keys() - after.others.keys())
+        others = before.others.keys() | after.others.keys() | self._begun(before, after)
+        names = sorted((before.refs.keys() | after.refs.keys()) - others)
         refs = [
             RefChange(
                 name=text_of(name),
@@ -213,6 +214,11 @@ class Look:
         """Return whether a path is only named, because it is a large file or an unknown repository."""
         is_folder = Path(f"{self._repository.top}/{path}").is_dir()
         return not self._is_comparable(path) and (path.endswith("/") or not is_folder)
+
+    def _begun(self, before: PlaceState, after: PlaceState) -> set[str]:
+        """Return the new branches of other tasks: git makes a branch some time before the work tree that has it."""
+        own, made = shared_mark(after.place), after.refs.keys() - before.refs.keys()
+        return {name for name in made if is_tree_branch(short_ref(name)) and shared_mark(name) != own}
 
     def _ends(self, before: PlaceState, after: PlaceState) -> tuple[str, str]:
         """Return two trees or commits whose difference is that of the states."""

@@ -265,6 +265,21 @@ def test_a_branch_that_another_task_begins_in_its_tree_is_not_its_own(
     assert [ref.name for ref in result.refs] == made
 
 
+@pytest.mark.parametrize(
+    ("branch", "made"),
+    [
+        ("claudomator/other-0a1b2c3d", []),
+        ("claudomator/other-0a1b2c3d.2", []),
+        ("claudomator/other-topic", ["refs/heads/claudomator/other-topic"]),
+    ],
+)
+def test_a_branch_whose_work_tree_git_is_still_making_is_not_its_own(
+    recorded: Recorded, repository: Repository, branch: str, made: list[str]
+) -> None:
+    result = recorded(lambda: repository.git("branch", branch), repository.path)
+    assert [ref.name for ref in result.refs] == made
+
+
 def test_commits_that_a_run_merges_from_another_task_are_not_its_own(
     recorded: Recorded, repository: Repository, tmp_path: Path
 ) -> None:
