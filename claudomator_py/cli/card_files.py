@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import typer
 
 from claudomator_py.cli.output import error, note
+from claudomator_py.cli.task_files import readable_path
 from claudomator_py.domain.card import WAYS_ON, Card
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.remote import is_loopback
@@ -163,7 +164,7 @@ def _cards(name: str, data: bytes, path: Path) -> list[Card]:
 
 def _refuse(name: str, problems: Sequence[Problem]) -> NoReturn:
     for problem in problems:
-        note(problem.render(os.fsencode(name).decode(errors="backslashreplace")))
+        note(problem.render(readable_path(name)))
     error("No specialist was registered.", "Fix the listed problems and retry.")
     raise typer.Exit(1)
 

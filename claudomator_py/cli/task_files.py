@@ -82,7 +82,7 @@ def files_at(path: Path) -> list[Path]:
     from claudomator_py.schema.documents import is_document
 
     if path != STDIN and not os.path.lexists(path):
-        raise typer.BadParameter(f"there is no {shown(_readable(path))}")
+        raise typer.BadParameter(f"there is no {shown(readable_path(path))}")
     if path == STDIN or not exists(path) or not path.is_dir():
         return [path]
     unreadable: list[Path] = []
@@ -107,7 +107,7 @@ def content(path: Path, noun: str) -> TaskFileContent | Problem:
     if not is_document(path.name) and not (exists(path) and path.is_dir()):
         remedy = f"use a name that ends in {', '.join(SUFFIXES)}, is not hidden and is not README"
         return Problem(message=f"does not have the name of a {noun} file", remedy=remedy)
-    if _readable(path) != str(path):
+    if readable_path(path) != str(path):
         return Problem(message="its name is not valid UTF-8", remedy="rename it")
     try:
         if stat.S_ISDIR((status := path.stat()).st_mode):
@@ -133,10 +133,10 @@ def parsed_as_tasks(path: Path, content: TaskFileContent | Problem) -> ReadFile:
 
 def name_of(path: Path) -> str:
     """Return the path's name for people."""
-    return "stdin" if path == STDIN else printable(_readable(path))
+    return "stdin" if path == STDIN else printable(readable_path(path))
 
 
-def _readable(path: Path) -> str:
+def readable_path(path: str | Path) -> str:
     """Return the path as printable text, whatever bytes are in it."""
     return os.fsencode(path).decode(errors="backslashreplace")
 

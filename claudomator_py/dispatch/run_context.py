@@ -28,7 +28,6 @@ from claudomator_py.domain.handoff import (
     SlashUse,
 )
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
-from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.task import OnInput, TaskSpec
@@ -42,6 +41,7 @@ from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.prompts import (
     as_command,
     as_text,
+    cleaned,
     compose,
     compose_answer,
     compose_confirmation,
@@ -276,7 +276,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             failures=_failures(ended, redactor),
             expected_output=None
             if spec.expected_output is None
-            else _clean(spec.expected_output, redactor)[:MAX_OUTPUT_LENGTH],
+            else cleaned(spec.expected_output, redactor)[:MAX_OUTPUT_LENGTH],
             escalation=escalation_of(context.card),
             handoffs=len(context.hops),
             max_handoffs=subject.max_handoffs,
@@ -289,7 +289,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
 
 def _files(hops: Sequence[HandoffRecord], redactor: Redactor) -> tuple[str, ...]:
     """Return the files that handoffs name, without duplicates and in order: the newest, if there are too many."""
-    named = dict.fromkeys(_clean(file, redactor) for hop in hops for file in hop.asked.files)
+    named = dict.fromkeys(cleaned(file, redactor) for hop in hops for file in hop.asked.files)
     return tuple(named)[-MAX_FIELDS:]
 
 
@@ -354,14 +354,10 @@ def _handed_on(hop: HandoffRecord, redactor: Redactor) -> HandedOn:
     return HandedOn(
         run=hop.run_id,
         specialist=hop.by,
-        reason=_clean(request.reason, redactor),
-        done=_clean(request.done, redactor),
-        left=_clean(request.left, redactor),
+        reason=cleaned(request.reason, redactor),
+        done=cleaned(request.done, redactor),
+        left=cleaned(request.left, redactor),
     )
-
-
-def _clean(text: str, redactor: Redactor) -> str:
-    return without_personal(redactor.redact(text))
 
 
 def _short(tools: Sequence[str], redactor: Redactor) -> tuple[str, ...]:

@@ -184,6 +184,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
+def are(number: int, noun: str) -> str:
+    """Return the beginning of a clause: ``1 file is``, ``2 files are``."""
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
+
+
 def enumerated(names: Sequence[str]) -> str:
     """Return the names as a part of a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

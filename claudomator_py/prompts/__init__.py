@@ -116,7 +116,7 @@ def handoff_note(run: Run, agent: str, host: RunHost, transcript: Transcript | N
     if outcome.handoff is not None:
         return _handed_on(run, outcome.handoff, host, transcript, redactor)
     why = REASON_POLICIES[outcome.reason].meaning if outcome.reason is not None else "It stopped."
-    detail = _clean((outcome.error or "").strip(), redactor)
+    detail = cleaned((outcome.error or "").strip(), redactor)
     if len(detail) > _MAX_DETAIL:
         # The start says what failed, and the end why, as in the output of a check.
         detail = f"{detail[: _MAX_DETAIL // 4]} [...] {detail[-_MAX_DETAIL * 3 // 4 :]}"
@@ -134,8 +134,8 @@ def _handed_on(
 ) -> str:
     """What the run said that it leaves; if it said nothing about that, its last words and calls."""
     summary = {"why": handoff.reason, "done": handoff.done, "left_to_do": handoff.left}
-    left: list[_Left] = [{name: _clean(words.strip(), redactor)} for name, words in summary.items() if words.strip()]
-    left += [{"files_changed": [_clean(file, redactor) for file in handoff.files]}] if handoff.files else []
+    left: list[_Left] = [{name: cleaned(words.strip(), redactor)} for name, words in summary.items() if words.strip()]
+    left += [{"files_changed": [cleaned(file, redactor) for file in handoff.files]}] if handoff.files else []
     if not (handoff.done.strip() or handoff.left.strip()):
         left += _last_words(run, host, transcript, redactor)
     return _note(f"{run.specialist or run.agent} had this task before you, and hands it on.", left)
@@ -144,7 +144,7 @@ def _handed_on(
 def follow_note(run: Run, assigned: TaskSpec, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
     """Return the note for a task that continues another one but cannot continue its conversation. run: the last run of
     that other task; assigned: its content."""
-    asked = _clean(assigned.instructions.strip(), redactor)
+    asked = cleaned(assigned.instructions.strip(), redactor)
     if len(asked) > MAX_SAID:
         asked = f"{asked[:MAX_SAID]} [...]"
     lead = f"This task continues another one, {assigned.name}, which {run.agent} has done."
@@ -160,8 +160,8 @@ def _note(lead: str, left: Sequence[_Left]) -> str:
     return "\n\n".join([*parts, _AS_LEFT])
 
 
-def _clean(words: str, redactor: Redactor) -> str:
-    """An agent's words in a form that another may read: without secrets and personal data."""
+def cleaned(words: str, redactor: Redactor) -> str:
+    """Return an agent's words as another may read them: without secrets and personal data."""
     return without_personal(redactor.redact(words))
 
 
@@ -174,7 +174,7 @@ def _last_words(run: Run, host: RunHost, transcript: Transcript | None, redactor
     room = MAX_SAID
     kept: list[_Left] = []
     for part in reversed(lines):
-        words = _clean(part.text, redactor)  # before it is cut
+        words = cleaned(part.text, redactor)  # before it is cut
         shown = words if len(words) <= room else f"[...] {words[-room:]}"
         kept.insert(0, {"message": shown} if part.kind == "message" else {"tool": part.tool or "", "call": shown})
         room -= len(words)

@@ -40,6 +40,7 @@ from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.events import TITLES
 from claudomator_py.resources.policy import CHECKS
 from claudomator_py.resources.session import Service, Session
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.surface import OPEN, IfVersion, answered_by, declared_by
 from claudomator_py.surface.table import Cell, Link, Table, Time
 from claudomator_py.values import dataclass, regex
@@ -113,6 +114,11 @@ def render(
     if by is not None and not compile_templates.cache_info().currsize:
         response.background = BackgroundTask(compile_templates)
     return response
+
+
+def to_task(task: TaskView) -> Response:
+    """Return a redirect to the task's page."""
+    return RedirectResponse(f"/tasks/{task.id}", 303)
 
 
 def page_before(request: Request, otherwise: str) -> Response:

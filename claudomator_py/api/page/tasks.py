@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Field, Ref, Version, read_fields
-from claudomator_py.api.page.rendering import button, render
+from claudomator_py.api.page.rendering import button, render, to_task
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.task_model import TaskPage, task_page_of
 from claudomator_py.api.problem import status_of
@@ -67,10 +67,6 @@ def ask_to_restart(granted: Allowed, ref: Ref, specialist: Name = "") -> Respons
     return _restart_form(granted, {"ref": ref, "specialist": specialist})
 
 
-def _back(task: TaskView) -> Response:
-    return RedirectResponse(f"/tasks/{task.id}", 303)
-
-
 def _cancel_form(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
     task = granted[Tasks].get(given["ref"])
     offered = "cancel" in task.available_actions
@@ -109,7 +105,7 @@ def answer(granted: Allowed, ref: Ref, version: Version, text: Answer = "", back
         done = granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
     except REFUSALS as refusal:
         return _form("answer", granted, {"ref": ref, "text": text}, refusal)
-    return RedirectResponse("/", 303) if back == OVERVIEW else _back(done)
+    return RedirectResponse("/", 303) if back == OVERVIEW else to_task(done)
 
 
 @routes.get("/{ref}/approve", "approveTask")
@@ -124,7 +120,7 @@ def approve(
     try:
         rules = _edited_rules(_rules(granted[Tasks].get(ref)), tools)
         given = {"tools": rules, "reason": reason.strip(), "specialist": specialist.strip()}
-        return _back(granted[Tasks].approve(ref, read_fields(ApproveRequest, given), versions=version))
+        return to_task(granted[Tasks].approve(ref, read_fields(ApproveRequest, given), versions=version))
     except REFUSALS as refusal:
         typed = {"ref": ref, "tools": tools, "reason": reason, "specialist": specialist}
         return _form("approve", granted, typed, refusal)

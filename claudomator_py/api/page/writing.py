@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Annotated, Final
 
 from fastapi import Depends, Query, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Ref, Version
-from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rendering import render, to_task
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, ServiceError, StaleVersion
@@ -135,7 +135,7 @@ def check(granted: Allowed, written: Sent) -> Response:
 @routes.post("/new", "submitTask")
 def send(granted: Allowed, written: Sent) -> Response:
     try:
-        return _to(granted[Tasks].submit(written.spec()))
+        return to_task(granted[Tasks].submit(written.spec()))
     except (Conflict, Invalid, Forbidden) as refusal:
         return _form(granted, written, refusal=refusal)
 
@@ -149,7 +149,7 @@ def edit(granted: Allowed, ref: Ref) -> Response:
 @routes.post("/tasks/{ref}/edit", "restartTask")
 def change(granted: Allowed, written: Sent, ref: Ref, version: Version) -> Response:
     try:
-        return _to(granted[Tasks].edit(ref, written.spec(), versions=version))
+        return to_task(granted[Tasks].edit(ref, written.spec(), versions=version))
     except (StaleVersion, Conflict, Invalid, Forbidden) as refusal:
         return _form(granted, written, granted[Tasks].get(ref), refusal)
 
@@ -165,10 +165,6 @@ def _mapping_of(text: str) -> Mapping[str, object]:
             [Problem(message="is not a single mapping", remedy="write `key: value` lines, as in a task file")]
         )
     return value
-
-
-def _to(task: TaskView) -> Response:
-    return RedirectResponse(f"/tasks/{task.id}", 303)
 
 
 def _form(

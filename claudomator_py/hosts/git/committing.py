@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from claudomator_py.domain.changes import Commit, NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.units import counted
+from claudomator_py.domain.units import are
 from claudomator_py.domain.worktree import HEADS, Tree, short_ref
 from claudomator_py.hosts.git import CHECKOUT_S, GitRefused, standings, uncommitted
 from claudomator_py.hosts.git.moving import refuse_under_way
@@ -180,11 +180,6 @@ class OpenTree:
         return self._shadow(
             *arguments, git_dir=git_dir, work_tree=work_tree, timeout_s=timeout_s, variables=own, stdin=stdin
         )
-
-
-def are(number: int, noun: str) -> str:
-    """Return the beginning of a clause: ``2 files are``."""
-    return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
 
 
 def nested_in(changed: list[str]) -> list[str]:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeMethod, MergeOrder, NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.units import are
 from claudomator_py.domain.worktree import HEADS, Tree, TreeBusy, TreeFault, short_ref
 from claudomator_py.hosts.git import GitRefused, is_true
-from claudomator_py.hosts.git.committing import OpenTree, are, nested_in
+from claudomator_py.hosts.git.committing import OpenTree, nested_in
 from claudomator_py.hosts.git.look import FIND_RENAMES, numbered
 from claudomator_py.hosts.git.moving import BranchMover, IsBusy, Move, checkout_of
 from claudomator_py.hosts.git.worktrees import LocalTrees

@@ -32,7 +32,7 @@ from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import counted
+from claudomator_py.domain.units import are, counted
 from claudomator_py.domain.worktree import HEADS
 from claudomator_py.resources.branches import (
     BRANCHES,
@@ -385,20 +385,16 @@ def _commits_ready(branch: BranchView, target: str | None, remote: str) -> int:
         status = _git(tree, "status", *options)
         left = [entry[3:] for entry in status.split("\0") if entry and entry[3:] not in branch.by_check]
         if left:
-            listed = f"{_are(len(left), 'file')} not committed in {plain(tree)}: {', '.join(map(plain, left[:5]))}"
+            listed = f"{are(len(left), 'file')} not committed in {plain(tree)}: {', '.join(map(plain, left[:5]))}"
             fail(f"{listed}.", "Commit or remove them there.")
         if beside := int(_git(tree, "rev-list", "--count", "HEAD", f"^{head}", *known)):
-            words = f"{_are(beside, 'commit')} checked out in {plain(tree)}, and not on {plain(branch.branch)}"
+            words = f"{are(beside, 'commit')} checked out in {plain(tree)}, and not on {plain(branch.branch)}"
             fail(f"{words}.", f"See how to put them there: claudomator merge {name} --dry-run")
     commits = int(_git(branch.repository, "rev-list", "--count", head, *known))
     if not commits:
         words = f"{plain(branch.branch)} has no commit that {plain(target)} lacks"
         fail(f"{words}.", f"See what the task changed: claudomator diff {name}")
     return commits
-
-
-def _are(number: int, noun: str) -> str:
-    return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
 
 
 def _git(folder: str, *arguments: str) -> str:

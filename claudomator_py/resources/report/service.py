@@ -13,7 +13,7 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.domain.wording import TaskRef, worded
+from claudomator_py.domain.wording import worded
 from claudomator_py.domain.worktree import HEADS, short_ref
 from claudomator_py.ports import Clock
 from claudomator_py.resources.overview.service import refused_file
@@ -33,7 +33,7 @@ from claudomator_py.resources.report.night import Days
 from claudomator_py.resources.report.text import headline_of
 from claudomator_py.resources.session import Service, reading
 from claudomator_py.resources.tasks import TaskView, wider_reason
-from claudomator_py.resources.tasks.views import TaskViews
+from claudomator_py.resources.tasks.views import TaskViews, ref_of
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.schedules import next_time
 from claudomator_py.store import alike_rows, reads, report_rows, schedule_rows, task_rows
@@ -229,10 +229,6 @@ def _tasks(connection: Connection, ids: Sequence[str]) -> list[Task]:
     return [task for task in tasks if task is not None]
 
 
-def _ref(view: TaskView) -> TaskRef:
-    return TaskRef(name=view.name, id=view.id, state=view.state)
-
-
 def _doubtful(view: TaskView) -> DoubtfulTask:
     return DoubtfulTask(name=view.name, id=view.id, state=view.state, changes=view.changes or "")
 
@@ -264,7 +260,7 @@ def _groups(views: Sequence[TaskView], unlisted: Mapping[str, int]) -> tuple[Tas
             text=text,
             until=min((view.waiting_until for view in members if view.waiting_until is not None), default=None),
             count=count,
-            tasks=tuple(map(_ref, members[:MAX_NAMES])),
+            tasks=tuple(map(ref_of, members[:MAX_NAMES])),
         )
         for (reason, text), members, count in sorted(counted, key=lambda group: -group[2])
     )

@@ -215,23 +215,17 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
     return checked
 
 
-def check_took(check: RunCheckView) -> str:
-    """Return the duration of the check so far."""
-    ended = now_ms() if check.ended_at is None else parse_instant(check.ended_at)
-    return time_between(parse_instant(check.started_at), ended)
+def _took(view: RunView | RunCheckView) -> str:
+    """Return the duration of the run or check so far."""
+    ended = now_ms() if view.ended_at is None else parse_instant(view.ended_at)
+    return time_between(parse_instant(view.started_at), ended)
 
 
 def check_section(check: RunCheckView) -> str:
     """Return the section on the check: a heading, and its commands with their results."""
-    time = f"{'for' if check.ended_at is None else 'after'} {check_took(check)}"
+    time = f"{'for' if check.ended_at is None else 'after'} {_took(check)}"
     title = heading(f"CHECK {check.status.upper()} {time}", "FAILED" if check.status == "failed" else "")
     return f"{title}\n{table_text(_CHECKS, check.verdicts, indent=2)}"
-
-
-def _took(run: RunView) -> str:
-    """Return the duration of the run so far."""
-    ended = now_ms() if run.ended_at is None else parse_instant(run.ended_at)
-    return time_between(parse_instant(run.started_at), ended)
 
 
 def _cost(run: RunView) -> str | None:

@@ -311,22 +311,23 @@ def _in_turn(connection: Connection, head: QueueHead) -> tuple[TaskRef, ...]:
     live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
     task_id = live[0] if live else tick_rows.in_turn(connection).get(head.exclusive)
     task = None if task_id is None else task_rows.find(connection, task_id)
-    return () if task is None else (_ref(task),)
+    return () if task is None else (ref_of(task),)
 
 
 def _running_in(connection: Connection, dir_key: str, by: Principal) -> tuple[TaskRef, ...]:
     """Return the visible tasks that run in the directory."""
     there = [task_rows.get(connection, run.task_id) for run in run_rows.live(connection) if run.dir_key == dir_key]
-    return tuple(_ref(task) for task in there if by.sees(task.organisation))
+    return tuple(ref_of(task) for task in there if by.sees(task.organisation))
 
 
 def _visible(connection: Connection, refs: Sequence[TaskRef], by: Principal) -> tuple[TaskRef, ...]:
     """Return the visible ones of the tasks."""
     tasks = [task_rows.find(connection, ref.id) for ref in refs if ref.id is not None]
-    return tuple(_ref(task) for task in tasks if task is not None and by.sees(task.organisation))
+    return tuple(ref_of(task) for task in tasks if task is not None and by.sees(task.organisation))
 
 
-def _ref(task: Task) -> TaskRef:
+def ref_of(task: Task | TaskView) -> TaskRef:
+    """Return the task as what another refers to."""
     return TaskRef(name=task.name, id=task.id, state=task.state)
 
 
