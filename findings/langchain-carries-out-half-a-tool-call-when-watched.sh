@@ -13,7 +13,8 @@
 # agent takes that for the call; the reason "length" or "max_tokens" stands in the message, and is not looked at. Nobody
 # has to ask for a stream: where the messages of a run are shown, LangGraph has its models stream. So the same agent
 # refuses the call in a test and at night, and carries it out when somebody watches it.
-# Source: https://docs.langchain.com/oss/python/langchain/streaming, https://ai.pydantic.dev/tools/
+# Source: https://docs.langchain.com/oss/python/langchain/streaming; the parser, without the agent, is told of in
+# https://github.com/langchain-ai/langchain/issues/39275
 set -euo pipefail
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
