@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from claudomator_py.domain.errors import Unavailable, sentence
 from claudomator_py.private_files import create_private, flush_path, unfinished
@@ -103,6 +103,12 @@ class Database(Writer):
             try:
                 connection.info[COMMITS] = commits
                 return fn(connection)
+            except DBAPIError as error:
+                # A session keeps the settings of its role as they were when it began, so another one is needed to see
+                # what the remedy has changed.
+                if explain(error) is not None:
+                    connection.invalidate()
+                raise
             finally:
                 self._readers.give_back(connection)
         except Exception as error:
@@ -243,21 +249,29 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
 
 
 def _postgresql_url(text: str) -> URL:
+    form = "write sqlite, or postgresql://user@host/name"
     try:
         url = make_url(text)
-    except ArgumentError as error:
-        raise StoreUnavailable("the database URL cannot be read", "write sqlite, or postgresql://user@host/name") from (
-            error
-        )
-    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise StoreUnavailable(
-            f"a database of kind {url.drivername!r} is not supported", "write sqlite, or postgresql://user@host/name"
-        )
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername=_DRIVER)
+        if url.drivername == _DRIVER:
+            _hosts(url)
+    except (ArgumentError, ValueError) as error:
+        if text.startswith("postgres"):
+            form = f"{form}; several servers are postgresql://user@/name?host=one:5432&host=two:5432"
+        raise StoreUnavailable("the database URL cannot be read", form) from error
+    if url.drivername != _DRIVER:
+        raise StoreUnavailable(f"a database of kind {url.drivername!r} is not supported", form)
     if importlib.util.find_spec("psycopg") is None:
         raise StoreUnavailable(
             "the driver for PostgreSQL is not installed", "run: pip install 'claudomator-py[postgres]'"
         )
-    return url.set(drivername="postgresql+psycopg")
+    return url
+
+
+def _hosts(url: URL) -> str:
+    """Return the names of the servers as libpq takes them, separated by commas. Raises ArgumentError."""
+    return str(url.get_dialect()().create_connect_args(url)[1].get("host", ""))
 
 
 def _postgresql_engines(url: URL, busy_timeout_ms: int) -> _Engines:
@@ -303,6 +317,7 @@ class _Claim:
                 )
 
 
+_DRIVER = "postgresql+psycopg"
 _LOCK_NOT_AVAILABLE = "55P03"
 _SESSION = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 _END_SESSION = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
@@ -333,7 +348,12 @@ _SETTINGS: Final[Mapping[str, str]] = {
 def _postgresql_engine(url: URL, connections: int, busy_timeout_ms: int) -> Engine:
     given = url.query.get("options", "")
     options = given if isinstance(given, str) else " ".join(given)
-    parameters = {name: value for name, value in _CONNECTION.items() if name not in url.query}
+    defaults = dict(_CONNECTION)
+    if "," in _hosts(url):
+        # Of several servers, libpq takes the first that answers: a standby cannot be written, and a reader that stays
+        # there would see what the writer's server had some time ago.
+        defaults["target_session_attrs"] = "primary"
+    parameters = {name: value for name, value in defaults.items() if name not in url.query}
     engine = create_engine(
         url.difference_update_query(("options",)),
         pool_size=connections,

@@ -19,6 +19,7 @@ from sqlmodel import SQLModel
 from claudomator_py.store.connections import driver_of
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import REMEMBERED
+from tests.postgresql import connected
 
 # Takes the lock, says so, and holds it until its input is closed.
 HOLD_THE_LOCK = """
@@ -343,6 +344,65 @@ def test_a_url_of_another_kind_is_refused_with_the_two_that_work(url: str, tmp_p
     with pytest.raises(StoreUnavailable) as refusal:
         Database.open(url, state_dir=tmp_path)
     assert refusal.value.remedy == "write sqlite, or postgresql://user@host/name"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://me@one:5432,two:5432/db", "postgresql://me@/db?host=one:5432&host=two:x", "postgres://one:/db"],
+)
+def test_a_url_whose_servers_cannot_be_read_is_refused_with_the_form_that_works(url: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="URL cannot be read") as refusal:
+        Database.open(url, state_dir=tmp_path)
+    assert "postgresql://user@/name?host=one:5432&host=two:5432" in refusal.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("hosts", "asked"),
+    [
+        ("host={0}", None),
+        ("host={0}&host={0}", "primary"),
+        ("host={0},{0}", "primary"),
+        ("host={0}&host={0}&target_session_attrs=any", "any"),
+    ],
+)
+def test_of_several_servers_only_the_primary_is_used(
+    postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hosts: str, asked: str | None
+) -> None:
+    connect, given = psycopg.connect, list[str | None]()
+
+    def listen(*args: Any, **parameters: Any) -> psycopg.Connection:
+        given.append(parameters.get("target_session_attrs"))
+        return connect(*args, **parameters)
+
+    monkeypatch.setattr(psycopg, "connect", listen)
+    url = make_url(postgresql_url)
+    query = hosts.format(url.query["host"])
+    with Database.open(f"postgresql://{url.username}@/{url.database}?{query}", state_dir=tmp_path) as database:
+        database.write(create)
+        assert database.read(count) == 0
+    assert given
+    assert set(given) == {asked}
+
+
+@pytest.mark.parametrize("access", ["read", "write"])
+def test_a_limit_of_the_role_that_was_raised_holds_for_connections_that_were_open_before(
+    postgresql_url: str, tmp_path: Path, access: str
+) -> None:
+    def wait(connection: Connection) -> None:
+        connection.execute(text("SELECT pg_sleep(0.2)"))
+
+    name = make_url(postgresql_url).database
+    with connected(postgresql_url) as other:
+        other.execute(text(f"ALTER DATABASE {name} SET statement_timeout = 50"))
+        try:
+            with Database.open(postgresql_url, state_dir=tmp_path) as database:
+                with pytest.raises(StoreUnavailable, match="statement timeout") as refusal:
+                    getattr(database, access)(wait)
+                assert "raise the daemon's statement_timeout" in refusal.value.remedy
+                other.execute(text(f"ALTER DATABASE {name} SET statement_timeout = '1min'"))
+                getattr(database, access)(wait)
+        finally:
+            other.execute(text(f"ALTER DATABASE {name} RESET ALL"))
 
 
 def test_options_of_the_url_reach_the_server_beside_ours(postgresql_url: str, tmp_path: Path) -> None:
