@@ -302,7 +302,7 @@ class _Claim:
             driver.commit()
         except Exception as error:
             driver.close()
-            if getattr(error, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+            if getattr(error, "sqlstate", None) not in _WAITED_IN_VAIN:
                 raise
             raise StoreUnavailable(*IN_USE) from error
 
@@ -318,7 +318,8 @@ class _Claim:
 
 
 _DRIVER = "postgresql+psycopg"
-_LOCK_NOT_AVAILABLE = "55P03"
+_WAITED_IN_VAIN = ("55P03", "57014")
+"""SQLSTATE of ``lock_timeout``, and of a ``statement_timeout`` of the role that is shorter."""
 _SESSION = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 _END_SESSION = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 

@@ -299,6 +299,17 @@ def test_a_database_has_one_daemon_on_whatever_machine(postgresql_url: str, tmp_
         assert here.read(count) == 2
 
 
+def test_a_second_daemon_is_told_of_the_first_however_short_its_statements_must_be(
+    postgresql_url: str, tmp_path: Path
+) -> None:
+    url = make_url(postgresql_url).update_query_dict({"options": "-c statement_timeout=200"})
+    with (
+        Database.open(postgresql_url, state_dir=tmp_path / "here", is_daemon=True),
+        pytest.raises(StoreUnavailable, match="another daemon has the database open"),
+    ):
+        Database.open(url.render_as_string(hide_password=False), state_dir=tmp_path / "there", is_daemon=True)
+
+
 def test_a_daemon_gets_past_its_own_session_that_the_server_still_keeps(postgresql_url: str, tmp_path: Path) -> None:
     kept: list[psycopg.Connection] = []
 
