@@ -330,7 +330,9 @@ def test_what_the_checks_of_earlier_attempts_left_is_not_committed_either(site: 
     daemon = site.start().ready()
     does = "echo 1 > one; test ! -e first.xml || echo 2 > again.xml; echo 3 >> seen"
     check = [["sh", "-c", "echo x > first.xml; echo x > again.xml; test $(wc -l < seen) -gt 1"]]
-    (view,) = done(site, daemon, spec(shop, "fix", does, commit=True, check=check, retry={"max_attempts": 2}))
+    (view,) = done(
+        site, daemon, spec(shop, "fix", does, commit=True, check=check, retry={"max_attempts": 2, "backoff": "10ms"})
+    )
     assert view.state == "COMPLETED"
     names = git(shop, "show", "--format=", "--name-only", str(view.branch)).splitlines()
     assert names == ["again.xml", "one", "seen"]
