@@ -13,8 +13,7 @@
 # agent takes that for the call; the reason "length" or "max_tokens" stands in the message, and is not looked at. Nobody
 # has to ask for a stream: where the messages of a run are shown, LangGraph has its models stream. So the same agent
 # refuses the call in a test and at night, and carries it out when somebody watches it.
-# Source: https://docs.langchain.com/oss/python/langchain/streaming; the parser, without the agent, is told of in
-# https://github.com/langchain-ai/langchain/issues/39275
+# Source: https://github.com/langchain-ai/langchain/issues/39275, about the parser without the agent
 set -euo pipefail
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
