@@ -153,6 +153,11 @@ def sentence(clause: str) -> str:
     return ended(clause[:1].upper() + clause[1:])
 
 
+def clause(sentence: str) -> str:
+    """Return the sentence as a clause: without its capital and its full stop."""
+    return sentence[:1].lower() + sentence[1:].removesuffix(".")
+
+
 ErrorStatus = Literal[
     "not_found",
     "ambiguous",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from claudomator_py.domain.card import Card, CardWarning
-from claudomator_py.domain.errors import Problem, ServiceError
+from claudomator_py.domain.errors import Problem, ServiceError, clause
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, EncoderFault
@@ -144,5 +144,5 @@ def _sent_nowhere(connection: Connection, readings: Sequence[_Reading]) -> Mappi
 
 
 def _problem(specialist_id: str, refused: ServiceError) -> Problem:
-    message = f"{refused.detail.removesuffix('.')} ({specialist_id})"
-    return Problem(field="id", message=message[0].lower() + message[1:], remedy=refused.remedy or "choose another id")
+    message = f"{clause(refused.detail)} ({specialist_id})"
+    return Problem(field="id", message=message, remedy=clause(refused.remedy or "choose another id"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.domain.errors import Problem, field_name, located, name_suggestion, suggestion
+from claudomator_py.domain.errors import Problem, clause, field_name, located, name_suggestion, sentence, suggestion
 
 
 def test_the_nearest_word_is_suggested_in_any_case() -> None:
@@ -53,3 +53,8 @@ def test_a_word_that_may_mean_something_else_is_told_all_that_it_could_be() -> N
     assert suggestion("action", keys) == f"did you mean `isolation`? Else write one of {', '.join(keys)}"
     assert suggestion("nme", keys) == "did you mean `name`?"
     assert suggestion("xyz", keys) == f"write one of {', '.join(keys)}"
+
+
+def test_a_sentence_is_a_clause_of_another_one() -> None:
+    assert clause("Edit the file, or remove it.") == "edit the file, or remove it"
+    assert sentence(clause("Edit the file.")) == "Edit the file."
