@@ -27,9 +27,12 @@ _CREDENTIALS = regex(r"(?<=://)[^\s/@]{1,512}@")
 _CODE = regex(r"(?<!`)`([^`\n]{1,300})`(?!`)")
 _PROMPT = regex(r"^[ \t]{0,12}\$ +(\S[^\n]{0,300})$", re.MULTILINE)
 _COMMAND = regex(r"[A-Za-z_./][\w./+-]*(?: +\S+)+")
-_TICKET = regex(r"(?<![\w-])(?:[A-Z][A-Z0-9]{1,9}-[1-9]\d{0,6}|#[1-9]\d{0,6})(?![\w-])")
+# Begins with its first letter, for which the search is quick; what must not precede it is looked at then.
+_TICKET = regex(r"[A-Z#](?<![\w-].)(?:(?<=[A-Z])[A-Z0-9]{1,9}-[1-9]\d{0,6}|(?<=#)[1-9]\d{0,6})(?![\w-])")
 _PATH = regex(r"(?<![\w@:/.~+-])(?:~?/|\.{1,2}/)?[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){0,20}/?(?![\w@])")
 _FILE = regex(r"[^/]+\.(?:[A-Za-z][A-Za-z0-9]{1,5}|[chrCHR])|Makefile|Dockerfile|LICENSE|README")
+_PATH_SIGN = regex(r"[/.MDLR](?:(?<=/)|(?<=\.)\S|(?<=M)akefile|(?<=D)ockerfile|(?<=L)ICENSE|(?<=R)EADME)")
+"""Found in each word with a file or folder, and in few others."""
 _LIST_MARK = regex(r"^(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+")
 _CODE_SPAN = r"``[^\n]{1,300}?``(?!`)|(?<!`)`[^`\n]{1,300}`(?!`)"
 # Only bold text is certain to be formatting: single asterisks occur in globs, underscores in names, and the contents of
@@ -63,17 +66,18 @@ def _unmarked(match: re.Match[str]) -> str:
 
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
     """Return what the text names. redactor: knows the secrets; None omits only what has the shape of a secret."""
-    text = _clean(_CREDENTIALS.sub("", named_in(text)[: _MAX_READ + MAX_HELD]), redactor)
+    text = named_in(text)[: _MAX_READ + MAX_HELD]
+    text = _clean(_CREDENTIALS.sub("", text) if "://" in text else text, redactor)
     urls = [re.split(r"[?#]", url, maxsplit=1)[0].rstrip(".,;:!*") for url in _URL.findall(text)]
     commands = [
         command.strip()
-        for command in (*_CODE.findall(text), *_PROMPT.findall(text))
+        for command in (*(_CODE.findall(text) if "`" in text else ()), *_PROMPT.findall(text))
         if _COMMAND.fullmatch(command.strip())
     ]
     rest = _URL.sub(" ", text)
-    named = [path.rstrip(".") for path in _PATH.findall(rest)]
+    # A path has no spaces, and most words are plain: they are passed over, which takes a tenth of looking for paths.
+    named = [path.rstrip(".") for path in _PATH.findall(" ".join(filter(_PATH_SIGN.search, rest.split())))]
     files = [path for path in named if _FILE.fullmatch(path.rpartition("/")[2])]
-    # Most are plain words, in which there is no slash.
     folders = [
         path for path in named if "/" in path and ("/" in path.strip("/") or path.startswith(("/", "~/", "./", "../")))
     ]
@@ -146,7 +150,7 @@ def _messages(instructions: str) -> list[Mapping[str, object]]:
     """Empty unless the text begins with what ``transcript`` writes, so that nobody can hide an order in a frame. Text
     after that, such as the words of a run that hands the task off, belongs to the last message."""
     channel = _CHANNEL.match(instructions)
-    marker = _MARKED.search(instructions)
+    marker = None if channel is None else _MARKED.search(instructions)
     if channel is None or marker is None:
         return []
     end = instructions.find(f"\n{marker.group()}", marker.end()) + len(marker.group()) + 1

@@ -72,6 +72,13 @@ def test_what_it_names() -> None:
     assert result.urls == ("https://example.com/a/b",)
 
 
+def test_names_are_found_whatever_stands_around_them() -> None:
+    result = extracted("(README),\tDockerfile.\u00a0LICENSE;a.c ..\n[/srv] x../y but no Mail, word., a@b.org or .")
+    assert result.files == ("README", "Dockerfile", "LICENSE", "a.c")
+    assert result.paths == ("/srv", "x../y")
+    assert extracted("#1 (#5) TT-7, x#4 -AB-9 AB-10-1 aTT-2 T-6 TT-0").tickets == ("#1", "#5", "TT-7")
+
+
 @pytest.mark.parametrize("cut", [1, 7, 8, 14])
 def test_no_part_of_a_secret_is_extracted_where_a_long_text_is_cut(cut: int) -> None:
     text = "./a\n" * 25_000
