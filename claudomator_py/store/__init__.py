@@ -63,6 +63,10 @@ _CANCELLED = (
     "PostgreSQL has cancelled a statement or a transaction",
     "raise the daemon's statement_timeout and the other limits of its role with `ALTER ROLE ... SET`",
 )
+_NO_WRITING = (
+    "PostgreSQL permits no writing",
+    "point the database URL at the primary server, or reset default_transaction_read_only",
+)
 
 # By prefix of the SQLSTATE, longer ones first.
 _SQLSTATE = (
@@ -74,7 +78,7 @@ _SQLSTATE = (
     ("40", ("PostgreSQL has given up a transaction because of another client", "try again")),
     ("55P03", ("a table is locked by another client", "end the client that holds it (see pg_locks) and try again")),
     ("57P", _SERVER_GONE),
-    ("25006", ("the PostgreSQL server is read-only", "point the database URL at the primary server")),
+    ("25006", _NO_WRITING),
     ("53", ("PostgreSQL is out of resources", "see the server's log")),
     ("58", ("PostgreSQL met a system error", "see the server's log")),
     ("XX", ("PostgreSQL found damaged data", "see the server's log and restore a backup")),

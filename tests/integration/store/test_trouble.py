@@ -457,6 +457,25 @@ def test_settings_of_the_role_change_nothing_that_is_read_or_written(
         engine.dispose()
 
 
+def test_a_database_that_is_set_read_only_is_written_again_once_it_is_reset(
+    postgresql_url: str, tmp_path: Path
+) -> None:
+    url = make_url(postgresql_url).set(drivername="postgresql+psycopg")
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as other, Database.open(postgresql_url, state_dir=tmp_path) as database:
+        database.write(create)
+        other.execute(text(f"ALTER DATABASE {url.database} SET default_transaction_read_only = on"))
+    with engine.connect() as other, Database.open(postgresql_url, state_dir=tmp_path) as database:
+        with pytest.raises(StoreUnavailable, match="permits no writing") as refusal:
+            database.write(add)
+        assert "reset default_transaction_read_only" in refusal.value.remedy
+        other.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE"))
+        other.execute(text(f"ALTER DATABASE {url.database} RESET ALL"))
+        database.write(add)
+        assert database.read(count) == 1
+    engine.dispose()
+
+
 def test_sessions_that_a_pooler_shares_are_refused(
     postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
