@@ -23,14 +23,16 @@ CHOICES: Mapping[str, Sequence[Any]] = {
 ENVS: tuple[Mapping[str, str], ...] = ({}, {"IS_SANDBOX": "1"}, {"OPENCODE_PERMISSION": "{}"})
 
 
+AGENTS = [
+    AgentSpec(name=f"{kind}-{number}", kind=kind, command=("prog",), models=CLAUDE_MODELS, env=dict(env))
+    for kind in AGENT_KINDS
+    for number, env in enumerate(ENVS)
+]
+
+
 def refusing(task: TaskSpec) -> list[str]:
-    agents = [
-        AgentSpec(name=f"{kind}-{number}", kind=kind, command=("prog",), models=CLAUDE_MODELS, env=dict(env))
-        for kind in AGENT_KINDS
-        for number, env in enumerate(ENVS)
-    ]
     return [
-        agent.name for agent in agents if AGENT_KINDS[agent.kind].unsupported(task, agent) or unmeasured(task, agent)
+        agent.name for agent in AGENTS if AGENT_KINDS[agent.kind].unsupported(task, agent) or unmeasured(task, agent)
     ]
 
 
