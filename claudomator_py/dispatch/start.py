@@ -255,7 +255,7 @@ class Starter:
             self._host.prepare(prepared.order)
         except OSError as error:
             raise HostFault(str(error)) from error
-        starting = partial(starting, given=handoff.given.model_copy(update={"slash": slash}))
+        starting = partial(starting, given=handoff.given(slash))
         return _Ready(run, prepared, self._committing(starting, run, agent, now_ms, tree))
 
     def _slash_place(self, run: Run, spec: TaskSpec, agent: AgentSpec, reach: Reach | None) -> SlashPlace:

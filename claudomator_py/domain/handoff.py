@@ -210,10 +210,10 @@ class Handoff(Strict):
         """The document as JSON, without default values."""
         return self.model_dump_json(exclude_defaults=True, indent=2) + "\n"
 
-    @property
-    def given(self) -> Given:
-        """The part that is kept with the decision."""
-        return Given(**self.permissions.__dict__, **self.evidence.__dict__, expected_output=self.expected_output)
+    def given(self, slash: SlashText | None) -> Given:
+        """Return the part that is kept with the decision. slash: the command with which the task's text begins."""
+        kept = {**self.permissions.__dict__, **self.evidence.__dict__}
+        return Given(**kept, expected_output=self.expected_output, slash=slash)
 
     @property
     def authority(self) -> "Authority":

@@ -105,13 +105,16 @@ class Planner:
         self._load = load_of(snapshot)
         self._taken: Taken | None = None
         self._usable_by: Mapping[str, Sequence[AgentState]] | None = None
+        self._is_exhausted: bool | None = None
 
     @property
     def exhausted(self) -> bool:
         """True if no further head can start, whatever it is."""
-        load = self._load
-        spent = load.day is not None and load.day.spent
-        return load.disk_low or load.drained or spent or not load.has_slot(OWN, self._agents.values(), self._rules)
+        if self._is_exhausted is None:
+            load = self._load
+            closed = load.disk_low or load.drained or (load.day is not None and load.day.spent)
+            self._is_exhausted = closed or not load.has_slot(OWN, self._agents.values(), self._rules)
+        return self._is_exhausted
 
     @property
     def exhausted_hints(self) -> frozenset[str]:
@@ -188,7 +191,7 @@ class Planner:
         begun = self._agents[verdict.agent]
         self._agents[verdict.agent] = begun.model_copy(update={"active": begun.active + 1})
         self._load = self._load.having_begun(head, self._rules, remote=chosen.remote)
-        self._taken = self._usable_by = None
+        self._taken = self._usable_by = self._is_exhausted = None
         return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:

@@ -50,7 +50,7 @@ class ChangeRecorder:
             _replace(run_dir / BEFORE, json.dumps({name: getattr(state, name) for name in PlaceState.__slots__}))
 
     @staticmethod
-    def is_of_interest(run_dir: Path) -> bool:
+    def is_of_interest(run_dir: str) -> bool:
         """Return whether there may be changes to record after the run; False for an empty folder of its own."""
         if os.access(f"{run_dir}/{BEFORE}", os.F_OK):
             return True

@@ -253,7 +253,7 @@ class LocalRunHost(ReportingHost):
         if report is None or report.outcome is None or self._recorder is None:
             return report
         future = self._recording.get(request.run_id)
-        if future is None and not self._recorder.is_of_interest(self.path(request.run_id)):
+        if future is None and not self._recorder.is_of_interest(self.place(request.run_id)):
             return report
         if future is None:
             future = self._recorders.submit(self.record_changes, self._recorder, request.run_id)
