@@ -13,8 +13,6 @@ from sqlalchemy import Connection, create_engine, make_url, text
 
 from claudomator_py.store.connections import driver_of
 from claudomator_py.store.database import Database, StoreUnavailable
-
-# Takes the lock, says so, and holds it until its input is closed.
 from tests.integration.store.mark_table import add, count, create
 from tests.postgresql import connected
 

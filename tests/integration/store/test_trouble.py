@@ -14,10 +14,9 @@ from sqlmodel import SQLModel
 
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import REMEMBERED
-
-# Takes the lock, says so, and holds it until its input is closed.
 from tests.integration.store.mark_table import add, count, create
 
+# Takes the lock, says so, and holds it until its input is closed.
 HOLD_THE_LOCK = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
