@@ -1,20 +1,24 @@
 """One cluster: its configuration, its engine, its clocks, and whether it takes runs."""
 
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from claudomator_py.domain.host import HostSpec, HostType, HostView
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.hosts.slurm import EngineSilent
+from claudomator_py.hosts.slurm import SUBMITTED, EngineSilent
 from claudomator_py.hosts.slurm.engine import Slurm, run_of
 from claudomator_py.hosts.slurm.first_use import FirstUse
 from claudomator_py.ports import Clock
 
 _MAX_NODES: Final = 100
-_MAX_SKEWS: Final = 20
+_NS_PER_MS: Final = 1_000_000
+_MAX_SKEWS: Final = 50
+"""Number of runs whose nodes' clocks are remembered; as many may end together and wait to be reported."""
 
 
 class SlurmCluster:
@@ -66,7 +70,7 @@ class SlurmCluster:
 
 
 class ClockSkew:
-    """By how much the clocks of a cluster's nodes differ at least from this machine's, as its latest runs show.
+    """The times of a cluster's runs on this machine's clock, and by how much its nodes' clocks differ at least from it.
 
     A run begins after its submission and ends before its end is seen. If its own times contradict that, its node's
     clock is wrong by at least the difference.
@@ -74,23 +78,29 @@ class ClockSkew:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._submitted: dict[str, int] = {}
-        """By job: the time before its submission, in epoch milliseconds."""
-        self._latest: deque[int] = deque(maxlen=_MAX_SKEWS)
+        self._latest: dict[str, int] = {}
+        """By job: by how much the clock of its node is ahead, in milliseconds."""
 
-    def submitting(self, key: str) -> None:
-        """Note the time at which a job is submitted."""
-        self._submitted[key] = self._clock()
+    def mark(self, submitted: int) -> None:
+        """Give the mark of a submission, an open file, this machine's time: a file server may have another."""
+        now_ns = self._clock() * _NS_PER_MS
+        with suppress(OSError):  # a file system without such times
+            os.utime(submitted, ns=(now_ns, now_ns))
 
-    def over(self, key: str, exit_record: ExitRecord | None) -> None:
-        """Compare the times in the exit record, if there is one, with this machine's. Repeating it changes nothing."""
-        submitted_ms = self._submitted.pop(key, None)
-        if submitted_ms is not None and exit_record is not None:
-            ahead, behind = exit_record.ended_ms - self._clock(), exit_record.started_ms - submitted_ms
-            self._latest.append(max(ahead, 0) or min(behind, 0))
+    def corrected(self, key: str, path: str, end: ExitRecord) -> ExitRecord:
+        """Return the exit record of the job in that directory with the least correction of its times that makes them
+        possible. Repeating it changes nothing."""
+        if key not in self._latest:
+            submitted_ms = end.started_ms
+            with suppress(OSError):  # as if the run has removed it
+                submitted_ms = os.stat(f"{path}/{SUBMITTED}").st_mtime_ns // _NS_PER_MS
+            behind_ms = min(max(submitted_ms - end.started_ms, 0), self._clock() - end.ended_ms)
+            self._latest = dict([*self._latest.items(), (key, -behind_ms)][-_MAX_SKEWS:])
+        ahead_ms = self._latest[key]
+        return replace(end, started_ms=end.started_ms - ahead_ms, ended_ms=end.ended_ms - ahead_ms)
 
     @property
     def seconds(self) -> float | None:
         """The largest difference, to a tenth of a second, positive if the node's clock is ahead; None until a run has
         ended."""
-        return round(max(self._latest, key=abs) / SECOND_MS, 1) if self._latest else None
+        return round(max(self._latest.values(), key=abs) / SECOND_MS, 1) if self._latest else None

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -147,7 +148,9 @@ class ClusterRunHost(LocalRunHost):
         path, key = self.place(run_id, step), job_name(run_id, step)
         if any(os.path.exists(f"{path}/{name}") for name in (record.REVOKED, record.CANCEL, SUBMITTED)):
             return
-        os.close(create_file(f"{path}/{SUBMITTED}", supervisor_in(cluster.root).encode()))
+        submitted = create_file(f"{path}/{SUBMITTED}", supervisor_in(cluster.root).encode())
+        cluster.skew.mark(submitted)
+        os.close(submitted)
         flush_files(path, self._flushers)
         # Not flushed: a supervisor that does not find the file exits.
         os.close(create_file(f"{path}/{record.VARIABLES}", json.dumps(dict(environment)).encode()))
@@ -159,7 +162,6 @@ class ClusterRunHost(LocalRunHost):
             if recording is not None:
                 recording()
 
-        cluster.skew.submitting(key)
         self._fates.submitted(key, cluster.engine.submit(key, path, first))
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
@@ -177,8 +179,8 @@ class ClusterRunHost(LocalRunHost):
         if status.fate is RunFate.MISSING:
             self._missed(status)
             self._fates.forget(key)
-        if status.fate not in (RunFate.STARTING, RunFate.ALIVE):
-            cluster.skew.over(key, status.exit)
+        if status.exit is not None:
+            status = replace(status, exit=cluster.skew.corrected(key, path, status.exit))
         if status.fate is RunFate.REVOKED:
             # No supervisor has taken them, and none will.
             with suppress(FileNotFoundError):

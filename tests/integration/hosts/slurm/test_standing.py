@@ -15,6 +15,7 @@ from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.hosts.slurm import engine, fate, nodes
+from claudomator_py.hosts.slurm.cluster import ClockSkew
 from claudomator_py.hosts.slurm.host import ClusterRunHost
 from tests.integration.hosts.slurm.commands import KEY, ORDER, RUN_ID, Commands, submitted
 from tests.patience import wait_until
@@ -309,20 +310,32 @@ def test_a_cluster_that_does_not_answer_says_so(host: ClusterRunHost, commands: 
     assert host.hosts()[1].problem == "sinfo: error: no answer"
 
 
-@pytest.mark.parametrize(("node_is_ahead_s", "noted_s"), [(3_600, 3_600), (-60, -60), (0, 0)])
-def test_a_node_whose_clock_differs_is_noticed_by_its_runs(
-    host: ClusterRunHost, commands: Commands, node_is_ahead_s: int, noted_s: int
+@pytest.mark.parametrize(
+    ("begun_s", "ended_s", "is_ahead_s"),
+    [(0, 2, 0), (3_598, 3_600, 3_600), (-600, -598, -600), (-600, 2, 0), (2, 600, 600)],
+    ids=["right", "ahead", "behind", "set-forward", "set-forward-too-far"],
+)
+def test_a_node_whose_clock_differs_is_noticed_by_its_runs_and_their_times_are_corrected(
+    host: ClusterRunHost, commands: Commands, begun_s: int, ended_s: int, is_ahead_s: int
 ) -> None:
+    """A run of two seconds, with times by the clock of its node. The file server's clock is two hours ahead."""
     for name in ("sbatch", "squeue", "sinfo"):
         commands.say(name, "")
+    begin_ms = now_ms() - 7_200_000
+    host._clusters["lab"].skew = ClockSkew(lambda: begin_ms)
     submitted(host)
     assert host.hosts()[1].clock_skew is None
-    ended_ms = now_ms() + node_is_ahead_s * 1_000
-    record = {"exit_code": 0, "ended_by": None, "started_ms": ended_ms, "ended_ms": ended_ms, "error": None, "step": 0}
+    times = {"started_ms": begin_ms + begun_s * 1_000, "ended_ms": begin_ms + ended_s * 1_000}
+    record = {"exit_code": 0, "ended_by": None, "error": None, "step": 0, **times}
     (host.path(RUN_ID) / "exit.json").write_text(json.dumps(record))
-    for _ in range(2):
-        assert host.reconcile(RUN_ID).fate is RunFate.ENDED
-        assert host.hosts()[1].clock_skew == pytest.approx(noted_s, abs=5)
+    for _ in ("this daemon", "the next"):
+        host._clusters["lab"].skew = ClockSkew(iter(range(begin_ms + 2_000, begin_ms + 2_010)).__next__)
+        corrected, again = (host.reconcile(RUN_ID).exit for _ in range(2))
+        assert corrected is not None
+        assert corrected == again
+        assert corrected.ended_ms == pytest.approx(begin_ms + 2_000, abs=100)
+        assert corrected.ended_ms - corrected.started_ms == (ended_s - begun_s) * 1_000
+        assert host.hosts()[1].clock_skew == pytest.approx(is_ahead_s, abs=5)
 
 
 def test_jobs_of_ours_that_belong_to_no_run_are_cancelled(host: ClusterRunHost, commands: Commands) -> None:
