@@ -22,6 +22,8 @@ VARIABLES = "variables.json"
 CLONE = "clone.json"
 EXIT = "exit.json"
 EXIT_TEMPORARY = "exit.json.tmp"
+OF_THE_MACHINE = ("TMPDIR", "XDG_RUNTIME_DIR")
+"""Variables that name folders of a single machine. A run elsewhere has those of its node, unless it is given others."""
 _GIVE_UP = frozenset((REVOKED, CANCEL, STARTED, EXIT))
 
 _EXIT_BYTES = 4096
@@ -163,15 +165,17 @@ def claim_start(directory: int) -> None:
 
 
 def take_variables(directory: int) -> dict[str, str]:
-    """Read the agent's variables from the run directory and remove the file. The caller holds the lock and has started
-    nothing. Without the file no shim starts anything, so a shim that is killed after this costs no attempt. Raises
-    OSError, ValueError."""
+    """Read the agent's variables from the run directory and remove the file. Return them, with those of this machine.
+
+    The caller holds the lock and has started nothing. Without the file no shim starts anything, so a shim that is
+    killed after this costs no attempt. Raises OSError, ValueError.
+    """
     fd = os.open(VARIABLES, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     with open(fd, "rb", buffering=0) as file:
         variables: dict[str, str] = loads(file.read())
     # Closed first: network file systems only rename a file that is removed while it is open.
     os.unlink(VARIABLES, dir_fd=directory)
-    return variables
+    return {name: os.environ[name] for name in OF_THE_MACHINE if name in os.environ} | variables
 
 
 class ExitFields:

@@ -44,9 +44,13 @@ from claudomator_py.hosts.slurm.fate import ABSENT_S, FORCE_S, Fates
 from claudomator_py.hosts.slurm.polling import EndPoll
 from claudomator_py.ports import AgentKind, Clock
 from claudomator_py.private_files import create_file, flush_files
+from claudomator_py.schema.zones import local_zone
 
 _TOOK_S: Final = 300.0
 """For this long after a host has taken a node from a run, other hosts are preferred."""
+_ZONE: Final = "TZ"
+"""Variable with the time zone of a run: nodes may have another one, in which its program would print when a limit ends.
+"""
 _FLUSHERS: Final = 5
 """As many as a run directory has files to flush."""
 
@@ -122,6 +126,9 @@ class ClusterRunHost(LocalRunHost):
         path = self.place(order.run_id, step)
         if os.path.exists(f"{path}/{SUBMITTED}"):
             raise RunConflict(f"the run in {path} was submitted before")
+        if self._cluster_of(order.run_id) is not None:
+            names = {*order.env_names, _ZONE, *record.OF_THE_MACHINE}
+            order = replace(order, env_names=tuple(sorted(names)))
         super().prepare(order, step)
 
     def run_ids(self) -> list[str]:
@@ -152,8 +159,10 @@ class ClusterRunHost(LocalRunHost):
         cluster.skew.mark(submitted)
         os.close(submitted)
         flush_files(path, self._flushers)
+        ours = {name for name in record.OF_THE_MACHINE if environment.get(name) == os.environ.get(name)}
+        variables = {_ZONE: local_zone()} | {name: text for name, text in environment.items() if name not in ours}
         # Not flushed: a supervisor that does not find the file exits.
-        os.close(create_file(f"{path}/{record.VARIABLES}", json.dumps(dict(environment)).encode()))
+        os.close(create_file(f"{path}/{record.VARIABLES}", json.dumps(variables).encode()))
         recording = self.to_do_first(run_id, step)
 
         def first() -> None:

@@ -12,6 +12,8 @@ from claudomator_py.domain.host import LOCAL, HostNeeds, HostSpec, HostType
 from claudomator_py.domain.run import RunFate
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.shim import record
+from claudomator_py.hosts.shim.spec import load
 from claudomator_py.hosts.slurm import SUBMITTED, engine, words_of
 from claudomator_py.hosts.slurm.host import ClusterRunHost
 from tests.integration.hosts.rig import LIMITS
@@ -36,6 +38,40 @@ def test_what_a_node_reads_is_durable_before_the_submission(
     host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
     wait_until(lambda: commands.is_asked("sbatch"))
     assert flushed >= {"shared", RUN_ID, "spec.json", "prompt.md", SUBMITTED}
+
+
+@pytest.mark.parametrize(
+    ("given", "of_the_node", "expected"),
+    [
+        ({"TMPDIR": "/of/this/machine", "XDG_RUNTIME_DIR": "/of/this/machine"}, {}, {"TZ": "Asia/Tokyo"}),
+        ({}, {"TMPDIR": "/scratch/7", "HOME": "/"}, {"TZ": "Asia/Tokyo", "TMPDIR": "/scratch/7"}),
+        ({"TMPDIR": "/scratch", "TZ": "UTC"}, {"TMPDIR": "/scratch/7"}, {"TZ": "UTC", "TMPDIR": "/scratch"}),
+    ],
+    ids=["inherited", "of-the-node", "of-the-task"],
+)
+def test_a_run_has_the_folders_of_its_node_and_this_machine_s_time_zone(
+    host: ClusterRunHost,
+    commands: Commands,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, str],
+    of_the_node: dict[str, str],
+    expected: dict[str, str],
+) -> None:
+    """Its program would print in the node's zone when a limit ends, and this machine would misread that."""
+    for name in record.OF_THE_MACHINE:
+        monkeypatch.setenv(name, "/of/this/machine")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    commands.say("sbatch", "1\n")
+    host.prepare(replace(ORDER, env_names=tuple(sorted({*given, "PATH"}))))
+    host.spawn(RUN_ID, {**given, "PATH": "/bin"})
+    for name in record.OF_THE_MACHINE:
+        monkeypatch.delenv(name)
+    for name, value in of_the_node.items():
+        monkeypatch.setenv(name, value)
+    directory = os.open(host.path(RUN_ID), os.O_RDONLY)
+    variables, spec = record.take_variables(directory), load(directory)
+    os.close(directory)
+    assert {name: variables[name] for name in spec.env_names if name in variables} == {"PATH": "/bin", **expected}
 
 
 @pytest.mark.parametrize(
