@@ -325,9 +325,10 @@ def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -
 
 def _with_fee(connection: Connection, run: Run, outcome: Outcome) -> Outcome:
     """Return the outcome with the specialist's fee. A fee per task is charged once, when the task is done."""
-    registered = None if run.specialist is None else specialist_rows.find(connection, run.specialist)
-    if registered is None or not (pricing := registered.card.pricing_of(run.skill)).text:
+    price = None if run.specialist is None else specialist_rows.price_of(connection, run.specialist, run.skill)
+    if price is None:
         return outcome
+    pricing, creator = price
     is_done = outcome.status is OutcomeStatus.SUCCEEDED and outcome.handoff is None
     if is_done:
         others = run_rows.of_generation(connection, run.task_id, run.generation)
@@ -336,8 +337,6 @@ def _with_fee(connection: Connection, run: Run, outcome: Outcome) -> Outcome:
     usd = pricing.usd(outcome, is_done=is_done)
     if not usd:
         return outcome
-    skill = None if run.skill is None else registered.card.skill(run.skill)
-    creator = registered.creator if skill is None else skill.creator or registered.creator
     fee = Fee(usd=usd, creator=creator)
     return outcome.model_copy(update={"cost_usd": round((outcome.cost_usd or 0.0) + usd, 6), "fee": fee})
 

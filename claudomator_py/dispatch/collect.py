@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.agent_states import begun_since, begun_under, note_answer
 from claudomator_py.dispatch.apply_report import Applied, CheckWanted, PendingEnd, ReportApplier, ReportedRun
-from claudomator_py.dispatch.launch import LaunchRules, check_run, launch_request
+from claudomator_py.dispatch.launch import LaunchRules, check_run
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked
@@ -22,7 +22,7 @@ from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import FieldLogger, get_logger
 from claudomator_py.ports import RunHost
-from claudomator_py.store import hold_rows, task_rows
+from claudomator_py.store import hold_rows, run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.run_ends import give_up
@@ -275,7 +275,7 @@ class Collector:
 
     def _request(self, subject: ReportedRun) -> LaunchRequest:
         """Return the launch request by which the run's output is read."""
-        return launch_request(subject.run, subject.spec, self._agent(subject))
+        return run_rows.launch_request(subject.run, subject.spec, self._agent(subject))
 
     def _agent(self, subject: ReportedRun) -> AgentSpec:
         return self._registry.of(subject.run.agent, subject.run.kind)

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.acts import Reach
-from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.command_line import SHELLS
 from claudomator_py.domain.report import LiveOutput, Stage
-from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec, Usage, WindDown
+from claudomator_py.domain.run import Bounds, Launch, RunLimits, RunSpec, WindDown
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import SpanName, check_span, own_span
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
@@ -17,7 +16,6 @@ from claudomator_py.environment.worktrees import folder_in_tree
 from claudomator_py.store.tables import Run
 from claudomator_py.values import dataclass
 
-_NOTHING_USED = Usage()
 _CODE_OPTIONS = {"python": "cm", "perl": "eE", "ruby": "e", "node": "ep"}
 """Options of other interpreters after which the program is an argument."""
 
@@ -65,42 +63,6 @@ class Prepared:
 
     order: RunSpec
     environment: dict[str, str]
-
-
-def launch_request(
-    run: Run,
-    spec: TaskSpec,
-    agent: AgentSpec,
-    *,
-    prompt: str = "",
-    effort: str | None = None,
-    usd_left: float | None = None,
-    mcp_command: tuple[str, ...] = (),
-    skill: str | None = None,
-    reach: Reach | None = None,
-    granted_acts: tuple[str, ...] = (),
-    granted_commands: tuple[str, ...] = (),
-) -> LaunchRequest:
-    """Return the agent kind's view of the run. The keyword arguments are needed only to start it, not to read its
-    output."""
-    prior = _NOTHING_USED if run.prior is None else Usage.model_validate(run.prior)
-    return LaunchRequest(
-        run_id=run.id,
-        agent=agent,
-        task=spec,
-        prompt=prompt,
-        model=ModelChoice(model=run.model, effort=effort) if run.model is not None else None,
-        conversation_id=run.conversation_id or "",
-        resume=run.resumes is not None,
-        prior_tokens=prior.tokens,
-        prior_cost_usd=prior.cost_usd,
-        usd_left=usd_left,
-        mcp_command=mcp_command,
-        skill=skill,
-        reach=reach,
-        granted_acts=granted_acts,
-        granted_commands=granted_commands,
-    )
 
 
 def agent_run(

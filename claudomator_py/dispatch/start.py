@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,14 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.acts import Reach
 from claudomator_py.dispatch.heads import QueuedTask
-from claudomator_py.dispatch.launch import (
-    LaunchRules,
-    Prepared,
-    agent_run,
-    folder_of,
-    launch_request,
-    runs_its_input,
-)
+from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, folder_of, runs_its_input
 from claudomator_py.dispatch.observe import Observation
 from claudomator_py.dispatch.run_context import ContextReader, HandoffRefused, HandoffSubject, RunContext, handoff_of
 from claudomator_py.dispatch.spending import Budgets
@@ -41,6 +34,7 @@ from claudomator_py.prompts import as_command
 from claudomator_py.prompts.slash import SlashPlace
 from claudomator_py.scheduler.plan import StartRun
 from claudomator_py.scheduler.records import DecisionRecord
+from claudomator_py.store import run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.decision_rows import PackedSnapshot
 from claudomator_py.store.tables import Run
@@ -275,12 +269,9 @@ class Starter:
     ) -> LaunchRequest:
         """Return the launch request for the agent's kind."""
         kind = self._registry.kind_of(agent).kind
-        return launch_request(
-            run,
-            allowed,
-            agent,
+        return replace(
+            run_rows.launch_request(run, allowed, agent, start.decision.effort),
             prompt=prompt,
-            effort=start.decision.effort,
             usd_left=self._usd_left(run, context.spec, agent),
             mcp_command=self._rules().mcp_command if agent.mcp.enabled else (),
             skill=context.task.skill,

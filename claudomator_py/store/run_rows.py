@@ -7,16 +7,20 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, func, insert, literal_column, select, update
 
+from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.report import Used
+from claudomator_py.domain.run import LaunchRequest, Usage
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import named_id
 from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import RUN, TASK, Run, Task
 from claudomator_py.store.visibility import runs_seen
 
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11").bytes
+_NOTHING_USED = Usage()
 MAX_COUNTED = 32
 MAX_USED = 10**12
 """Tokens or US dollars; far above anything that one run can have used."""
@@ -63,6 +67,23 @@ def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str
     """Return a run's id and its conversation's UUID, which are the same however often the run is planned."""
     name = f"{task_id}/{generation}/{attempt}/{seq}"
     return named_id(_RUNS, name), named_id(_CONVERSATIONS, name)
+
+
+def launch_request(run: Run, spec: TaskSpec, agent: AgentSpec, effort: str | None = None) -> LaunchRequest:
+    """Return the agent kind's view of the run, as far as it is stored: enough to read its output. effort: of its
+    model, which is needed only to start it."""
+    prior = _NOTHING_USED if run.prior is None else Usage.model_validate(run.prior)
+    return LaunchRequest(
+        run_id=run.id,
+        agent=agent,
+        task=spec,
+        prompt="",
+        model=None if run.model is None else ModelChoice(model=run.model, effort=effort),
+        conversation_id=run.conversation_id or "",
+        resume=run.resumes is not None,
+        prior_tokens=prior.tokens,
+        prior_cost_usd=prior.cost_usd,
+    )
 
 
 def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:

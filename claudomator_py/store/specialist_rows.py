@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, insert, select, true, update
 
-from claudomator_py.domain.card import Card, Registration
+from claudomator_py.domain.card import Card, Pricing, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.statement import Selection, Statement
-from claudomator_py.store.stored_json import readable
+from claudomator_py.store.statement import Statement
+from claudomator_py.store.stored_json import keeping_reader, raw, readable
 from claudomator_py.store.tables import EMBEDDING, SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.visibility import assignable_cards, cards_hidden, cards_seen
@@ -31,6 +31,14 @@ _CARDS = Statement(
         SPECIALIST.c.admitted_hash == SPECIALIST.c.content_hash,
     ).where(SPECIALIST.c.id.in_(bindparam("specialists", expanding=True)), SPECIALIST.c.removed_ms.is_(None))
 )
+_PRICED = Statement(
+    select(raw(SPECIALIST.c.card), SPECIALIST.c.creator).where(
+        SPECIALIST.c.id == bindparam("specialist"), SPECIALIST.c.removed_ms.is_(None)
+    )
+)
+_PRICE = '"pricing"'
+"""The key by which the text of a card gives a price."""
+_read_card = keeping_reader(Card)
 _UNINDEX = Statement(delete(SPECIALIST_SKILL).where(SPECIALIST_SKILL.c.specialist_id == bindparam("specialist")))
 _INDEX = Statement(insert(SPECIALIST_SKILL))
 _GRANTED = select(SPECIALIST_GRANT.c.specialist_id, SPECIALIST_GRANT.c.grantee).order_by(
@@ -76,14 +84,17 @@ def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -
     """Return the card with this id, or None if there is none or it is hidden from the principal."""
     if "\0" in specialist_id:  # PostgreSQL refuses NUL in text
         return None
-    row = _seen_by(by).first(connection, specialist=specialist_id)
-    return None if row is None else _registration(row, _grants(connection, [specialist_id]))
+    return next(iter(seen(connection, by, ids=[specialist_id])), None)
 
 
-@lru_cache(maxsize=64)
-def _seen_by(by: Principal) -> Selection[Specialist]:
-    """Return the statement for a principal. Cached, as the end of each run of a specialist looks up its card."""
-    return Selection(Specialist, select(SPECIALIST).where(SPECIALIST.c.id == bindparam("specialist"), cards_seen(by)))
+def price_of(connection: Connection, specialist_id: str, skill_id: str | None) -> tuple[Pricing, str] | None:
+    """Return what the specialist's work by that skill costs, and whom that is owed to; None if it is free. The end of
+    each run asks, so a card without a price is not parsed."""
+    text, creator = _PRICED.row(connection, specialist=specialist_id) or ("", "")
+    if _PRICE not in text or (card := _read_card(text)) is None:
+        return None
+    skill = None if skill_id is None else card.skill(skill_id)
+    return card.pricing_of(skill_id), creator if skill is None else skill.creator or creator
 
 
 def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
