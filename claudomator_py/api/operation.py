@@ -32,6 +32,7 @@ from claudomator_py.surface import (
     CardDocument,
     IdempotencyKey,
     IfVersion,
+    InPath,
     JsonBody,
     JsonField,
     Links,
@@ -151,6 +152,10 @@ def body_of(parameter: Parameter) -> Body | None:
     return None
 
 
+def _is_ambiguous(parameter: Parameter) -> bool:
+    return isinstance(parameter.sent_as, InPath) and parameter.sent_as.ambiguous
+
+
 def _shape_body(shape: type[BaseModel], examples: Mapping[str, object], required: bool) -> Body:
     def parse(document: Mapping[str, object]) -> object:
         # Odd values first: the validation could fail on the text that it has to report.
@@ -220,7 +225,7 @@ class Operations:
                 415: body is not None,
                 404: "{" in declared.path,
                 412: IfVersion in sent,
-                409: IdempotencyKey in sent,
+                409: IdempotencyKey in sent or any(_is_ambiguous(parameter) for parameter in declared.parameters),
             }
             # Without 422, FastAPI would describe its own answer, which is never sent.
             refused = {422, *declared.refuses, *(status for status, is_so in implied.items() if is_so)}

@@ -55,6 +55,8 @@ class InPath:
     description: str
     max: int | None = None
     """The maximum of a number, by default 2**53, or of a text's length, by default 128."""
+    ambiguous: bool = False
+    """Whether it may mean several things, which is refused with 409."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class ChangeCalls(Calls):
         """Commits, references and files, compared before and after each run."""
 
     @operation("GET /v1/runs/{run_id}/patch", "getPatch", READ, "The patch of a run")
-    def patch(self, run_id: Annotated[str, InPath("A run's id, or the beginning of it.", 128)]) -> PatchView:
+    def patch(self, run_id: Annotated[str, InPath("A run's id, or the beginning of it.", ambiguous=True)]) -> PatchView:
         """Its changes line by line. It is removed with the run's directory by a cleanup."""
 
 
@@ -196,14 +196,14 @@ class BranchCalls(Calls):
     def branches(self) -> list[BranchView]:
         """Of all tasks with a work tree, by repository and branch. As last seen: this runs no git."""
 
-    @operation("POST /v1/tasks/{ref}/merge", "mergeTask", OPERATE, "Merge the branch of a task", refuses=(409,))
+    @operation("POST /v1/tasks/{ref}/merge", "mergeTask", OPERATE, "Merge the branch of a task")
     def merge(self, ref: Ref, wanted: Annotated[MergeRequest | None, JsonBody(_MERGED)] = None) -> MergeView:
         """Merge the task's branch into another branch of the repository, completely or not at all.
         409 for a conflict, with the files that have one; if the target has uncommitted changes, or somebody works in
         it; and for a task that has not ended, or has no work tree of its own.
         """
 
-    @operation("POST /v1/tasks/{ref}/discard", "discardTask", OPERATE, "Discard the branch of a task", refuses=(409,))
+    @operation("POST /v1/tasks/{ref}/discard", "discardTask", OPERATE, "Discard the branch of a task")
     def discard(self, ref: Ref, wanted: Annotated[DiscardRequest | None, JsonBody(_DISCARDED)] = None) -> DiscardView:
         """Remove its work tree and its branch. Everything in them, committed or not, is kept under a reference.
         409 if somebody works in it, and for a task that has not ended, or has no work tree of its own.

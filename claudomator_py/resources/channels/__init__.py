@@ -188,7 +188,7 @@ class ChannelStatsView(View):
     answered: int
 
 
-Channel = Annotated[str, InPath("A channel's id or name.")]
+Channel = Annotated[str, InPath("A channel's id or name.", ambiguous=True)]
 Participant = Annotated[str, InPath("A participant's id.")]
 Message = Annotated[int, InPath("A message's id.")]
 Attachment = Annotated[str, InPath("An attachment's id, within its message.", 100)]
@@ -230,7 +230,6 @@ class ChannelCalls(Calls):
         OPERATE,
         "Create a channel",
         status=201,
-        refuses=(403,),
         answer_note="Created: it is durable",
         location="/v1/channels/{id}",
         tagged=True,
@@ -240,9 +239,7 @@ class ChannelCalls(Calls):
     ) -> ChannelView:
         """The specialists named have to exist for the caller. 409 for a name that is taken."""
 
-    @operation(
-        "GET /v1/channels/{channel}", "getChannel", READ, "One channel", refuses=(409,), tagged=True, conditional=True
-    )
+    @operation("GET /v1/channels/{channel}", "getChannel", READ, "One channel", conditional=True)
     def channel(self, channel: Channel) -> ChannelView:
         """The channel with its settings and participants. With If-None-Match, 304 if neither has changed since."""
 
@@ -251,7 +248,6 @@ class ChannelCalls(Calls):
         "changeChannelSettings",
         OPERATE,
         "Change a channel's settings",
-        refuses=(403, 409),
         tagged=True,
     )
     def change_channel_settings(
@@ -260,19 +256,12 @@ class ChannelCalls(Calls):
         """Replaces the settings and the primary, who takes part from then on. Only an administrator of the daemon may
         set up a webhook, which names a secret of the daemon."""
 
-    @operation(
-        "DELETE /v1/channels/{channel}", "deleteChannel", OPERATE, "Delete a channel", status=204, refuses=(409,)
-    )
+    @operation("DELETE /v1/channels/{channel}", "deleteChannel", OPERATE, "Delete a channel", status=204)
     def delete_channel(self, channel: Channel, *, if_version: Version = None) -> None:
         """Delete it with its messages. The tasks by which specialists answer stay, and nobody posts their results."""
 
     @operation(
-        "POST /v1/channels/{channel}/participants",
-        "joinChannel",
-        OPERATE,
-        "Add a specialist to a channel",
-        refuses=(409,),
-        tagged=True,
+        "POST /v1/channels/{channel}/participants", "joinChannel", OPERATE, "Add a specialist to a channel", tagged=True
     )
     def join_channel(
         self,
@@ -286,7 +275,6 @@ class ChannelCalls(Calls):
         "leaveChannel",
         OPERATE,
         "Remove a participant",
-        refuses=(409,),
         tagged=True,
     )
     def leave_channel(self, channel: Channel, participant: Participant) -> ChannelView:
@@ -297,7 +285,6 @@ class ChannelCalls(Calls):
         "muteParticipant",
         OPERATE,
         "Mute a specialist for a time",
-        refuses=(409,),
         tagged=True,
     )
     def mute_participant(
@@ -305,13 +292,7 @@ class ChannelCalls(Calls):
     ) -> ChannelView:
         """Nobody answers messages to it from that time, not even later. Without a duration, it is unmuted."""
 
-    @operation(
-        "GET /v1/channels/{channel}/messages",
-        "listMessages",
-        READ,
-        "Messages of a channel, newest first",
-        refuses=(409,),
-    )
+    @operation("GET /v1/channels/{channel}/messages", "listMessages", READ, "Messages of a channel, newest first")
     def messages(self, channel: Channel, *, cursor: Cursor = None, limit: Limit = 50) -> Page[MessageView]:
         """Each with the decision on who answers it, and what came of that."""
 
@@ -321,7 +302,6 @@ class ChannelCalls(Calls):
         OPERATE,
         "Post a message",
         status=201,
-        refuses=(409,),
         answer_note="Posted: it is durable, and it is decided who answers",
     )
     def post_message(
@@ -329,7 +309,7 @@ class ChannelCalls(Calls):
     ) -> MessageView:
         """As the caller. Each specialist that answers gets a task, whose result is posted as a reply to the message."""
 
-    @operation("GET /v1/channels/{channel}/messages/{message}", "getMessage", READ, "One message", refuses=(409,))
+    @operation("GET /v1/channels/{channel}/messages/{message}", "getMessage", READ, "One message")
     def message(self, channel: Channel, message: Message) -> MessageView:
         """The message with the decision on who answers it, and what came of that."""
 
@@ -338,7 +318,6 @@ class ChannelCalls(Calls):
         "processAttachment",
         OPERATE,
         "Record the result of processing an attachment",
-        refuses=(409,),
     )
     def process_attachment(
         self,
@@ -354,7 +333,6 @@ class ChannelCalls(Calls):
         "markMessage",
         OPERATE,
         "Mark whether the right participants answered a message",
-        refuses=(409,),
     )
     def mark_message(
         self,
@@ -364,9 +342,7 @@ class ChannelCalls(Calls):
     ) -> MessageView:
         """Counted by rule in the channel's statistics. Without a verdict, the mark is cleared."""
 
-    @operation(
-        "GET /v1/channels/{channel}/stats", "getChannelStats", READ, "Triage statistics of a channel", refuses=(409,)
-    )
+    @operation("GET /v1/channels/{channel}/stats", "getChannelStats", READ, "Triage statistics of a channel")
     def channel_stats(self, channel: Channel, *, days: Days = 30) -> ChannelStatsView:
         """How often each rule decided, how operators marked its decisions, and how often the settings in `shadow` would
         have decided differently."""

@@ -162,7 +162,7 @@ class ReportView(View):
 class ReportCalls(Calls):
     """The operation on reports, as the client calls it."""
 
-    @operation("GET /v1/report", "getReport", READ, "What happened, and what is left", refuses=(422,))
+    @operation("GET /v1/report", "getReport", READ, "What happened, and what is left")
     def report(self, span: Annotated[ReportSpan | None, QueryFields()] = None) -> ReportView:
         """What `claudomator report` shows: what was done and what failed, by repository and by reason, what it cost,
         what needs a person, and what waits for what."""

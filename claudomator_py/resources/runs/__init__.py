@@ -272,7 +272,7 @@ class RunView(View):
     """False once its output was removed, by a cleanup or by ``retention``."""
 
 
-RunId = Annotated[str, InPath("A run's id, or a prefix of it of at least 4 characters.")]
+RunId = Annotated[str, InPath("A run's id, or a prefix of it of at least 4 characters.", ambiguous=True)]
 _HANDED_ON = {
     "to_a_writer": {"to": "technical-writer", "reason": "The rest is prose.", "done": "Fixed.", "left": "Document."}
 }
@@ -285,7 +285,7 @@ class RunCalls(Calls):
     def run(self, run_id: RunId) -> RunView:
         """Return the run, with its outcome once it has ended."""
 
-    @operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on", refuses=(409, 422))
+    @operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on")
     def hand_on(self, run_id: RunId, wanted: Annotated[HandoffRequest, JsonBody(_HANDED_ON)]) -> HandoffView:
         """Have another specialist continue the task in a new conversation, once the run has ended.
 
@@ -297,7 +297,7 @@ class RunCalls(Calls):
     def handoff(self, run_id: RunId) -> Handoff:
         """Return the run's handoff document: decisions, permissions, and what earlier runs did and left."""
 
-    @operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person", refuses=(409, 422))
+    @operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person")
     def ask(
         self,
         run_id: RunId,
@@ -310,7 +310,7 @@ class RunCalls(Calls):
         Harmless when repeated. 409 if nobody would be asked, for example with `on_input: deny`.
         """
 
-    @operation("POST /v1/runs/{run_id}/progress", "reportProgress", OPERATE_OWN, "Report progress", refuses=(409, 422))
+    @operation("POST /v1/runs/{run_id}/progress", "reportProgress", OPERATE_OWN, "Report progress")
     def report_progress(
         self,
         run_id: RunId,
@@ -319,14 +319,7 @@ class RunCalls(Calls):
         """Report progress, which is shown with the run until the next report. A report within five seconds of the
         previous one is dropped."""
 
-    @operation(
-        "POST /v1/runs/{run_id}/subtasks",
-        "createSubtask",
-        OPERATE_OWN,
-        "Create a subtask",
-        refuses=(409, 422),
-        status=201,
-    )
+    @operation("POST /v1/runs/{run_id}/subtasks", "createSubtask", OPERATE_OWN, "Create a subtask", status=201)
     def create_subtask(
         self,
         run_id: RunId,

@@ -58,7 +58,7 @@ class ScheduleView(View):
         return self.next_at is None, self.next_at or "", self.name
 
 
-Name = Annotated[str, InPath("A schedule's name.")]
+Name = Annotated[str, InPath("A schedule's name.", ambiguous=True)]
 _NIGHTLY = {
     "name": "nightly-triage",
     "instructions": "Label the issues that came in today.",
@@ -101,15 +101,11 @@ class ScheduleCalls(Calls):
     def resume_schedule(self, name: Name) -> ScheduleView:
         """Continue with its next time; missed times are not caught up. Harmless when repeated."""
 
-    @operation(
-        "POST /v1/schedules/{name}/run", "runSchedule", OPERATE, "Run a schedule now", status=201, refuses=(409,)
-    )
+    @operation("POST /v1/schedules/{name}/run", "runSchedule", OPERATE, "Run a schedule now", status=201)
     def run_schedule(self, name: Name, *, idempotency_key: Key = None) -> TaskView:
         """Create a task now, in addition to the scheduled ones, paused or not. 409 if its last task has not ended and
         `overlap` is `skip`."""
 
-    @operation(
-        "DELETE /v1/schedules/{name}", "deleteSchedule", OPERATE, "Delete a schedule", status=204, refuses=(409,)
-    )
+    @operation("DELETE /v1/schedules/{name}", "deleteSchedule", OPERATE, "Delete a schedule", status=204)
     def delete_schedule(self, name: Name) -> None:
         """Delete the schedule, but not its tasks. 409 if a file defines it: delete the file."""

@@ -181,7 +181,6 @@ class SpecialistCalls(Calls):
         OPERATE,
         "Register a specialist",
         status=201,
-        refuses=(403,),
         answer_note="Registered: it is durable",
         location="/v1/specialists/{id}",
         tagged=True,
@@ -209,9 +208,7 @@ class SpecialistCalls(Calls):
         text, scores 0.7 times its similarity plus 0.3 times its share of the words; a specialist scores as its best
         match. Without an encoder only words count, and `degraded` is true."""
 
-    @operation(
-        "GET /v1/specialists/{specialist_id}", "getSpecialist", READ, "One specialist", tagged=True, conditional=True
-    )
+    @operation("GET /v1/specialists/{specialist_id}", "getSpecialist", READ, "One specialist", conditional=True)
     def specialist(self, specialist_id: SpecialistId) -> SpecialistView:
         """Return the specialist with its card. With If-None-Match, 304 means that it is unchanged."""
 
@@ -220,7 +217,7 @@ class SpecialistCalls(Calls):
         "changeSpecialist",
         OPERATE,
         "Change a specialist",
-        refuses=(403, 409),
+        refuses=(409,),
         tagged=True,
     )
     def replace_specialist(
@@ -240,7 +237,7 @@ class SpecialistCalls(Calls):
         OPERATE,
         "Remove a specialist",
         status=204,
-        refuses=(403, 409),
+        refuses=(409,),
     )
     def remove_specialist(self, specialist_id: SpecialistId, *, if_version: Version = None) -> None:
         """Remove it with its grants. A shipped specialist that it overrode is back. 409 if a file defines it."""
@@ -250,7 +247,7 @@ class SpecialistCalls(Calls):
         "grantSpecialist",
         OPERATE,
         "Grant access to a shared specialist",
-        refuses=(403, 409),
+        refuses=(409,),
         tagged=True,
     )
     def grant_specialist(
@@ -263,7 +260,7 @@ class SpecialistCalls(Calls):
         "admitSpecialist",
         ADMIN,
         "Admit a specialist to the work of others",
-        refuses=(403, 409),
+        refuses=(409,),
         tagged=True,
     )
     def admit_specialist(self, specialist_id: SpecialistId) -> SpecialistView:
@@ -275,7 +272,6 @@ class SpecialistCalls(Calls):
         "dismissSpecialist",
         ADMIN,
         "Take an admission back",
-        refuses=(403,),
         tagged=True,
     )
     def dismiss_specialist(self, specialist_id: SpecialistId) -> SpecialistView:
@@ -286,7 +282,6 @@ class SpecialistCalls(Calls):
         "revokeSpecialist",
         OPERATE,
         "Revoke a grant",
-        refuses=(403,),
         tagged=True,
     )
     def revoke_specialist(

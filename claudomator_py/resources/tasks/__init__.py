@@ -215,7 +215,7 @@ class RejectRequest(Strict):
     reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
 
 
-Ref = Annotated[str, InPath("A task's id, a unique prefix of it, or its name.")]
+Ref = Annotated[str, InPath("A task's id, a unique prefix of it, or its name.", ambiguous=True)]
 _LINKED = {
     "getTask": "Get the current task",
     "explainTask": "Explain its state",
@@ -291,11 +291,11 @@ class TaskCalls(Calls):
         """Yield all tasks, newest first, fetching pages on demand."""
         return all_items(lambda cursor, limit: self.tasks(wanted, cursor=cursor, limit=limit))
 
-    @operation("GET /v1/tasks/{ref}", "getTask", READ_OWN, "One task", refuses=(409,), tagged=True, conditional=True)
+    @operation("GET /v1/tasks/{ref}", "getTask", READ_OWN, "One task", conditional=True)
     def task(self, ref: Ref) -> TaskView:
         """Return the task with its content. With If-None-Match, 304 means that it is unchanged."""
 
-    @operation("PUT /v1/tasks/{ref}", "editTask", OPERATE, "Edit a waiting task", refuses=(409,), tagged=True)
+    @operation("PUT /v1/tasks/{ref}", "editTask", OPERATE, "Edit a waiting task", tagged=True)
     def edit(
         self, ref: Ref, spec: Annotated[TaskSpec, TaskDocument(_EDITED)], *, if_version: Version = None
     ) -> TaskView:
@@ -307,7 +307,6 @@ class TaskCalls(Calls):
         OPERATE,
         "Cancel a task",
         status=202,
-        refuses=(409,),
         answer_note=_LATER,
         links=_NEXT,
         tagged=True,
@@ -321,7 +320,6 @@ class TaskCalls(Calls):
         OPERATE,
         "Restart a task, with all decisions repeated",
         status=202,
-        refuses=(409,),
         answer_note=_LATER,
         location="/v1/tasks/{id}",
         links=_NEXT,
@@ -346,7 +344,6 @@ class TaskCalls(Calls):
         OPERATE,
         "Answer an agent's question",
         status=202,
-        refuses=(409,),
         answer_note="Accepted; the agent will continue with the answer",
         links=_NEXT,
         tagged=True,
@@ -368,7 +365,6 @@ class TaskCalls(Calls):
         OPERATE,
         "Approve a task's request",
         status=202,
-        refuses=(409,),
         answer_note="Accepted; the task will continue",
         links=_NEXT,
         tagged=True,
@@ -392,7 +388,6 @@ class TaskCalls(Calls):
         OPERATE,
         "Reject a task that needs input, which ends it",
         status=202,
-        refuses=(409,),
         answer_note="Done: it has failed, with reason `rejected`",
         links=_NEXT,
         tagged=True,
@@ -407,7 +402,7 @@ class TaskCalls(Calls):
     ) -> TaskView:
         """Fail the task and the tasks that depend on it. 409 if it does not need input."""
 
-    @operation("GET /v1/tasks/{ref}/why", "explainTask", READ, "Explain a task's state", refuses=(409,))
+    @operation("GET /v1/tasks/{ref}/why", "explainTask", READ, "Explain a task's state")
     def why(self, ref: Ref) -> WhyView:
         """Explain in sentences why the task is in its state, with the underlying decisions and events."""
 
@@ -416,7 +411,6 @@ class TaskCalls(Calls):
         "listRuns",
         READ,
         "A task's runs",
-        refuses=(409,),
         links=Links("run_id", "$response.body#/items/0/id", {"getRun": "The oldest run", "readLog": "Its output"}),
     )
     def runs(self, ref: Ref) -> list[RunView]:
