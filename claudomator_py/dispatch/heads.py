@@ -39,6 +39,11 @@ class QueuedTask:
     card: Card | None = None
     """The specialist's card, if any."""
 
+    @property
+    def is_deserted(self) -> bool:
+        """True if the card of the task's specialist is gone, or cannot be read."""
+        return self.task.specialist is not None and self.card is None
+
 
 @dataclass(frozen=True, slots=True)
 class LaneHead:

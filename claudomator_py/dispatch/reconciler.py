@@ -257,18 +257,22 @@ class Reconciler:
         return begun.number, observed.again_ms
 
     def _still_allowed(self, observed: Observation) -> Observation:
-        """Return the plan without tasks whose policy verdict is out of date."""
+        """Return the plan without tasks that are routed again first: those whose policy verdict is out of date, and those
+        whose specialist is gone."""
         router = self._router()
-        if router is None or not router.rejudges:
+        if router is None:
             return observed
-        tasks = [observed.tasks[start.head.task_id].task for start in observed.starts]
+        queued = [observed.tasks[start.head.task_id] for start in observed.starts]
+        checks = [
+            (each.task, partial(router.leave, each) if each.is_deserted else partial(router.rejudge, each.task))
+            for each in queued
+            if each.is_deserted or router.rejudges
+        ]
         # A task for which that check fails does not start either.
-        allowed = {
-            task.id
-            for task in tasks
-            if self._faults.attempt(item_of(Activity.ROUTE, task), partial(router.rejudge, task)) is False
+        held = {
+            task.id for task, check in checks if self._faults.attempt(item_of(Activity.ROUTE, task), check) is not False
         }
-        return observed.without({task.id for task in tasks} - allowed)
+        return observed.without(held) if held else observed
 
     def _ask(self, asks: Sequence[AskTier]) -> None:
         asker = self._asker()

@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -13,6 +14,7 @@ from sqlalchemy import Connection
 from claudomator_py.acts import Reach
 from claudomator_py.dispatch.cheap_model import Chooser
 from claudomator_py.dispatch.deciding import Creator, Decided, Decider, Subject
+from claudomator_py.dispatch.heads import QueuedTask
 from claudomator_py.dispatch.policing import is_long
 from claudomator_py.dispatch.stopping import stop
 from claudomator_py.domain.card import Card, Registration, Transport
@@ -35,6 +37,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict, resumption_of
 from claudomator_py.tasks.decisions import record_policy, record_specialist, route
+from claudomator_py.tasks.handing_on import routed_again
 from claudomator_py.tasks.learning import correct
 from claudomator_py.tasks.readiness import ask
 
@@ -151,6 +154,14 @@ class SpecialistRouter:
         if not self._database.read(partial(self.decider.is_outdated, task=task)):
             return False
         self._database.write(partial(queue.route_again, task_ids=[task.id]))
+        return True
+
+    def leave(self, queued: QueuedTask) -> bool:
+        """Have another specialist found for a task whose own is gone, in a new conversation, and return True. Without
+        its card, the task would run with neither its role nor its permissions. Raises StoreUnavailable."""
+        columns = routed_again(queued.task, queued.content)
+        with suppress(VersionConflict):  # it has changed meanwhile, and is planned again
+            self._database.write(partial(task_rows.change, task=queued.task, now_ms=self._clock(), **columns))
         return True
 
     def _follow_policy(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 from claudomator_py.domain.handoff import HANDOFF_MARKER, Handoff
 from claudomator_py.domain.run import RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.store import run_rows
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
@@ -152,6 +153,36 @@ def test_a_specialist_is_told_its_role_before_its_task(staffed: World) -> None:
     stdin = begin(staffed).stdin
     assert stdin.startswith("# Your role: ann")
     assert stdin.index("You find faults.") < stdin.index("do t")
+
+
+def retried_without(database: Database, **fields: Any) -> World:
+    """A world in which ann's task has failed once, and her card is removed before the second attempt."""
+    world = World(database, routing=True, routes=True)
+    world.specialists.register(card("ann", system_prompt="You find faults."))
+    world.specialists.register(card("ben", system_prompt="You find reasons."))
+    world.submit("t", retry={"max_attempts": 3, "backoff": "1m"}, **fields)
+    assert "You find faults." in begin(world).stdin
+    world.fail("t", "stalled")
+    world.specialists.remove("ann")
+    world.tick(2 * MINUTE_MS)
+    return world
+
+
+def test_a_task_whose_specialist_is_removed_between_attempts_gets_another_one(database: Database) -> None:
+    world = retried_without(database, instructions="do some ann")
+    stdin = begin(world).stdin
+    assert (world.live("t").specialist, world.live("t").attempt) == ("ben", 2)
+    assert "You find reasons." in stdin
+    assert "You find faults." not in stdin
+
+
+def test_a_person_says_who_does_a_task_that_names_a_specialist_removed_between_attempts(database: Database) -> None:
+    world = retried_without(database, specialist="ann")
+    world.tick()
+    assert world.state("t") == "NEEDS_INPUT clarification"
+    assert "there is no specialist of that id any more" in str(world.task("t").reason_text)
+    world.service.answer("t", AnswerRequest(text="ben"))
+    assert "You find reasons." in begin(world).stdin
 
 
 @pytest.mark.parametrize(("handed_on", "reason"), [(True, "handoff_refused"), (False, "setup_failed")])
