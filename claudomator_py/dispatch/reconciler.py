@@ -257,8 +257,8 @@ class Reconciler:
         return begun.number, observed.again_ms
 
     def _still_allowed(self, observed: Observation) -> Observation:
-        """Return the plan without tasks that are routed again first: those whose policy verdict is out of date, and those
-        whose specialist is gone."""
+        """Return the plan without tasks that are routed again first, because the policy's verdict is out of date or the
+        specialist is gone."""
         router = self._router()
         if router is None:
             return observed

@@ -289,6 +289,18 @@ def test_a_limit_that_another_agent_took_over_is_told_from_one_that_was_waited_f
     assert all(group.until is not None for group in result.waits)
 
 
+def test_an_agent_that_only_a_person_can_release_needs_one_even_if_no_task_waits_for_it(world: World) -> None:
+    run(world, "t", exit_code=1, status="failed", reason="auth", detail="Invalid API key")
+    run(world, "u", exit_code=1, status="limited", reason="rate_limited", reset_at=world.now_ms + HOUR_MS)
+    world.succeed("t")
+    result = report(world)
+    assert result.needs_you == ()
+    assert result.held == ("claude is held (auth: Invalid API key, reported) until `claudomator release claude`",)
+    assert result.headline.startswith("1 done, 1 agent held, ")
+    assert "## What needs you\n\n- claude is held" in markdown(result, str)
+    assert report(world, Principal("guest", Role.READ, "acme")).held == ()
+
+
 def test_waits_of_one_kind_are_one_group_whatever_their_times(world: World) -> None:
     for number in range(3):
         world.submit(f"late-{number}", not_before=format_instant(START_MS + (number + 1) * HOUR_MS))

@@ -141,6 +141,9 @@ class ReportView(View):
     needs_you: tuple[TaskView, ...]
     """What needs a person now, the longest waiting first, at most 50."""
     needs_you_total: int
+    held: tuple[str, ...] = ()
+    """Agents on which nothing starts until a person releases them, a sentence each; empty for callers that see only
+    their own tasks."""
     refused: tuple[FileProblemView, ...]
     """Files of the inbox that are refused now, the last one refused first, at most 50; empty for callers that see only
     their own tasks."""

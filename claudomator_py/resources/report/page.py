@@ -87,7 +87,7 @@ def show(
         "last_look": None if last_ms is None else format_instant(last_ms),
         "first": _FIRST,
         "contents": (
-            ("needs", "What needs you", report.needs_you_total),
+            ("needs", "What needs you", report.needs_you_total + len(report.held)),
             ("refused", "Refused files", report.refused_total),
             ("failures", "What failed", report.failed),
             ("doubtful", "Doubtful results", report.doubtful),

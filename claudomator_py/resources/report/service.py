@@ -16,6 +16,7 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, f
 from claudomator_py.domain.wording import worded
 from claudomator_py.domain.worktree import HEADS, short_ref
 from claudomator_py.ports import Clock
+from claudomator_py.resources.agents.service import hold_views
 from claudomator_py.resources.overview.service import refused_file
 from claudomator_py.resources.report import (
     MAX_NAMES,
@@ -158,6 +159,7 @@ class Reports(Service):
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
             needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
             needs_you_total=lists["needs_you"].total,
+            held=tuple(self._held(connection, now_ms)) if by.sees_all else (),
             refused=tuple(map(refused_file, self.refusals.page(limit=SHOWN))) if by.sees_all else (),
             refused_total=len(self.refusals) if by.sees_all else 0,
             running=lists["running"].total,
@@ -167,6 +169,13 @@ class Reports(Service):
             trouble=(),
             warnings=(),
         )
+
+    def _held(self, connection: Connection, now_ms: int) -> Iterator[str]:
+        holds = hold_views(connection, self.task_views.registry.agents, now_ms, self._by)
+        for agent, of_agent in holds.items():
+            whole = next((hold for hold in of_agent if hold.family is None and not hold.probing), None)
+            if whole is not None and whole.until is None:
+                yield f"{agent} is {whole.text}"
 
     def _failures(self, connection: Connection, since_ms: int, until_ms: int) -> tuple[TaskGroup, ...]:
         """Return the failed tasks, grouped. Of those that failed alike, only as many become views as are named."""

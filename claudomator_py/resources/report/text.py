@@ -24,6 +24,7 @@ def headline_of(report: ReportView) -> str:
     tasks += [f"{asking} {'asks' if asking == 1 else 'ask'} you"] if asking else []
     if not (ended or asking or report.runs):
         tasks = ["nothing happened"]
+    tasks += [f"{counted(len(report.held), 'agent')} held"] if report.held else []
     tasks += [counted(report.refused_total, "refused file")] if report.refused_total else []
     tasks += [f"{report.running} running"] if report.running else []
     tasks += [f"{report.queued:,} queued"] if report.queued else []
@@ -100,6 +101,7 @@ def _doubtful(report: ReportView) -> Iterator[str]:
 
 
 def _needs_you(report: ReportView) -> Iterator[str]:
+    yield from (f"- {sentence}" for sentence in report.held)
     for view in report.needs_you:
         asked = view.asks.text if view.asks is not None else view.reason_text or view.reason or ""
         yield f"- {view.name}: {' '.join(asked.split())}"
