@@ -184,8 +184,6 @@ class ReportApplier:
         stopped = run.over_budget is not None and not subject.stop_requested
         # A run that finished before it could be stopped for its budget has succeeded.
         was_done = stopped and undisturbed.status is OutcomeStatus.SUCCEEDED
-        kind = self._registry.kinds.get(run.kind)
-        converses = kind is not None and kind.conversations is not Conversations.NONE
         handing = _handing_on(undisturbed if was_done else outcome)
         if handing is not None:
             return handing
@@ -195,13 +193,18 @@ class ReportApplier:
             ended = ended.model_copy(update={"status": OutcomeStatus.SUCCEEDED, "reason": None, "detail": None})
         if run.asked and ended.status in (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT):
             ended = ended.model_copy(update={"question": "\n\n".join(run.asked)})
-        outcome = heard(ended, subject.spec, converses=converses)
+        outcome = heard(ended, subject.spec, converses=self._converses(run))
         if outcome.status is OutcomeStatus.CANCELLED and stopped:
             over = SpentBudget.read(run.over_budget)
             changes = {"status": OutcomeStatus.FAILED, "reason": Reason.BUDGET, "over_budget": over}
             # An earlier version stored free text.
             return outcome.model_copy(update={**changes, "detail": run.over_budget if over is None else None})
         return outcome
+
+    def _converses(self, run: Run) -> bool:
+        """Return whether the run's agent has conversations that can be continued."""
+        kind = self._registry.kinds.get(run.kind)
+        return kind is not None and kind.conversations is not Conversations.NONE
 
     def _after_check(self, subject: ReportedRun, report: RunReport) -> Outcome | CheckWanted:
         run, record = subject.run, report.exit
@@ -229,7 +232,8 @@ class ReportApplier:
         if program is not None:
             reason = Reason.CHECK_UNAVAILABLE
             how += "" if record.error is not None else f", as {program} is missing or cannot be executed"
-            how += f"; put that right, then run `claudomator restart {subject.task.name} --resume`"
+            resume = " --resume" if self._converses(subject.run) else ""
+            how += f"; put that right, then run `claudomator restart {subject.task.name}{resume}`"
         redactor = self._secrets.redactor(subject.spec.env, subject.run.id)
         unchecked = _unchecked(outcome, redactor.redact(f"{how}\n{wrote}".rstrip()), reason)
         return needing_permission(unchecked) if wants_permission(outcome, subject.spec) else unchecked

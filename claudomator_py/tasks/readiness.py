@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.acts.prose import needed_commands
 from claudomator_py.domain.budget import is_spent
-from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.errors import Conflict, Problem
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import (
     ENDED,
@@ -16,6 +16,7 @@ from claudomator_py.domain.lifecycle import (
     Answered,
     BecameReady,
     Deferred,
+    Failed,
     Failing,
     InputAsked,
     InputKind,
@@ -24,6 +25,7 @@ from claudomator_py.domain.lifecycle import (
     WaitReason,
     readiness,
 )
+from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import PermissionMode, TaskSpec, cycle_problem
 from claudomator_py.prompts.conversations import columns_of, followed, record_fresh_start
 from claudomator_py.store import dependency_rows, spending_rows, task_rows
@@ -73,13 +75,25 @@ def go_on(
     connection: Connection, task: Task, now_ms: int, *, data: Mapping[str, Any] | None = None, **changes: Any
 ) -> Task:
     """Return the task in the state its readiness demands, after a person gave the needed input. changes: of its
-    columns."""
+    columns. Raises Conflict if a dependency did not complete: the input would be lost when its restart revives this
+    task."""
+    refuse_after_failed(connection, task)
     spec = task_rows.spec_of(connection, task.id, task.revision)
     readiness = readiness_of(connection, task, spec, None, now_ms)
     into = readiness if isinstance(readiness, Queued | Waiting) else Waiting(WaitReason.DEPENDENCY)
     task = task_rows.advance(connection, task, Answered(into), now_ms, data=data, **changes)
     propagate_rank(connection, task, now_ms)
     return ready(connection, task, spec, now_ms)
+
+
+def refuse_after_failed(connection: Connection, task: Task) -> None:
+    """Refuse to let the task begin or continue after dependencies that did not complete. Raises Conflict."""
+    failed = [state.name for state in dependency_rows.states(connection, task.id) if state.state in UNSUCCESSFUL]
+    if failed:
+        revived = task_rows.state_of(task) == Failed(Reason.DEPENDENCY_FAILED)
+        then = f"this revives {task.name}" if revived else f"then {task.name}"
+        remedy = f"Restart {', '.join(dependency_rows.first_failed(connection, task.id))} first; {then}."
+        raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
 
 
 def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:

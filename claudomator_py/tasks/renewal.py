@@ -32,7 +32,13 @@ from claudomator_py.store import dependency_rows, inbox_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import placement_problems, placement_warnings
-from claudomator_py.tasks.readiness import become_ready, propagate_rank, readiness_of, ready_dependents
+from claudomator_py.tasks.readiness import (
+    become_ready,
+    propagate_rank,
+    readiness_of,
+    ready_dependents,
+    refuse_after_failed,
+)
 from claudomator_py.tasks.specialists import task_problems
 
 
@@ -199,12 +205,7 @@ def restart(
     if task.state == "RUNNING" and not request.force:
         remedy = "Cancel it first, or restart it with `force`, which cancels the run."
         raise Conflict(f"{task.name} is RUNNING.", remedy=remedy)
-    failed = [name for name, _, state in dependency_rows.bound(connection, task.id) if state in UNSUCCESSFUL]
-    if failed:
-        revived = task.state == "FAILED" and task.reason == Reason.DEPENDENCY_FAILED
-        then = f"this revives {task.name}" if revived else f"then {task.name}"
-        remedy = f"Restart {', '.join(dependency_rows.first_failed(connection, task.id))} first; {then}."
-        raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
+    refuse_after_failed(connection, task)
     earlier = resuming.last_run(connection, task, request) if request.resume else None
     revision = _revision(connection, task, request, earlier, by, now_ms, registry, workdirs)
     if earlier is not None:

@@ -27,7 +27,7 @@ from claudomator_py.routing.role import is_named
 from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
 from claudomator_py.scheduler.records import DecisionKind, HandoffRecord, SpecialistRecord
 from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
-from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
+from claudomator_py.store import decision_rows, dependency_rows, hold_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
@@ -41,7 +41,7 @@ from claudomator_py.tasks.handing_on import (
     request_after_fallback,
     routed_again,
 )
-from claudomator_py.tasks.readiness import ready_dependents
+from claudomator_py.tasks.readiness import ready, ready_dependents
 from claudomator_py.tasks.renewal import renew
 from claudomator_py.tasks.runs import check_of
 from claudomator_py.values import dataclass, regex
@@ -455,3 +455,6 @@ def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any
         renew(connection, task, now_ms, revision=task.next_revision, data=data)
     elif task.state in ENDED:
         ready_dependents(connection, task, now_ms)
+    elif task.state in ("WAITING", "QUEUED") and dependency_rows.states(connection, task.id):
+        # A dependency may have begun again, or failed, during the run.
+        ready(connection, task, task_rows.spec_of(connection, task.id, task.revision), now_ms)

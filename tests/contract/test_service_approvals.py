@@ -76,6 +76,53 @@ def test_what_became_unready_meanwhile_waits_after_the_approval(world: World) ->
     assert world.task("t").state == "RUNNING"
 
 
+def test_no_input_is_taken_while_a_dependency_has_failed_and_why_says_what_comes_first(world: World) -> None:
+    world.submit("first")
+    world.submit("t", approval=True, depends_on=["first"])
+    world.tick()
+    world.succeed("first")
+    world.tick()
+    approve(world)
+    world.tick()
+    world.end("t", status="needs_input", question="Red or blue?")
+    world.tick()
+
+    world.restart("first")
+    assert "Then it waits for first (QUEUED)." in world.service.why("t").sentences
+    world.tick()
+    world.fail("first")
+
+    assert "Restart first first; t cannot continue before that." in world.service.why("t").sentences
+    with pytest.raises(Conflict, match="Restart first first; then t"):
+        answer(world)
+    assert world.state("t") == "NEEDS_INPUT question"
+    world.restart("first")
+    world.tick()
+    world.succeed("first")
+    answer(world)
+    world.tick()
+    assert (world.task("t").state, world.task("t").generation) == ("RUNNING", 1), "the answer was not lost"
+
+
+def test_what_was_approved_before_it_was_revived_is_not_told_as_if_it_still_counted(world: World) -> None:
+    world.submit("first")
+    world.submit("t", approval=True, depends_on=["first"])
+    world.tick()
+    world.succeed("first")
+    world.tick()
+    approve(world)
+    assert "The operator approved its first run." in world.service.why("t").sentences
+    world.restart("first")
+    world.tick()
+    world.fail("first")
+    world.restart("first")
+    world.tick()
+    world.succeed("first")
+    world.tick()
+    assert world.state("t") == "NEEDS_INPUT approval"
+    assert "The operator approved its first run." not in world.service.why("t").sentences
+
+
 def test_a_restart_and_changed_content_ask_anew(world: World) -> None:
     world.submit("t", approval=True)
     world.tick()

@@ -194,6 +194,28 @@ def test_a_failed_dependency_has_to_be_restarted_first(world: World) -> None:
     assert world.state("test") == "WAITING dependency"
 
 
+@pytest.mark.parametrize("interrupted", ["fail", "limit"])
+def test_a_task_between_two_runs_waits_for_a_dependency_that_began_again_during_the_first(
+    world: World, interrupted: str
+) -> None:
+    world.submit("build")
+    world.submit("test", depends_on=["build"])
+    world.tick()
+    world.succeed("build")
+    world.restart("build")
+    world.tick()
+    assert set(world.running()) == {"build", "test"}
+
+    if interrupted == "fail":
+        world.fail("test", "agent_error")
+    else:
+        world.limit("test", reset_at=world.now_ms + 60_000)
+
+    assert world.state("test") == "WAITING dependency"
+    world.fail("build")
+    assert world.state("test") == "FAILED dependency_failed"
+
+
 def test_what_failed_first_is_named_however_far_it_is(world: World) -> None:
     world.submit("build")
     world.submit("lint")

@@ -26,7 +26,6 @@ from claudomator_py.tasks.inputs import current_request, request_of_older_versio
 
 _COMMIT = 10
 _MAX_ROLE = 160
-_FORGETTING = ("restart_requested", "content_changed")
 
 
 def not_ready(task: Task, dependencies: Sequence[DependencyState]) -> Blocked:
@@ -89,11 +88,11 @@ def thread_sentences(view: TaskView) -> list[str]:
 
 
 def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
-    """Return sentences on the conversation that it was to continue, since the last restart. events: the task's, in
+    """Return sentences on the conversation that it was to continue, since it last began again. events: the task's, in
     order."""
     sentences: list[str] = []
     for event in events:
-        if event.kind == "restart_requested":
+        if _begins_again(event):
             sentences.clear()
         elif event.kind == GIVEN_UP:
             run, why = short_id(str(event.data["resumes"])), event.data["why"]
@@ -103,6 +102,11 @@ def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
         run = short_id(resumption.run_id)
         sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
     return sentences
+
+
+def _begins_again(event: Event) -> bool:
+    """Return whether what was said to the task before the event no longer counts."""
+    return event.kind in ("restart_requested", "content_changed") or "revived_by" in event.data
 
 
 def who(event: Event) -> str:
@@ -169,10 +173,16 @@ def _refs(states: Iterable[DependencyState]) -> tuple[TaskRef, ...]:
 
 
 def revival_sentences(connection: Connection, task: Task) -> list[str]:
-    """Return whose restart revives a task that failed because of a dependency."""
-    if task.state != "FAILED" or task.reason != Reason.DEPENDENCY_FAILED:
+    """Return whose restart revives a task that failed because of a dependency; for one that asks a person, what it
+    waits for even after the answer."""
+    if (task.state, task.reason) == ("FAILED", Reason.DEPENDENCY_FAILED):
+        return [f"Restart {', '.join(dependency_rows.first_failed(connection, task.id))}; this revives {task.name}."]
+    if task.state != "NEEDS_INPUT":
         return []
-    return [f"Restart {', '.join(dependency_rows.first_failed(connection, task.id))}; this revives {task.name}."]
+    if failed := dependency_rows.first_failed(connection, task.id):
+        return [f"Restart {', '.join(failed)} first; {task.name} cannot continue before that."]
+    refs = _refs(state for state in dependency_rows.states(connection, task.id) if state.state != "COMPLETED")
+    return [f"Then it {blocked_text(blocked(BlockCode.DEPENDENCY, tasks=refs))}."] if refs else []
 
 
 def schedule_sentences(connection: Connection, task: Task) -> list[str]:
@@ -231,7 +241,7 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, special
     """
     sentences: list[str] = []
     for event in events:
-        if event.kind in _FORGETTING:
+        if _begins_again(event):
             sentences.clear()
         elif event.kind == "answered":
             sentences.append(f"{who(event)} answered: {event.data.get('answer') or event.data['meant']}")

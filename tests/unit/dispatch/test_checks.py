@@ -131,6 +131,11 @@ def test_a_check_whose_program_no_agent_can_make_costs_no_further_attempt(
     assert world.live("t").resumes is not None
 
 
+def test_an_agent_without_conversations_is_not_to_resume_one_after_its_check_was_unavailable(world: World) -> None:
+    ended_with(world, ["no-such"], {"exit_code": 127}, "FAILED check_unavailable", agent={"type": "lint"})
+    assert str(world.task("t").reason_text).endswith("then run `claudomator restart t`.")
+
+
 @pytest.mark.parametrize(
     ("command", "end", "env"),
     [
