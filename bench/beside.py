@@ -7,7 +7,8 @@ The earlier build is taken out of the history: the commit ``BENCH_COMMIT``, or 1
 the libraries that are installed here; 1c4eaac9 also needs structlog (``pip install structlog``).
 
 Memory is what is resident once all those tasks have been done, by a daemon that is asked for its status; starts are
-those of other daemons, which nobody asks. Idle counts from the fifth second after the tasks. CPU is that of the
+those of other daemons, which nobody asks. Idle counts from the fifth second after the tasks. A daemon learns from what
+tasks that named no agent came to, half a minute after its start: both are started again for that. CPU is that of the
 daemon's own process.
 """
 
@@ -26,6 +27,7 @@ from pathlib import Path
 
 from bench.start import Home, cpu_of_child, idle
 from bench.subjects import Claudomator, Subject, open_claudomator, open_spooler
+from tests.e2e.processes import cpu_s
 from tests.e2e.site import REPOSITORY
 
 COMMIT = os.environ.get("BENCH_COMMIT", "1c4eaac9")
@@ -34,10 +36,15 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 LATENCIES = 8
 """In each round."""
 IDLE_AFTER_S = 5.0
+LEARNING_S = 20.0
+"""Until a started daemon learns, and again until it has learned, with ten seconds to spare."""
 NOW, TSP = "now", "task-spooler"
 LINES = {
     "cpu": ("CPU of the daemon by task, ms", 2, "at most .5"),
+    "routed": ("the same if the task names no agent, ms", 2, "at most .5"),
+    "learning": ("half a minute later, to learn from such a task, ms", 2, ""),
     "rate": ("tasks a second, two slots", 1, "at least 2"),
+    "routed rate": ("the same if the tasks name no agent", 1, "at least 2"),
     "latency": ("file renamed until its program runs, ms", 1, "at most .5"),
     "start": ("CPU until it is ready, s", 2, ""),
     "unasked": ("resident when ready, asked nothing, MiB", 1, ""),
@@ -78,6 +85,8 @@ def _samples() -> Samples:
             each.run_all(TASKS // 5 + 1)  # what is done once
             each.latency_ms()
         for daemon in daemons.values():
+            daemon.run_all(TASKS // 5 + 1, agent=None)
+        for daemon in daemons.values():
             _status_s(daemon)  # which may compile what it imports
         for number in range(ROUNDS):
             # Who goes first changes, so that none always follows the same one.
@@ -86,6 +95,10 @@ def _samples() -> Samples:
                 samples["cpu", name].append(cpu_ms)
                 samples["rate", name].append(rate)
                 samples["latency", name].append(statistics.median(each.latency_ms() for _ in range(LATENCIES)))
+            for name, daemon in sorted(daemons.items(), reverse=number % 2 == 1):
+                cpu_ms, rate = daemon.run_all(TASKS, agent=None)
+                samples["routed", name].append(cpu_ms)
+                samples["routed rate", name].append(rate)
             for name, daemon in daemons.items():
                 samples["status", name].append(_status_s(daemon))
                 cpu_s, mebibytes = Home(Path(folder, f"{name}-{number}"), {}, daemon.command).started()
@@ -96,7 +109,29 @@ def _samples() -> Samples:
         for name, (share, mebibytes) in results.items():
             samples["idle", name].append(share * 100)
             samples["memory", name].append(mebibytes)
+        for name, cpu_ms in _learning_ms(daemons).items():
+            samples["learning", name].append(cpu_ms)
     return samples
+
+
+def _learning_ms(daemons: Mapping[str, Claudomator]) -> Mapping[str, float]:
+    """By name, milliseconds of CPU of the daemon for each task that it learns from."""
+    for daemon in daemons.values():
+        daemon.stop()
+    for daemon in daemons.values():
+        daemon.start()
+    before = {name: daemon.count("TRUE", "label") for name, daemon in daemons.items()}
+    seconds: list[Mapping[str, float]] = []
+    for _ in range(3):  # before it learns, while it learns, and as long again without anything to do
+        time.sleep(LEARNING_S)
+        seconds.append({name: cpu_s(daemon.running.pid) for name, daemon in daemons.items()})
+    settled, learned, idle_again = seconds
+    number = {name: daemon.count("TRUE", "label") - before[name] for name, daemon in daemons.items()}
+    return {
+        name: (2 * learned[name] - settled[name] - idle_again[name]) * 1000 / number[name]
+        for name in daemons
+        if number[name] >= TASKS  # else it has learned from most while it was measured
+    }
 
 
 def taken_out(folder: Path, commit: str | None) -> list[str]:

@@ -117,7 +117,7 @@ class Claudomator:
         self.daemon: Daemon | None = None
         self._fifo = Fifo(site.root / "fifo")
         self._dropped = 0
-        self.add_agent("cmd", [PROGRAM])
+        self.add_agent("cmd", [PROGRAM], auto_select=True)
         self.add_agent("fifo", self._fifo.teller)
 
     def add_agent(self, name: str, command: Sequence[str], *, auto_select: bool = False) -> None:
@@ -147,20 +147,21 @@ class Claudomator:
         """End the daemon as it is to be ended."""
         self.running.stop()
 
-    def drop(self, agent: str = "cmd") -> str:
-        """Put a task for that agent into the inbox; its name."""
+    def drop(self, agent: str | None = "cmd") -> str:
+        """Put a task for that agent into the inbox; its name. agent: None: for any that a specialist takes."""
         name = f"task-{self._dropped}"
         self._dropped += 1
-        self.site.drop(f"{name}.yaml", f"name: {name}\ninstructions: {INSTRUCTIONS}\nagent: {{type: {agent}}}\n")
+        preference = "" if agent is None else f"agent: {{type: {agent}}}\n"
+        self.site.drop(f"{name}.yaml", f"name: {name}\ninstructions: {INSTRUCTIONS}\n{preference}")
         return name
 
-    def run_all(self, number: int) -> tuple[float, float]:
-        """See ``Subject``."""
+    def run_all(self, number: int, agent: str | None = "cmd") -> tuple[float, float]:
+        """See ``Subject``; agent: see ``drop``."""
         began_ms = time.time_ns() / 10**6
         of_now = f"state = 'COMPLETED' AND created_ms >= {int(began_ms)}"  # however many there are of old
         before_s = cpu_s(self.running.pid)
         for _ in range(number):
-            self.drop()
+            self.drop(agent)
         self.wait_for(lambda: self.count(of_now) >= number, f"{number} tasks")
         used_ms = (cpu_s(self.running.pid) - before_s) * 1000
         # By the rows, because asking whether all have ended is rare, and rarer the longer it takes.

@@ -37,6 +37,12 @@ _BOUND = Statement(
 _FIRST_DEPENDENT = Statement(
     select(TASK_DEPENDENCY.c.task_id).where(TASK_DEPENDENCY.c.depends_on_id == bindparam("task")).limit(1)
 )
+_FIRST_FOLLOWER = Statement(
+    select(TASK.c.id)
+    .join(TASK_DEPENDENCY, TASK_DEPENDENCY.c.task_id == TASK.c.id)
+    .where(TASK_DEPENDENCY.c.depends_on_id == bindparam("task"), TASK.c.thread.is_not(None))
+    .limit(1)
+)
 _DEPENDENTS = Selection(
     Task,
     select(TASK)
@@ -181,7 +187,4 @@ def _newest_named(connection: Connection, name: str, besides: str) -> str | None
 
 def is_followed(connection: Connection, task_id: str) -> bool:
     """Return whether another task continues in this one's thread."""
-    follows = exists().where(
-        TASK_DEPENDENCY.c.depends_on_id == task_id, TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.thread.is_not(None)
-    )
-    return bool(connection.execute(select(follows)).scalar_one())
+    return bool(_FIRST_FOLLOWER.rows(connection, task=task_id))

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, case, delete, func, insert, select, update
 
 from claudomator_py.domain.learning import LabelRule, LabelVerdict
 from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.store import remembered
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import DECISION, LABEL, STANDING, TASK, TASK_REVISION, Label, Standing
 from claudomator_py.values import dataclass
 
@@ -20,6 +21,19 @@ _CONFIRMS = (
     & (LABEL.c.rule != LabelRule.HANDED_ON.value)
 )
 """That a label confirms a specialist as the right one for the task's text."""
+# Compiled once, as learning from an ended task runs them.
+_OF_DECISION = LABEL.c.decision_id == bindparam("decision")
+_LABEL = Selection(Label, select(LABEL).where(_OF_DECISION))
+_REMOVE_LABEL = Statement(delete(LABEL).where(_OF_DECISION))
+_ADD_LABEL = Statement(insert(LABEL))
+_WHOSE = (
+    STANDING.c.organisation == bindparam("organisation"),
+    STANDING.c.specialist == bindparam("specialist"),
+    STANDING.c.topic == bindparam("topic"),
+)
+_STANDING = Selection(Standing, select(STANDING).where(*_WHOSE))
+_REMOVE_STANDING = Statement(delete(STANDING).where(*_WHOSE))
+_ADD_STANDING = Statement(insert(STANDING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +65,13 @@ def keep_progress(connection: Connection, now: LearningProgress) -> None:
 
 def label(connection: Connection, decision_id: str) -> Label | None:
     """Return the decision's label, or None."""
-    return Label.find(connection, LABEL.c.decision_id == decision_id)
+    return _LABEL.first(connection, decision=decision_id)
+
+
+def keep_label(connection: Connection, row: Label) -> None:
+    """Store a decision's label, replacing the former one."""
+    _REMOVE_LABEL.run(connection, decision=row.decision_id)
+    _ADD_LABEL.run(connection, **row.stored())
 
 
 def unlearned(connection: Connection, limit: int) -> Sequence[Label]:
@@ -80,12 +100,13 @@ def forget(connection: Connection, organisation: str | None, specialist: str | N
 
 def standing(connection: Connection, organisation: str, specialist: str, topic: str) -> Standing | None:
     """Return the specialist's standing on the topic, or None. An empty topic stands for all together."""
-    return Standing.find(
-        connection,
-        STANDING.c.organisation == organisation,
-        STANDING.c.specialist == specialist,
-        STANDING.c.topic == topic,
-    )
+    return _STANDING.first(connection, organisation=organisation, specialist=specialist, topic=topic)
+
+
+def keep_standing(connection: Connection, row: Standing) -> None:
+    """Store a specialist's standing on a topic, replacing the former one."""
+    _REMOVE_STANDING.run(connection, organisation=row.organisation, specialist=row.specialist, topic=row.topic)
+    _ADD_STANDING.run(connection, **row.stored())
 
 
 def counted_after(connection: Connection, label: Label, topic: str) -> int:

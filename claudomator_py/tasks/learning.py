@@ -103,7 +103,7 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
     if verdict_of(rule) is LabelVerdict.POSITIVE and _is_handed_on(decision):
         rule = LabelRule.HANDED_ON
     chars = None if answer is None else len(answer)
-    _row(decision, rule, now_ms, answer_chars=chars).replace(connection)
+    learning_rows.keep_label(connection, _row(decision, rule, now_ms, answer_chars=chars))
     _follow(connection, task_id, decision, now_ms)
 
 
@@ -121,7 +121,8 @@ def _follow(connection: Connection, task_id: str, decision: Decision, now_ms: in
     if decision_before is None or label is None or decision_before.specialist != decision.specialist:
         return
     if label.rule == LabelRule.SHORT_ANSWER and label.forgotten_ms is None:
-        _row(decision_before, LabelRule.FOLLOWED, now_ms, answer_chars=label.answer_chars).replace(connection)
+        followed = _row(decision_before, LabelRule.FOLLOWED, now_ms, answer_chars=label.answer_chars)
+        learning_rows.keep_label(connection, followed)
 
 
 def _override(connection: Connection, decision: Decision, specialist: str, now_ms: int) -> None:
@@ -133,7 +134,7 @@ def _override(connection: Connection, decision: Decision, specialist: str, now_m
     row.wanted = specialist
     if earlier is not None and earlier.forgotten_ms is None:
         row.counted, row.counted_as = earlier.counted, earlier.counted_as
-    row.replace(connection)
+    learning_rows.keep_label(connection, row)
 
 
 def _row(decision: Decision, rule: LabelRule, now_ms: int, *, answer_chars: int | None) -> Label:
@@ -176,11 +177,11 @@ def _same_text(connection: Connection, former: Decision, task: Task) -> bool:
 
 def _continued_by(connection: Connection, task_id: str) -> str | None:
     """Id of the task that this one continues, if it exists."""
+    bound = dependency_rows.bound(connection, task_id)
+    if not bound:
+        return None
     task = task_rows.get(connection, task_id)
     continues = task_rows.spec_of(connection, task_id, task.revision).continues
-    if continues is None:
-        return None
-    bound = dependency_rows.bound(connection, task_id)
     return next((dependency for name, dependency, _ in bound if name == continues), None)
 
 
@@ -214,9 +215,9 @@ def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> Non
             negative=0,
             updated_ms=now_ms,
         )
-        _moved(connection, standing, label, verdict, rate, now_ms).replace(connection)
+        learning_rows.keep_standing(connection, _moved(connection, standing, label, verdict, rate, now_ms))
     label.counted = verdict.value
-    label.replace(connection)
+    learning_rows.keep_label(connection, label)
 
 
 def _moved(

@@ -95,12 +95,6 @@ class Row(SQLModel):
         """Insert the row. Raises IntegrityError if it breaks a constraint of the table."""
         connection.execute(self.table.insert().values(self.__dict__))
 
-    def replace(self, connection: Connection) -> None:
-        """Insert the row, in the place of the one with its primary key if there is one."""
-        same = (column == getattr(self, column.key) for column in self.table.primary_key)
-        connection.execute(self.table.delete().where(*same))
-        self.insert(connection)
-
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         fields = cls.model_fields
