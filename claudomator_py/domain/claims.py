@@ -14,7 +14,7 @@ MAX_END_CHARS: Final = 600
 """How many characters at either end of a result are examined for admissions."""
 _END_SENTENCES: Final = 2
 """How many sentences at either end may be an admission."""
-_MAX_MEMO: Final = 500
+MAX_MEMO: Final = 500
 _SENTENCE_END: Final = regex(r"[.!?]+(?=\s|$)|[\u3002\uff01\uff1f;\n]+")
 _WORD: Final = regex(r"[\w'\u2019/-]*\w")
 _QUOTED: Final = regex(r"`[^`\n]*`")
@@ -25,7 +25,10 @@ _SHOWN: Final = regex(
     DOTALL,
 )
 """What a result quotes: code, output, the words of others."""
-_UNSPACED: Final = ("zh", "ja", "ko")
+_QUESTION_END: Final = regex(r"[?\uff1f\u061f][\s*_`\"'\u2019\u201d\u00bb)]*\Z")
+_OPTIONS: Final = regex(r"(?:\n+[ \t]*(?:[-*+\u2022]|\d+[.)]|\(?[A-Za-z][.)])[ \t][^\n]*)+\s*\Z")
+"""A list with which a text ends."""
+UNSPACED: Final = ("zh", "ja", "ko")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,12 @@ class _Words:
 
 
 def asks_for_a_word(text: str) -> bool:
-    """Return whether the last sentence of a result's text asks a person to decide something."""
-    return _ends(text, lambda words: words.asks)
+    """Return whether the last sentence of a result's text asks a person something. Options may follow it."""
+    end = text[-MAX_END_CHARS:]
+    before = _OPTIONS.sub("", end)
+    # A list under a heading that is a question is the answer.
+    asked = (end,) if before.rpartition("\n")[2].lstrip().startswith(("#", "**")) else (end, before)
+    return any(_QUESTION_END.search(one) is not None or _ends(one, lambda words: words.asks) for one in asked)
 
 
 def announces_work(text: str) -> bool:
@@ -61,7 +68,7 @@ def _ends(text: str, pattern: Callable[[_Words], Pattern[str]]) -> bool:
     sentences = _sentences(_SHOWN.sub(" x ", text[-MAX_END_CHARS:]))
     if not sentences:
         return False
-    last, spaced = sentences[-1].strip(), _spaced(sentences[-1])
+    last, spaced = sentences[-1].strip(), spaced_words(sentences[-1])
     for words in _languages():
         sentence = spaced if words.first else last
         if pattern(words).search(sentence):
@@ -71,20 +78,23 @@ def _ends(text: str, pattern: Callable[[_Words], Pattern[str]]) -> bool:
 
 def admits_failure(text: str) -> bool:
     """Return whether the first or last sentences of a result's text say that the task was not done."""
+    return _admits(outer_sentences(text))
+
+
+def outer_sentences(text: str) -> tuple[str, ...]:
+    """Return the first and last sentences of a result's text, folded and without what it quotes."""
     shown = _SHOWN.sub(" x ", text)
-    if len(shown) <= 2 * MAX_END_CHARS:
-        return _admits(shown, "")
-    return _admits(shown[:MAX_END_CHARS], shown[-MAX_END_CHARS:])
+    begin, end = (shown, "") if len(shown) <= 2 * MAX_END_CHARS else (shown[:MAX_END_CHARS], shown[-MAX_END_CHARS:])
+    sentences = (*_sentences(begin), *_sentences(end))
+    if len(sentences) <= 2 * _END_SENTENCES:
+        return sentences
+    return (*sentences[:_END_SENTENCES], *sentences[-_END_SENTENCES:])
 
 
-@lru_cache(_MAX_MEMO)
-def _admits(begin: str, end: str) -> bool:
-    sentences, last = _sentences(begin), _sentences(end)
-    considered = [*sentences, *last]
-    if len(considered) > 2 * _END_SENTENCES:
-        considered = [*considered[:_END_SENTENCES], *considered[-_END_SENTENCES:]]
+@lru_cache(MAX_MEMO)
+def _admits(considered: tuple[str, ...]) -> bool:
     for number, sentence in enumerate(considered):
-        spaced = _spaced(sentence)
+        spaced = spaced_words(sentence)
         seen = frozenset(spaced.split())
         for words in _languages():
             if words.first:
@@ -97,8 +107,15 @@ def _admits(begin: str, end: str) -> bool:
 
 
 def _makes_up(sentence: str, words: _Words) -> bool:
-    """Return whether a sentence after an admission says that the work was done all the same."""
-    return _holds(sentence, words.turned, words) or _is_claim(sentence, words)
+    """Return whether a sentence after an admission says that the work was done all the same, unlike "so I have not"."""
+    if not words.first:
+        return _holds(sentence, words.turned, words) or _is_claim(sentence, words)
+    spaced = f" {spaced_words(sentence)} "
+    for phrase in words.turned:
+        _, there, after = spaced.partition(f" {phrase} ")
+        if there and not _has(f" {' '.join(after.split()[:2])} ", words.refuted):
+            return True
+    return _is_claim(sentence, words)
 
 
 def _sentences(text: str) -> Sequence[str]:
@@ -106,19 +123,25 @@ def _sentences(text: str) -> Sequence[str]:
 
 
 def _is_admission(sentence: str, words: _Words) -> bool:
-    admission = words.admits.search(sentence)
-    if admission is None or _holds(sentence, words.unless, words):
-        return False
-    return not _makes_up(sentence[admission.end() :], words)
+    for admission in words.admits.finditer(sentence):
+        around = f"{sentence[: admission.start()]} x {sentence[admission.end() :]}"
+        if not _holds(around, words.unless, words) and not _makes_up(sentence[admission.end() :], words):
+            return True
+    return False
 
 
 def _holds(sentence: str, phrases: Sequence[str], words: _Words) -> bool:
-    if not words.first:
+    return holds(sentence, phrases, is_spaced=bool(words.first))
+
+
+def holds(sentence: str, phrases: Sequence[str], *, is_spaced: bool) -> bool:
+    """Return whether a sentence has one of the phrases, as whole words if its language has spaces between them."""
+    if not is_spaced:
         return any(phrase in sentence for phrase in phrases)
-    return _has(f" {_spaced(sentence)} ", phrases)
+    return _has(f" {spaced_words(sentence)} ", phrases)
 
 
-def _spaced(sentence: str) -> str:
+def spaced_words(sentence: str) -> str:
     """Return the sentence's words, separated by single spaces."""
     return " ".join(_WORD.findall(sentence))
 
@@ -146,7 +169,7 @@ def _is_claim(sentence: str, words: _Words) -> bool:
         return any(phrase in sentence for phrase in words.done) and not any(
             phrase in sentence for phrase in (*words.refuted, *words.outside)
         )
-    spaced = f" {_spaced(sentence)} "
+    spaced = f" {spaced_words(sentence)} "
     if _has(spaced, words.outside):
         return False
     for phrase in words.done:
@@ -181,7 +204,7 @@ def _languages() -> tuple[_Words, ...]:
             refuted=listed(entry["not"]),
             outside=listed(entry["outside"]),
             none=listed(entry["none"]),
-            first=frozenset(() if name in _UNSPACED else (item.split()[0] for item in listed(entry["done"]))),
+            first=frozenset(() if name in UNSPACED else (item.split()[0] for item in listed(entry["done"]))),
             signs=frozenset(listed(entry["admissions"]["signs"])),
             admits=expression(entry["admissions"], *entry["admissions"]["says"]),
             unless=listed(entry["admissions"]["unless"]),

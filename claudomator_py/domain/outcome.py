@@ -11,6 +11,7 @@ from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.claims import admits_failure, announces_work, asks_for_a_word, claims_changes
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.personal import without_personal
+from claudomator_py.domain.progress import is_partial
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
 from claudomator_py.domain.wording import WordedCode
 from claudomator_py.values import dataclass, regex
@@ -84,9 +85,6 @@ class Doubt(WordedCode):
     ASKS = "asks", "ends with a question"
     ANNOUNCES = "announces", "only announces work"
     ALTERED = "altered", "rests on a check that it changed"
-
-
-_QUESTION_END = regex(r"[?\uff1f\u061f][\s*_`\"'\u2019\u201d\u00bb)]*\Z")
 
 
 class HoldKind(StrEnum):
@@ -400,11 +398,13 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
         is_unchanged = self.changes is not None and self.changes.fault is None and not has_changed
         if is_unchanged and claims_changes(self.text):
             return Doubt.CLAIMS
-        if not (self.is_checked and has_changed) and admits_failure(self.text):
+        if not (self.is_checked and has_changed) and (
+            admits_failure(self.text) or (not is_unchanged and is_partial(self.text))
+        ):
             return Doubt.ADMITS
         if not is_unchanged or self.changes is None or not self.changes.is_repository:
             return None
-        if _QUESTION_END.search(self.text) is not None or asks_for_a_word(self.text):
+        if asks_for_a_word(self.text):
             return Doubt.ASKS
         return Doubt.ANNOUNCES if announces_work(self.text) else None
 

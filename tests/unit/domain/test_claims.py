@@ -126,6 +126,9 @@ def test_a_claim_of_changes_is_no_admission(language: str) -> None:
         "I'm not comfortable making this change.",
         "I keep getting the same result and will stop here.",
         "I renamed the class. This is only a partial fix.",
+        "Two of the tests are still failing, and I couldn't figure out why.",
+        "I was not able to reproduce the crash. I ran it 200 times, so I have not changed anything.",
+        "I am blocked: pushing was rejected (403).",
     ],
 )
 def test_other_results_that_admit_a_failure(text: str) -> None:
@@ -187,6 +190,12 @@ def test_how_a_result_ends_in_each_language(of: str) -> None:
         ("Now I'm going to start by reading the code.", "announces"),
         ("The plan is ready. I'll fix it if you like it.", None),
         ("The review is done. Let me know if you have any questions.", None),
+        ("There are two ways. Which one should I take?\n\n1. Keep the column.\n2. Drop it.", "asks"),
+        ("Please choose one:\n- keep the column\n- drop it", "asks"),
+        ("The column is still read. I need you to confirm that it may go.", "asks"),
+        ("どちらで進めればよいでしょうか。", "asks"),
+        ("어느 쪽으로 진행할까요.", "asks"),
+        ("## What is slow?\n\n1. The query.\n2. The join.", None),
         ("The module says `please confirm`.", None),
         ("I'll implement it. Done: the parser reads dates.", None),
         ("", None),

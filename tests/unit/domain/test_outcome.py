@@ -110,6 +110,7 @@ A_STASH = RunChanges(place="/r", refs=(RefChange(name="refs/stash", after="1" * 
 A_TAG = RunChanges(place="/r", refs=(RefChange(name="refs/tags/v1", after="1" * 40),), ref_count=1)
 STASHED = f"1 stash made (its result {Doubt.CLAIMS.words})"
 UNDONE = "I was unable to finish it."
+PARTLY = "Moved 9 of the 40 handlers."
 ADMITTED = f" (its result {Doubt.ADMITS.words})"
 
 
@@ -166,6 +167,10 @@ def test_the_share_of_an_agent_is_the_cost_without_the_fee(
         (UNDONE, {"changes": A_COMMIT, "is_checked": True}, None, "1 commit"),
         (f"{UNDONE} May I go on?", {"changes": NOTHING}, Doubt.ADMITS, f"no changes{ADMITTED}"),
         ("The parser cannot read comments.", {"changes": A_COMMIT}, None, "1 commit"),
+        (PARTLY, {"changes": A_COMMIT}, Doubt.ADMITS, f"1 commit{ADMITTED}"),
+        (PARTLY, {}, Doubt.ADMITS, f"no changes recorded{ADMITTED}"),
+        (PARTLY, {"changes": A_COMMIT, "is_checked": True}, None, "1 commit"),
+        ("9 of the 40 handlers are now typed.", {"changes": NOTHING}, None, "no changes"),
     ],
 )
 def test_a_success_is_doubted_for_its_text(

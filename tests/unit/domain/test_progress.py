@@ -1,0 +1,79 @@
+"""Results that say that a part of the task is not done, and such that do not."""
+
+import time
+
+import pytest
+
+from claudomator_py.domain.progress import is_partial
+from claudomator_py.values import toml_data
+
+LANGUAGES = toml_data("claudomator_py.domain", "progress.toml")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_examples_of_each_language(language: str) -> None:
+    entry = LANGUAGES[language]
+    yes = [*entry["is"], *[item["is"] for item in entry["says"]]]
+    no = [*entry["is_not"], *[item["is_not"] for item in entry["says"]]]
+    assert not [text for text in yes if not is_partial(text)]
+    assert not [text for text in no if is_partial(text)]
+    assert len(yes) >= 4
+    assert len(no) >= 4
+
+
+def test_there_are_the_languages_of_the_claims() -> None:
+    assert set(LANGUAGES) == set(toml_data("claudomator_py.domain", "claims.toml"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I converted five of the nine templates. I stopped there because the session was long.",
+        "Converted: header, footer, cart. Not yet converted: checkout, account.",
+        "Progress: 60/140 strings translated. Continue with `settings.po`.",
+        "Status:\n\n1. Parser \u2014 done\n2. Checker \u2014 done\n3. Code generation \u2014 not started",
+        "Done so far:\n- \u2705 users\n- \u2705 orders\n- \u23f3 invoices",
+        "I finished the API. The page is not implemented yet.",
+        "I added the rule and fixed most of the 400 warnings; about 60 remain.",
+        "Result: 117 passed, 4 failed. The failures come from the new cache.",
+        "Moved the models.\n\n### Still to do\n- admin views\n- commands\n\nAll tests pass.",
+        "Moved the models.\n\n**Not done:** the admin views.\n\nAll tests pass.",
+        "Ich habe 12 von 30 Dateien umgestellt, der Rest folgt demselben Muster.",
+        "J'ai traduit douze fichiers sur vingt.",
+        "30ファイル中12ファイルを翻訳しました。",
+    ],
+)
+def test_other_results_that_say_it(text: str) -> None:
+    assert is_partial(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All 12 handlers are converted. Two of them had a wrong status code, which is fixed as well.",
+        "Only 3 of the 17 call sites passed the argument, so I changed those and added a default.",
+        "Bumped 14 of 20 dependencies; the rest is already at the newest version.",
+        "45 of 48 tests pass. The three others fail without my changes, too.",
+        "The test is fixed: it failed in 3 of 50 runs before, and in none of 500 now.",
+        "Done. The other two callers still pass `None`, which the function accepts.",
+        "Fixed on 3/12, released today.",
+        "Fixed the race.\n\n## Test plan\n- [x] `pytest`\n- [ ] Watch the queue on staging",
+        "The importer reports each row.\n\n```\n- row 1: done\n- row 2: pending\n```",
+        "It returns:\n- `status`: pending until the job ends, then done\n- `url`: where it is",
+        "Sorted them:\n1. XSS in search \u2014 fixed\n2. open redirect \u2014 fixed",
+        "Added dark mode.\n\n### Not done\n- Nothing; all criteria are met.",
+        "| file | before | after |\n|---|---|---|\n| a.py | 12 | 0 |\n| b.py | 3 | 0 |",
+        "| state | meaning |\n|---|---|\n| pending | not paid |\n| done | paid |",
+        "He añadido la prueba. No queda nada pendiente.",
+        "",
+    ],
+)
+def test_other_results_that_do_not(text: str) -> None:
+    assert not is_partial(text)
+
+
+def test_a_long_result_is_read_quickly() -> None:
+    text = "| a | done |\n- item: x (y), and 3 of the many\n" * 10_000
+    begun = time.process_time()
+    assert not is_partial(text)
+    assert time.process_time() - begun < 0.2
