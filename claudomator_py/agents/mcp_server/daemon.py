@@ -78,12 +78,25 @@ class DaemonClient:
         return response.status, answer
 
     def _connection(self) -> http.client.HTTPConnection:
-        path = self._state / SOCKET
-        if path.exists():
-            return _UnixConnection(path)
-        parts = urlsplit((self._state / ENDPOINT).read_text(encoding="utf-8").strip())
+        """Return a connection over the Unix socket, which works only on the daemon's machine: the folder may be shared
+        with others. Raises OSError, ValueError."""
+        own = _UnixConnection(self._state / SOCKET)
+        try:
+            own.connect()
+        except OSError:
+            own.close()
+        else:
+            return own
+        address = (self._state / ENDPOINT).read_text(encoding="utf-8").strip()
+        parts = urlsplit(address)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        return kind(parts.hostname or "", parts.port, timeout=ANSWER_S)
+        remote = kind(parts.hostname or "", parts.port, timeout=ANSWER_S)
+        try:
+            remote.connect()
+        except OSError as error:
+            remedy = "from another machine than its own, it is reached only at an address in its http.listen"
+            raise ConnectionError(f"{address}: {error.strerror or error}; {remedy}") from error
+        return remote
 
 
 class _UnixConnection(http.client.HTTPConnection):

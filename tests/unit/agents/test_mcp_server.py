@@ -2,9 +2,12 @@
 
 import io
 import json
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +231,32 @@ def test_a_daemon_that_is_not_there_is_waited_for_and_then_named(tmp_path: Path)
     with pytest.raises(DaemonUnreachable) as refused:
         client.ask("POST", "/progress", {"text": "Here."})
     assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_on_another_machine_the_daemon_is_asked_at_its_address(tmp_path: Path, *, is_there: bool) -> None:
+    """The state folder is shared, and with it a socket that nobody there listens on."""
+    with closing(socket.socket(socket.AF_UNIX)) as own:
+        own.bind(str(tmp_path / "api.sock"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        (tmp_path / "endpoint").write_text(f"http://127.0.0.1:{port}\n")
+        client = DaemonClient(tmp_path, "run", SECRET, patience_s=0.3)
+        if is_there:
+            answering = threading.Thread(target=_answer_once, args=(listening,))
+            answering.start()
+            assert client.ask("POST", "/progress", {"text": "Here."}) == {}
+            answering.join()
+            return
+    with pytest.raises(DaemonUnreachable, match=rf"127\.0\.0\.1:{port}: Connection refused; .*http\.listen"):
+        client.ask("POST", "/progress", {"text": "Here."})
+
+
+def _answer_once(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 
 
 def test_the_program_stands_alone(tmp_path: Path) -> None:
