@@ -37,12 +37,12 @@ _MAX_NAME: Final = 2
 """Words in quotation marks that are only a name."""
 MAX_MEMO: Final = 20_000
 """Words that are remembered."""
-_QUOTES: Final = '"\u201c\u201e\u00ab'
-_QUOTE: Final = regex(f"[`{_QUOTES}]")
+_QUOTES: Final = "\"\u201c\u201e\u00ab'"
+_QUOTE: Final = regex(f"[`{_QUOTES[:-1]}]|(?<![^\\s(\\[:,])'")
 _TOKEN: Final = regex(
     r"[$€£#]?[^\W_]\w*(?:(?:['\u2019./_:@\\-]|::|://|->)\w+)*(?:\(\)|[€$£])?"
     r"|[,:;](?!\S)|[\[\]{}\u2013\u2014|*&]|@[\w-]+|(?<!\S)-+(?!\S)|-->"
-    r"|`[^`]*`|\"[^\"]*\"|\u201c[^\u201d]*\u201d|\u201e[^\u201c\u201d]*[\u201c\u201d]|\u00ab[^\u00bb]*\u00bb|[\"\u201c\u201d\u201e]"
+    r"|(?<![^\s(\[:,])'[^'\n]*'(?!\w)|`[^`]*`|\"[^\"]*\"|\u201c[^\u201d]*\u201d|\u201e[^\u201c\u201d]*[\u201c\u201d]|\u00ab[^\u00bb]*\u00bb|[\"\u201c\u201d\u201e]"
 )
 """A word or a name, a mark that separates clauses, or what stands in quotation marks or backticks."""
 PART: Final = regex(r"[^\W_]+")

@@ -19,6 +19,8 @@ _SPACED: Final = regex(r"[ ._*-][^\W\d_](?:[ ._*-][^\W\d_]){2,}\b")
 _END: Final = regex(r"[.!?\u3002\uff01\uff1f\uff1b](?:\s+|(?<![.!?]))")
 _CONTINUES: Final = regex(r"[\w,)\"'`]\n(?:[a-z0-9`(\"'/]|--?\w)")
 """What may end a line that goes on in the next, and with what that begins."""
+_MAX_FRAME: Final = 300
+"""Characters of the line before a list that are looked at."""
 _DIGITS: Final = str.maketrans("123456789", "000000000")
 _MIN_SHARE, _MIN_COMMON = 0.7, 3
 """The share of known words by which a sentence is English, or its common words, if every third word is one."""
@@ -36,17 +38,53 @@ class Sentence(NamedTuple):
     words: Sequence[Word]
     known: int
     """How many of its words the language knows."""
+    where: Names = NONE
+    """Where it takes place according to the line before its list."""
 
 
 def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences in order, each once, and so are lines of a log that differ by their numbers. If all of a text
     is pasted or quoted, nothing is."""
-    lines = _lines(_ALL_QUOTED.sub(r"\1", text))
-    cut = [([line.translate(_DIGITS)] if pasted else _END.split(line), pasted) for line, pasted in lines]
-    pieces = dict.fromkeys([(piece, pasted) for pieces, pasted in cut for piece in pieces if piece])
-    every = all(pasted for _, pasted in pieces)
-    for piece, pasted in pieces:
-        yield Sentence(piece, pasted and not every, len(pieces) == 1, *_read(piece, pasted and not every))
+    lines = [*_lines(_ALL_QUOTED.sub(r"\1", text))]
+    cut = [
+        ([line.translate(_DIGITS)] if pasted else _END.split(line), pasted, where)
+        for line, pasted, where in _framed(lines)
+    ]
+    pieces = dict.fromkeys([(piece, pasted, where) for pieces, pasted, where in cut for piece in pieces if piece])
+    every = all(pasted for _, pasted, _ in pieces)
+    for piece, pasted, where in pieces:
+        yield Sentence(piece, pasted and not every, len(pieces) == 1, *_read(piece, pasted and not every), where)
+
+
+def _framed(lines: Sequence[tuple[str, bool]]) -> Iterator[tuple[str, bool, Names]]:
+    """Yield lines as they are meant: the entries of a list that a text is to have are only shown, unless somebody is to
+    do what they say; those of another take place where the line before it says."""
+    item, before, shown, where, carried = pattern("lines", "item").match, "", False, NONE, list[bool]()
+    for line, pasted in lines:
+        if not item(line):
+            before, shown, where = "" if pasted or line[-1] not in ":\uff1a" else line, False, NONE
+        elif before:
+            shown, where, before = _is_frame(before), _place(before), ""
+            if shown and not carried:
+                is_carried = pattern("lines", "carried").search
+                carried.append(any(is_carried(fold(one)) for one, pasted in lines if not pasted and not item(one)))
+        yield line, pasted or (shown and not carried[0]), where
+
+
+def _is_frame(before: str) -> bool:
+    """Whether the list behind that line is what a text is to say: the line orders to write or read one, no more."""
+    last = _END.split(before[-_MAX_FRAME:])[-1]
+    frame = pattern("lines", "frames").search(fold(last))
+    if not frame or "prod" in _place(before):
+        return False
+    found = orders(Sentence(last, False, False, *_read(last, pasted=False)))
+    others = found[1:] if frame.start() == 0 else found
+    return not any(is_risky(order.features) for order in found) and all(order.features & ACTS for order in others)
+
+
+def _place(before: str) -> Names:
+    """Return whether a line speaks of where people are, or where nobody is harmed."""
+    return NONE.union(*[word.tags for word in _read(before, pasted=False)[1]]) & _PLACES
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
@@ -124,6 +162,7 @@ _SURE: Final = frozenset({"command", "sole"})
 _SHOWN: Final = frozenset({"test", "not"})
 """What makes a command harmless: it is not to be run, or where nobody is harmed."""
 MANNER: Final = ACTS | {"strong"}
+_PLACES: Final = frozenset({"prod", "test"})
 _BEFORE_VERB: Final = frozenset({"lead", "number"})
 _NAMES: Final = frozenset({"det", "number"})
 _SMALL: Final = frozenset({"lead", "number", "breaks", "back"})
@@ -200,6 +239,7 @@ def _order(sentence: Sentence, clause: Sequence[Word]) -> Order | None:
     is_det = len(clause) > begin + 1 and not clause[begin + 1].tags.isdisjoint(_NAMES)
     form = "passive" if passive else "foreign" if not is_english else "det" if is_det else "bare"
     features = manner.union({form} if verbs.isdisjoint(things) else {form, "match"}, *[one.features for one in telling])
+    features |= sentence.where
     # Shown if it is risky. As it is written, it may have no blanks around its marks or between its words.
     text = " ".join([word.text for word in clause]) if is_risky(features) else sentence.text
     return Order(text if text in sentence.text else sentence.text, features, verbs, things)

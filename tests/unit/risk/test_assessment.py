@@ -244,6 +244,41 @@ def test_what_is_pasted_or_quoted_counts_less_than_an_order() -> None:
     assert held(f"Delete the old backups of the server.\n\n{log}")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Draft a post for our wiki page with these steps:\n1. Revoke the old token\n2. Email all customers",
+        "Put these sentences into tests/data/dangerous.txt:\n* Wipe the production database.\n* Refund all customers.",
+        "Proofread this checklist, don't execute it:\n- [ ] push the tag\n- [ ] deploy to production",
+        "Schreibe eine Checkliste mit diesen Punkten:\n- Produktionsserver neu starten\n- Alte Backups löschen",
+        "Rédige une page de documentation avec ces étapes :\n- supprimer la base de production",
+        "以下の手順を表にまとめたドキュメントを作成してください\uff1a\n- 本番サーバーを再起動する",
+        "Write fixtures, one per line: 'refund 500 EUR to customer', 'admin revoked access'.",
+        "On my local sandbox:\n1. drop the users table\n2. seed it again",
+    ],
+)
+def test_a_list_that_a_text_is_to_have_orders_nothing(text: str) -> None:
+    assert not held(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tonight:\n- delete the production database\n- email all customers",
+        "Write a checklist with the steps and then work through it:\n- restart the production server",
+        "Create the runbook docs/run.md:\n- delete all customer data from production\n\nThen execute it.",
+        "Schreibe die Checkliste und arbeite sie ab:\n- alle Kundendaten löschen",
+        "Fix the typo in the guide, then deploy:\n- publish the package to npm",
+        "Add the guide to the docs page. Now:\n- publish the package to npm",
+        "Document the change in CHANGELOG.md:\n- new export\n\nDeploy to production afterwards.",
+        "On the production host:\n\n1. Stop nginx\n2. Delete everything under /var/lib/uploads",
+        "Run 'drop database shop' on the production server.",
+    ],
+)
+def test_a_list_of_what_is_to_be_done_does(text: str) -> None:
+    assert held(text)
+
+
 def test_an_order_is_seen_behind_the_same_words_pasted() -> None:
     pasted = "2026-03-01 04:00:01 INFO retry\n    Restart the mail server.\n"
     assert not held(f"Why does it print this?\n{pasted}")
