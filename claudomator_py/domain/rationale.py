@@ -4,7 +4,8 @@ Decisions store the value, like the reasons against other choices (``domain/bloc
 codes and are assembled only for display.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, WrapValidator
@@ -157,6 +158,15 @@ class Rationale(WordedValue):
 
 def rationale(code: RationaleCode, **params: Any) -> Rationale:
     """Return the value. Raises TypeError for a parameter that the code does not have."""
+    return _with(code, params) if params else _alone(code)
+
+
+@cache
+def _alone(code: RationaleCode) -> Rationale:
+    return _with(code, {})
+
+
+def _with(code: RationaleCode, params: Mapping[str, Any]) -> Rationale:
     refuse_unknown(code, params, code.parameters)
     return Rationale(code=code, params=RationaleParams(**params))
 

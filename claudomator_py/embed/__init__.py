@@ -69,13 +69,15 @@ class Hashed:
 
         rows = np.zeros((len(texts), _DIMENSIONS), dtype=np.float32)
         weights = np.array(_WEIGHTS)
-        for row, text in zip(rows, texts, strict=True):
+        for place, text in enumerate(texts):
             found = _features(text[:_MAX_LENGTH])
             features = np.fromiter(found, np.int64, len(found))
             counts = np.fromiter(found.values(), np.float64, len(found))
             sorts, hashes = np.divmod(features, _PAIR)
             # Collisions are rare enough at this width to do without a hashed sign.
-            np.add.at(row, hashes % _DIMENSIONS, (weights[sorts] * np.sqrt(counts)).astype(np.float32))
+            rows[place] = np.bincount(
+                hashes % _DIMENSIONS, weights=weights[sorts] * np.sqrt(counts), minlength=_DIMENSIONS
+            )
         return rows
 
     def close(self) -> None:

@@ -84,13 +84,14 @@ class SpecialistStats:
     last_success_ms: int | None = None
 
 
+_NOTHING_KNOWN: Final = SpecialistStats()
 Standings = Mapping[tuple[str, str], SpecialistStats]
 """By specialist and topic. The topic ``""`` covers all topics together, and replaces a missing one."""
 
 
 def standing_of(standings: Standings, specialist: str, topic: str | None) -> SpecialistStats:
     """Return the specialist's record on that topic, or on all topics if nothing is known about it."""
-    whole = standings.get((specialist, ""), SpecialistStats())
+    whole = standings.get((specialist, ""), _NOTHING_KNOWN)
     own = standings.get((specialist, topic)) if topic else None
     # A success counts whatever its topic: recency shows that the specialist is active.
     return whole if own is None else SpecialistStats(own.performance, whole.last_success_ms)

@@ -53,12 +53,10 @@ def _unit(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _units(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    measured = np.isfinite(largest) & (largest != 0.0)
-    # Scaled by the largest element first, as squares of very large or very small numbers would overflow or underflow.
-    scaled = np.where(measured, rows, 0.0) / np.where(measured, largest, 1.0)
-    scaled /= np.where(measured, np.linalg.norm(scaled, axis=1, keepdims=True), 1.0)
-    return scaled
+    # Squares of single-precision numbers neither overflow nor underflow in double precision.
+    lengths = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    measured = np.isfinite(lengths) & (lengths != 0.0)
+    return np.where(measured, rows, 0.0) / np.where(measured, lengths, 1.0)
 
 
 def to_bytes(vector: Vector) -> bytes:
@@ -178,10 +176,12 @@ class Space:
         # Skills of a card are adjacent, so that the best of each is found by one reduction.
         self._with_skills, self._starts, self._sizes = np.unique(self._owners, return_index=True, return_counts=True)
         # Products are additive, so the card's own text and all its skills need only one row.
-        self._whole = self._own.copy()
+        whole = self._own.copy()
         if skills:
             own = own_share * self._own[self._with_skills]
-            self._whole[self._with_skills] = own + card_share * self._together()
+            whole[self._with_skills] = own + card_share * self._together()
+        # A task is compared with all of these, for a column for each.
+        self._compared = np.ascontiguousarray(np.concatenate([whole, *([self._skills] if skills else [])]).T)
 
     def _weigh(self, vectors: Mapping[str, Row], counted: Collection[str] | None) -> Vector:
         profiles = [profile for profile in self._profiles if counted is None or profile.specialist in counted]
@@ -243,14 +243,21 @@ class Space:
         """Compare a task with each card, by card id. text: the vector of the task's text."""
         if not self._profiles:
             return {}
-        asked = self.placed([text])[0]
-        semantic = cosines(self._whole, asked)
+        semantic, alike = np.split(self._products(text), [len(self._profiles)])
         best = np.full(len(self._profiles), -1, dtype=np.intp)
         if len(self._names):
-            alike = cosines(self._skills, asked)
             semantic[self._with_skills] += self._rest * np.maximum.reduceat(alike, self._starts)
             best[self._with_skills] = self._first_best(alike)
         return _SimilarCards(self._at, semantic, best, self._names)
+
+    def _products(self, text: Vector) -> Vector:
+        """Return the similarity of a text to each card, then to each skill. Only the features that the text has are
+        looked at: of counts of features, about a hundred of thousands. Raises ValueError for another width."""
+        if len(text) != len(self._compared):
+            raise ValueError(f"a vector of {len(text)}, not of {len(self._compared)}")
+        at = np.flatnonzero(text)
+        values = text[at] if self._rarity is None else text[at] * self._rarity[at]
+        return _unit(values.astype(np.float64)).astype(np.float32) @ self._compared[at]
 
     def compared(self, text: Vector) -> tuple[Vector, Vector, Vector]:
         """Return the parts of ``likeness``, one column per card: similarity to the card's own text, to all its skills

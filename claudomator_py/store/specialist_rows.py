@@ -26,7 +26,7 @@ REGISTERED = SPECIALIST.c.removed_ms.is_(None)
 _CARDS = Statement(
     select(
         SPECIALIST.c.id,
-        SPECIALIST.c.card,
+        raw(SPECIALIST.c.card),
         SPECIALIST.c.organisation,
         SPECIALIST.c.admitted_hash == SPECIALIST.c.content_hash,
     ).where(SPECIALIST.c.id.in_(bindparam("specialists", expanding=True)), SPECIALIST.c.removed_ms.is_(None))
@@ -104,7 +104,7 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
         return {}
     grants_by_id = {}
     for specialist_id, document, organisation, is_admitted in _CARDS.rows(connection, specialists=sorted(ids)):
-        if (stored := readable(Card, document)) is not None:
+        if (stored := _read_card(document)) is not None:
             card = stored.model_copy(update={"organisation": organisation})
             grants_by_id[specialist_id] = card if is_admitted else card.restricting
     return grants_by_id
