@@ -257,7 +257,7 @@ class Space:
             raise ValueError(f"a vector of {len(text)}, not of {len(self._compared)}")
         at = np.flatnonzero(text)
         values = text[at] if self._rarity is None else text[at] * self._rarity[at]
-        return _unit(values.astype(np.float64)).astype(np.float32) @ self._compared[at]
+        return cosines(self._compared[at].T, _unit(values.astype(np.float64)).astype(np.float32))
 
     def compared(self, text: Vector) -> tuple[Vector, Vector, Vector]:
         """Return the parts of ``likeness``, one column per card: similarity to the card's own text, to all its skills
