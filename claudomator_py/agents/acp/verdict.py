@@ -106,10 +106,10 @@ class TurnEnd:
         return verdict
 
     def _by_code(self, code: object) -> Reason | None:
-        if isinstance(code, bool) or not isinstance(code, int):
+        if isinstance(code, bool) or not isinstance(code, int | str):
             return None
         named = self.profile.codes.get(str(code))
-        return Reason(named) if named is not None else _BY_CODE.get(code)
+        return Reason(named) if named is not None else _BY_CODE.get(code) if isinstance(code, int) else None
 
     def _by_words(self, message: str, status: int | None = None) -> RunVerdict:
         return classify(message, _RULES, self.printed_ms, status=status, zone=self.zone)
@@ -198,7 +198,7 @@ class TurnEnd:
         """Return the verdict of a turn that ended without a last message."""
         retry = event_of(self.end, "retry")
         message = text_of(retry, "text")
-        if message or self.profile.mute:
+        if message or (self.profile.mute and counts != "counts"):
             why = (
                 f"it ended without a word{f', after: {message}' if message else ', as it does when its service fails'}"
             )

@@ -37,6 +37,8 @@ class TurnOrder(NamedTuple):
     usage: str = "unknown"
     usage_file: Mapping[str, str] = _NONE
     """The file with the session's usage: ``path``, ``input`` and ``output``."""
+    journal: Mapping[str, Any] = _NONE
+    """What the agent writes down about its session, for ``Journal``."""
     modes: Mapping[str, str] = _NONE
     """The agent's names for the modes ``ask``, ``edits``, ``plan`` and ``all``."""
     options: Mapping[str, str] = _NONE
@@ -45,6 +47,8 @@ class TurnOrder(NamedTuple):
     """Patterns of messages that come from the program, not from its model."""
     kinds: Mapping[str, str] = _NONE
     """The kind of tool by pattern of a call's title."""
+    given_as_text: bool = False
+    """Whether a call's arguments are the text of its content, as JSON, until it runs."""
     model_by: str = "offered"
     """``offered``: the model must be one that the agent lists; ``unchecked``: any."""
     mcp: str = "stdio"

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from claudomator_py.agents.acp_client import TurnOrder
 from claudomator_py.agents.acp_client.choices import choose_effort, choose_mode, choose_model
+from claudomator_py.agents.acp_client.journal import Journal
 from claudomator_py.agents.acp_client.peer import Message, PeerGone, RequestRefused, RpcChannel
-from claudomator_py.agents.acp_client.turn import Turn, failure_of
+from claudomator_py.agents.acp_client.turn import Turn, failure_of, stop_of
 from claudomator_py.agents.client_output import End, Output, shown
 from claudomator_py.json_fields import Event, event_of, objects_of, text_of
 
@@ -31,6 +32,8 @@ _METHOD_NOT_FOUND: Final = -32601
 _LOST: Final = (-32002, -32601, -32602, -32603)
 """Error codes of agents that do not know the session."""
 _MINUTE_S: Final = 60.0
+_JOURNAL_TRIES: Final = 10
+_JOURNAL_WAIT_S: Final = 0.1
 
 
 class AcpSession:
@@ -174,6 +177,7 @@ class AcpSession:
         turn = Turn(self._order, self._output, self._clock)
         self._turn = turn
         begun = time.time()
+        journal = Journal(self._order.journal, self._id) if self._order.journal else None
         self._output.event("prompted")
         self.step = "session/prompt"
         prompt = [{"type": "text", "text": self._prompt}]
@@ -181,18 +185,21 @@ class AcpSession:
         while True:
             silent_s = turn.silent_s
             if silent_s is not None and silent_s >= self._order.silence_s:
+                _read(journal, turn)
                 return self._silent(number, turn)
             wait_s = _SLICE_S if silent_s is None else min(_SLICE_S, self._order.silence_s - silent_s)
             message = self._channel.receive(max(wait_s, 0.01))
             if message is None:
                 self._output.flush()
+                _read(journal, turn)
             if (result := self._result(message, number)) is None:
                 continue
             if self._order.usage_file:
                 turn.usage.take_file(self._order.usage_file, self._id, begun)
-            if (error := failure_of(result)) is not None:
+            _read(journal, turn, to_the_end=True)
+            if (error := failure_of(result, journal)) is not None:
                 raise RequestRefused(error)
-            return End("answered", stop_reason=result.get("stopReason"), **turn.facts(result))
+            return End("answered", stop_reason=stop_of(result, journal), **turn.facts(result))
 
     def _silent(self, number: int, turn: Turn) -> End:
         """Cancel a silent turn. Whatever the agent then answers, the turn has failed."""
@@ -286,3 +293,21 @@ class AcpSession:
         if allowed and self._turn is not None:
             self._turn.cannot_allow(call)
         return {"outcome": "cancelled"}
+
+
+def _read(journal: Journal | None, turn: Turn, *, to_the_end: bool = False) -> None:
+    """Read the agent's journal. to_the_end: wait a second until the end of the turn was written."""
+    if journal is None:
+        return
+    before = journal.retry
+    journal.read()
+    for _ in range(_JOURNAL_TRIES if to_the_end else 0):
+        if journal.is_over:
+            break
+        time.sleep(_JOURNAL_WAIT_S)
+        journal.read()
+    turn.usage.take_journal(journal)
+    if journal.retry is None:
+        turn.retry = None
+    elif journal.retry is not before and not to_the_end:
+        turn.asks_again(*journal.retry)

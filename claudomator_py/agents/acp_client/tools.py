@@ -1,5 +1,6 @@
 """Tool calls as agents report them: what each does, on what, and whether it is allowed."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -58,8 +59,9 @@ class ToolCall:
                 return str(self.given[key])
         return self.title or next(iter(self.places), "")
 
-    def take(self, fields: Mapping[str, Any], kinds: Iterable[tuple[str, str]]) -> None:
-        """Take a report of the call. kinds: (title pattern, kind) pairs for agents that give no kind."""
+    def take(self, fields: Mapping[str, Any], kinds: Iterable[tuple[str, str]], *, given_as_text: bool = False) -> None:
+        """Take a report of the call. kinds: (title pattern, kind) pairs for agents that give no kind. given_as_text:
+        whether the text is its arguments until it runs."""
         self.title = text_of(fields, "title") or self.title
         self.kind = text_of(fields, "kind") or self.kind
         self.name = _own_name(fields) or self.name
@@ -68,6 +70,8 @@ class ToolCall:
         texts = (block_text(block) for block in list_of(fields, "content"))
         self.text = "\n".join(filter(None, texts)) or self.text
         self.status = text_of(fields, "status") or self.status
+        if given_as_text and self.status == "pending":
+            self.given = _document(self.text) or self.given
         if not self.kind:
             for pattern, kind in kinds:
                 if (match := re.match(pattern, self.title)) is not None:
@@ -77,8 +81,9 @@ class ToolCall:
 class ToolCalls:
     """The calls of a turn by id."""
 
-    def __init__(self, kinds: Mapping[str, str]) -> None:
+    def __init__(self, kinds: Mapping[str, str], *, given_as_text: bool = False) -> None:
         self._kinds = tuple(kinds.items())
+        self._given_as_text = given_as_text
         self._calls: dict[str, ToolCall] = {}
         self.finished = 0
 
@@ -91,7 +96,7 @@ class ToolCalls:
         call_id = str(fields.get("toolCallId"))
         call = self._calls.get(call_id) or ToolCall(call_id)
         was_open = call.open
-        call.take(fields, self._kinds)
+        call.take(fields, self._kinds, given_as_text=self._given_as_text)
         self._calls[call_id] = call
         if was_open and call.status == "completed" and call.kind != "think":
             self.finished += 1
@@ -169,6 +174,13 @@ def _command(value: object) -> str | None:
         # Several command lines, or the words of one.
         return "\n".join(value) if any(" " in word for word in value) else shlex.join(value)
     return None
+
+
+def _document(text: str) -> Mapping[str, Any]:
+    try:
+        return event_of({"": json.loads(text)}, "")
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _own_name(fields: Mapping[str, Any]) -> str:

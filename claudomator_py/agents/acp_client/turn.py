@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from claudomator_py.agents.acp_client import TurnOrder
+from claudomator_py.agents.acp_client.journal import IN_A_PATH, Journal, count_at
 from claudomator_py.agents.acp_client.tools import ToolCall, ToolCalls, block_text, is_own, rule_for
 from claudomator_py.agents.client_output import Output, shown
 from claudomator_py.json_fields import Event, amount_of, event_of, objects_of, text_of
@@ -19,8 +20,6 @@ _OUTPUT: Final = ("outputTokens", "output_tokens")
 _FILE_TRIES: Final = 10
 _FILE_WAIT_S: Final = 0.1
 _MAX_FILE: Final = 1 << 20
-_PLAIN: Final = re.compile(r"\w[\w.-]*")
-"""Session ids that can be part of a path."""
 
 
 class UsageTally:
@@ -55,7 +54,7 @@ class UsageTally:
 
     def take_file(self, where: Mapping[str, str], session: str, since: float) -> None:
         """Take the session's usage from the agent's file, if written since that time; wait a second for it."""
-        if not _PLAIN.fullmatch(session):
+        if not IN_A_PATH.fullmatch(session):
             return
         path = os.path.join(os.path.expanduser("~"), where["path"].format(session=session))  # noqa: PTH111, PTH118
         for _ in range(_FILE_TRIES):
@@ -63,12 +62,18 @@ class UsageTally:
                 if os.stat(path).st_mtime >= since:  # noqa: PTH116
                     with open(path, "rb") as file:  # noqa: PTH123
                         usage = json.loads(file.read(_MAX_FILE))
-                    used, made = _at(usage, where["input"]), _at(usage, where["output"])
+                    used, made = count_at(usage, where["input"]), count_at(usage, where["output"])
                     self._file = (used, made) if used is not None and made is not None else None
                     return
             except (OSError, ValueError):
                 pass
             time.sleep(_FILE_WAIT_S)
+
+    def take_journal(self, journal: Journal) -> None:
+        """Take the usage in the agent's journal, which proves the turn if its end was written."""
+        if self._means == "journal":
+            self._file = journal.counts
+            self.reported = "counts" if journal.counts is not None and journal.stop is not None else self.reported
 
     def of_turn(self, result: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the usage of the whole turn; None: not known."""
@@ -80,7 +85,7 @@ class UsageTally:
                 return None
             self.reported = "counts" if sum(self._chunks) > 0 else "nothing"
             counts = (self._chunks[0], self._chunks[1])
-        if self._means == "file":
+        if self._means in ("file", "journal"):
             counts = self._file
         if counts is None or self._means in ("none", "last_call"):
             return None
@@ -101,13 +106,6 @@ class UsageTally:
 def _total(usage: Mapping[str, Any], keys: tuple[str, ...]) -> int:
     counts = (usage.get(key) for key in keys)
     return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0)
-
-
-def _at(value: Any, place: str) -> int | None:
-    """Return the count at a dotted path of a document."""
-    for key in place.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 _FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
@@ -175,7 +173,7 @@ class Turn:
         self._length = 0
         self._message_id: object = None
         self._last_piece = ""
-        self.calls = ToolCalls(order.kinds)
+        self.calls = ToolCalls(order.kinds, given_as_text=order.given_as_text)
         self.usage = UsageTally(order.usage)
         self.rejected: list[ToolCall] = []
         self.failed_status = False
@@ -228,7 +226,8 @@ class Turn:
         """Return whether the call that the agent asks about is allowed, and print the decision."""
         call = self._called(params)
         judged = judge(self._order.fence, call) if self._order.fence and not is_own(call) else FencedCall()
-        allowed = not judged.beyond and (judged.granted or self._order.permissions.allow(call))
+        asks_a_person = call.given.get("questions") is not None and not is_own(call)
+        allowed = not judged.beyond and not asks_a_person and (judged.granted or self._order.permissions.allow(call))
         self._progress()
         call.status = "in_progress" if allowed else "rejected"
         if not allowed:
@@ -325,20 +324,32 @@ class Turn:
         """Take the report that a request failed and is sent again. What came of its answer will come again."""
         self._drop_text()
         words = [update.get(key) for key in ("category", "message", "detail", "additionalDetails", "reason")]
-        text = ": ".join(word for word in words if isinstance(word, str))
-        self.retry = {"text": shown(text) or "it asks again", "status": _status(update), "data": update}
+        self.asks_again(": ".join(word for word in words if isinstance(word, str)), update)
+
+    def asks_again(self, why: str, report: Mapping[str, Any]) -> None:
+        """Note that a request is sent again."""
+        self.retry = {"text": shown(why) or "it asks again", "status": _status(report), "data": report}
         self._output.event("retry", text=self.retry["text"])
 
 
-def failure_of(result: Event) -> Event | None:
+def failure_of(result: Event, journal: Journal | None = None) -> Event | None:
     """Return the error with which a turn ended; None: none. Some agents put it into the result's metadata, as an object
-    or its JSON."""
+    or its JSON, and some only write it down."""
+    if result.get("stopReason") == "end_turn" and journal is not None and journal.failed is not None:
+        error = journal.failed
+        return {**error, "data": error} if isinstance(error, Mapping) else {"message": str(error)}
     if result.get("stopReason") in ("end_turn", "cancelled"):
         return None
     for key, value in event_of(result, "_meta").items():
         if value and key.rpartition("/")[2].lower() in ("error", "errormessage"):
             return error if isinstance(error := _decoded(value), Mapping) else {"message": str(value)}
     return None
+
+
+def stop_of(result: Event, journal: Journal | None) -> object:
+    """Return why the turn ended. Some agents say ``end_turn`` whatever happened, and write down what did."""
+    stop = result.get("stopReason")
+    return journal.stop if stop == "end_turn" and journal is not None and journal.stop is not None else stop
 
 
 def _decoded(value: Any) -> Any:

@@ -292,10 +292,12 @@ def test_a_turn_that_ends_at_a_denial_is_no_success(runs: Runs) -> None:
     assert ran.outcome.denied
 
 
-def test_a_question_of_its_own_reaches_the_operator(runs: Runs) -> None:
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+def test_a_question_of_its_own_reaches_the_operator(runs: Runs, mode: str) -> None:
     questions = [{"question": "Which one?", "options": [{"label": "A"}, {"label": "B"}]}]
     call = {"toolCallId": "q", "kind": "other", "title": "ask", "rawInput": {"questions": questions}}
-    ran = runs.run({"turn": [{"ask": call}, {"end": {}}]})
+    ran = runs.run({"turn": [{"ask": call}, {"end": {}}]}, task=task(permissions={"mode": mode}))
+    assert chosen(ran) == "no", "whoever allows all tools has not answered it"
     assert ran.outcome.question == "Which one?\n- A\n- B"
     assert ran.outcome.status is OutcomeStatus.SUCCEEDED
 
@@ -418,6 +420,15 @@ def test_what_it_cannot_be_held_to_is_said(tmp_path: Path) -> None:
     assert all(word in text for word in ("permissions.tools", "max_turns", "add_dirs", "not read"))
     pi = AgentSpec(name="pi", kind="acp", command=("pi-acp",))
     assert any("does not ask" in name for name in KIND.unsupported(everything, pi))
+    kimi = AgentSpec(name="kimi", kind="acp", command=("kimi", "acp"))
+    careful = task(permissions={"disallowed_tools": ["edit", "execute"]}, max_turns=3)
+    assert KIND.unsupported(careful, kimi) == ["kimi may use edit without asking, so permissions cannot deny it"]
+
+
+def test_turns_are_limited_by_a_variable_if_the_agent_has_one(tmp_path: Path) -> None:
+    launch, _ = Runs(tmp_path, program="kimi").launch({}, task=task(max_turns=3))
+    assert launch.env["KIMI_LOOP_MAX_STEPS_PER_TURN"] == "3"
+    assert "KIMI_LOOP_MAX_STEPS_PER_TURN" not in Runs(tmp_path, program="kimi").launch({})[0].env
 
 
 def test_programs_have_their_own_accounts_and_one_program_has_one() -> None:

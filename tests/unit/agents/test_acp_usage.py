@@ -81,8 +81,9 @@ def test_an_id_names_no_other_file(runs: Runs, session: str) -> None:
 @pytest.mark.parametrize(
     ("program", "budget", "refused"),
     [
-        ("kimi", {"tokens": 1000}, True),
-        ("pi-acp", {"tokens": 1000}, True),
+        ("kimi", {"tokens": 1000}, False),
+        ("pi-acp", {"tokens": 1000}, False),
+        ("fast-agent-acp", {"tokens": 1000}, True),
         ("opencode", {"tokens": 1000}, True),
         ("nobody-knows-it", {"tokens": 1000}, True),
         ("nobody-knows-it", {"usd": 1.0}, True),
