@@ -93,12 +93,16 @@ def held_lock(path: AnyPath) -> Iterator[bool]:
 
 def _decide(path: AnyPath, *, awaited: Callable[[], bool]) -> RunStatus:
     """Decide while holding the lock."""
+    # Network file systems may answer what is there from a cache, but not this.
+    names = frozenset(os.listdir(path))
     exit_record = read_exit(path)
     if exit_record is not None:
         return RunStatus(RunFate.ENDED, exit_record)
-    if any(os.path.exists(f"{path}/{name}") for name in (record.STARTED, record.EXIT)):
+    if record.EXIT in names and not os.path.lexists(f"{path}/{record.EXIT}"):
+        return RunStatus(RunFate.ALIVE)  # it can be read as soon as the cache is renewed
+    if not names.isdisjoint((record.STARTED, record.EXIT)):
         return RunStatus(RunFate.ORPHANED if _has_orphan(path) else RunFate.UNFINISHED)
-    if os.path.exists(f"{path}/{record.REVOKED}"):
+    if record.REVOKED in names:
         return RunStatus(RunFate.REVOKED)
     if awaited():
         return RunStatus(RunFate.STARTING)

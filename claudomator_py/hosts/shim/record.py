@@ -67,9 +67,19 @@ def is_gone(directory: int) -> bool:
     return os.fstat(directory).st_nlink == 0
 
 
+def names(directory: int) -> list[str]:
+    """Return the names in the run directory as its server has them: opening it makes network file systems ask, while
+    ``exists`` may be answered from a cache. Raises OSError."""
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
+
+
 def given_up(directory: int) -> bool:
     """Return whether the run was revoked or has already started. The answer cannot change while the lock is held."""
-    return not _GIVE_UP.isdisjoint(os.listdir(directory))
+    return not _GIVE_UP.isdisjoint(names(directory))
 
 
 def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str, object]:

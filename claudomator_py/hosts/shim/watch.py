@@ -101,8 +101,10 @@ class Watch:
         self._flooded = grown > _FLOOD_BYTES
         if record.exists(self._directory, record.CANCEL):
             return "cancel"
-        if self._events.interrupted or record.is_gone(self._directory):
+        if record.is_gone(self._directory):
             return "interrupt"
+        if self._events.interrupted:
+            return "cancel" if record.CANCEL in record.names(self._directory) else "interrupt"
         if self._deadline is not None and now >= self._deadline:
             return "timeout"
         if not all(output.within_cap() for output in self._outputs):

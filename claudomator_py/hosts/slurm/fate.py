@@ -20,7 +20,8 @@ ABSENT_S: Final = 30.0
 longer for a job of a kind that Slurm has refused before, see ``Slurm.patience``."""
 FORCE_S: Final = 30.0
 """How long after the grace period a cancelled run may live before its job is ended."""
-
+_SETTLED_S: Final = 10.0
+"""How long the record of a run that nobody holds any more may take to appear on this machine."""
 _UNASKED_S: Final = 3.0
 """After its submission a run is left alone for this long: most have begun by then, so that Slurm need not be asked."""
 _CAUSE_S: Final = 10.0
@@ -136,7 +137,7 @@ class Fates:
 
     def _unfinished(self, engine: Slurm, path: str, key: str) -> RunStatus:
         """Decide about a run that has begun, has not ended, and that nobody holds: it is over once Slurm lists no job
-        of its name. What Slurm says before that job is ended may be the cause."""
+        of its name, and its record has not appeared. What Slurm says before that job is ended may be the cause."""
         since = self._loose.setdefault(key, time.monotonic())
         listed = engine.listed()
         if listed is None or listed.asked_at <= since:
@@ -145,7 +146,8 @@ class Fates:
             self._asked_to_end.add(key)
             causes.note(path, causes.cause(listed, key) or "")
             engine.end(key)
-        return RunStatus(RunFate.ALIVE if key in listed.jobs else RunFate.UNFINISHED)
+        is_settled = time.monotonic() - since >= min(_SETTLED_S, self._absent_s)
+        return RunStatus(RunFate.ALIVE if key in listed.jobs or not is_settled else RunFate.UNFINISHED)
 
     def _knows_cause(self, engine: Slurm, path: str, key: str) -> bool:
         """Return whether it is known why a run was interrupted, or will not be known."""

@@ -16,6 +16,8 @@ _YOUNG_S: Final = 5.0
 """For this long after new runs have come they are polled more often: short ones may be over, and block their slots."""
 _PAUSE_ENDING_S: Final = 0.01
 """Pause while a supervisor that has recorded the end of its run still holds the lock, for some milliseconds."""
+_LIST_EVERY_S: Final = 1.0
+"""Pause between two listings of a directory, which make network file systems ask their server."""
 _PAUSE_PER_RUN_S: Final = 0.002
 """Minimum pause per live run, which limits polling to a few hundredths of the loop's time."""
 
@@ -30,6 +32,7 @@ class EndPoll:
         self._live: dict[tuple[str, int], bool] = {}
         """Live runs and steps, and whether the end of each was reported."""
         self._young_until = 0.0
+        self._list_at = 0.0
         self._next: asyncio.TimerHandle | None = None
 
     def watch(self, live: Collection[tuple[str, int]]) -> None:
@@ -53,10 +56,12 @@ class EndPoll:
 
     def _look(self) -> None:
         pause_s = self._pause_s
+        if is_listed := time.monotonic() >= self._list_at:
+            self._list_at = time.monotonic() + _LIST_EVERY_S
         for (run_id, step), is_reported in self._live.items():
             path = "" if is_reported else self._place(run_id, step)
             # Revoked runs need no look: only this process revokes them.
-            if not path or not os.path.exists(f"{path}/{record.EXIT}"):
+            if not path or not _has_ended(path, is_listed=is_listed):
                 continue
             if _is_released(path):
                 self._live[run_id, step] = True
@@ -64,6 +69,14 @@ class EndPoll:
             else:
                 pause_s = _PAUSE_ENDING_S
         self._next = asyncio.get_running_loop().call_later(pause_s, self._look) if self._live else None
+
+
+def _has_ended(path: str, *, is_listed: bool) -> bool:
+    """Return whether the end of the run is recorded. is_listed: whether to list the directory first."""
+    if is_listed:
+        with suppress(OSError):
+            return record.EXIT in os.listdir(path)
+    return os.path.exists(f"{path}/{record.EXIT}")
 
 
 def _is_released(path: str) -> bool:

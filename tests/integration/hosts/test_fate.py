@@ -1,5 +1,6 @@
 """Who has a run, and who may decide about it: started at most once, dead only under the lock."""
 
+import errno
 import json
 import os
 import signal
@@ -7,13 +8,14 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus
 from claudomator_py.hosts.local.directory import RunAlive, RunDirectory, RunStarted
 from claudomator_py.hosts.local.fate import decide_fate, held_lock, shim_identity
-from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim import procfs, record
 from tests.integration.hosts.rig import LIMITS, Rig, alive, ended
 from tests.patience import wait_until
 
@@ -112,6 +114,35 @@ def test_a_missing_directory_is_missing(tmp_path: Path) -> None:
     assert decide_fate(tmp_path / "gone").fate is RunFate.MISSING
 
 
+@pytest.mark.parametrize(
+    ("names", "fate"),
+    [
+        (["started"], RunFate.UNFINISHED),
+        (["started", "exit.json"], RunFate.ALIVE),
+        (["revoked"], RunFate.REVOKED),
+        ([], RunFate.REVOKED),
+    ],
+)
+def test_what_a_network_file_system_has_cached_revokes_no_run_that_has_begun(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, names: list[str], fate: RunFate
+) -> None:
+    """What is not there may be an answer from a minute ago. Only a directory that is opened is listed as it is."""
+    path = rig.prepare(("true",))
+    end = {"exit_code": 7, "ended_by": None, "started_ms": 1, "ended_ms": 2, "error": None, "step": 0}
+    for name in names:
+        (path / name).write_text(json.dumps(end))
+    with monkeypatch.context() as stale:
+        for question in ("exists", "lexists"):
+            stale.setattr(os.path, question, lambda _: False)
+        stale.setattr(record, "read", _absent)
+        assert decide_fate(path).fate is fate
+    assert decide_fate(path).fate is (RunFate.ENDED if "exit.json" in names else fate)
+
+
+def _absent(path: str, *_: object) -> NoReturn:
+    raise FileNotFoundError(errno.ENOENT, "not there", path)
+
+
 def test_an_unfinished_temporary_record_is_ignored(rig: Rig) -> None:
     path = rig.prepare(("true",))
     (path / "started").touch()
@@ -122,18 +153,18 @@ def test_an_unfinished_temporary_record_is_ignored(rig: Rig) -> None:
 def test_a_part_of_a_record_that_a_loss_of_power_has_left_is_no_record(rig: Rig) -> None:
     path = rig.prepare(("true",))
     rig.shim(path).wait()
-    record = (path / "exit.json").read_bytes()
+    whole = (path / "exit.json").read_bytes()
     assert decide_fate(path).fate is RunFate.ENDED
-    for size in range(len(record)):
-        for left in (record[:size], record[:size].ljust(4096, b"\0"), record[:size].ljust(len(record), b"\0")):
+    for size in range(len(whole)):
+        for left in (whole[:size], whole[:size].ljust(4096, b"\0"), whole[:size].ljust(len(whole), b"\0")):
             (path / "exit.json").write_bytes(left)
             assert decide_fate(path) == RunStatus(RunFate.UNFINISHED), left
 
 
-@pytest.mark.parametrize("record", ["", "{", "[]", "{}", '{"exit_code": 0}', "\0" * 100])
-def test_a_record_that_cannot_be_read_is_no_record(rig: Rig, record: str) -> None:
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"exit_code": 0}', "\0" * 100])
+def test_a_record_that_cannot_be_read_is_no_record(rig: Rig, text: str) -> None:
     path = rig.prepare(("true",))
-    (path / "exit.json").write_text(record)
+    (path / "exit.json").write_text(text)
     assert decide_fate(path).fate is RunFate.UNFINISHED
     assert decide_fate(path).exit is None
 

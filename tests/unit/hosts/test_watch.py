@@ -98,6 +98,20 @@ def test_each_ends_a_run_and_the_first_of_several_is_named(
     assert watching.ending() == ENDS[number]
 
 
+def test_a_cancelled_run_that_is_told_to_stop_was_cancelled_although_the_file_is_not_seen_yet(
+    clocks: Clocks, directory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cluster the signal may be faster than the network file system."""
+    (tmp_path / record.CANCEL).touch()
+    monkeypatch.setattr(record, "exists", lambda *_: False)
+    events = Quiet()
+    watching = Watch(directory, spec(), [], events)
+    assert watching.ending() is None
+    events.interrupted = True
+    assert watching.ending() == "cancel"
+    assert clocks.gone == 1_000
+
+
 def test_a_run_that_writes_within_its_cap_continues(clocks: Clocks, directory: int, output: CappedOutput) -> None:
     watching = Watch(directory, spec(timeout=60), [output], Quiet())
     os.write(output.fd, b"x")

@@ -14,11 +14,11 @@ from claudomator_py.domain.host import LOCAL, HostSpec, HostType
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.shim.record import now_ms
-from claudomator_py.hosts.slurm import engine, fate, nodes
+from claudomator_py.hosts.slurm import engine, fate, nodes, polling
 from claudomator_py.hosts.slurm.cluster import ClockSkew
 from claudomator_py.hosts.slurm.host import ClusterRunHost
 from tests.integration.hosts.slurm.commands import KEY, ORDER, RUN_ID, Commands, submitted
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 LARGE = {"gpus": 2, "memory": "3MB"}
 
@@ -308,6 +308,44 @@ def test_a_cluster_that_does_not_answer_says_so(host: ClusterRunHost, commands: 
     assert (lab.problem, lab.nodes) == ("squeue: error: no answer", {})
     commands.say("squeue", "")
     assert host.hosts()[1].problem == "sinfo: error: no answer"
+
+
+@pytest.mark.parametrize("begins_with", ["", '{"exit_code": 0, '], ids=["missing", "incomplete"])
+def test_the_record_of_a_run_may_appear_some_seconds_after_its_lock_is_free(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch, begins_with: str
+) -> None:
+    """As on a network file system. Slurm has no job of it any more."""
+    for name in ("sbatch", "squeue", "scancel"):
+        commands.say(name, "")
+    submitted(host)
+    (host.path(RUN_ID) / "started").touch()
+    if begins_with:
+        (host.path(RUN_ID) / "exit.json").write_text(begins_with)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.ALIVE and len(commands.all_asked("squeue")) > 1)
+    assert [host.reconcile(RUN_ID).fate for _ in range(3)] == [RunFate.ALIVE] * 3
+    with monkeypatch.context() as later:
+        later.setattr(fate, "_SETTLED_S", 0.0)
+        wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.UNFINISHED)
+    record = {"exit_code": 0, "ended_by": None, "error": None, "step": 0, "started_ms": 1, "ended_ms": 2}
+    (host.path(RUN_ID) / "exit.json").write_text(json.dumps(record))
+    assert host.reconcile(RUN_ID).fate is RunFate.ENDED
+
+
+def test_an_end_is_noticed_although_the_file_system_has_cached_that_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os.path, "exists", lambda _: False)
+    monkeypatch.setattr(polling, "_LIST_EVERY_S", 0.05)
+
+    async def look() -> None:
+        heard = asyncio.Event()
+        poll = polling.EndPoll(lambda *_: str(tmp_path), heard.set)
+        poll.watch([(RUN_ID, 0)])
+        (tmp_path / "exit.json").touch()
+        await asyncio.wait_for(heard.wait(), PATIENCE_S)
+        poll.close()
+
+    asyncio.run(look())
 
 
 @pytest.mark.parametrize(
