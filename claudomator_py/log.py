@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, TextIO
 
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import format_passing_instant
 from claudomator_py.schema.settings import Log, LogFormat
+from claudomator_py.texts import plain
 from claudomator_py.values import regex
 
 JOURNAL_VARIABLE = "JOURNAL_STREAM"

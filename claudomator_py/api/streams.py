@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.text import escaped
+from claudomator_py.texts import escaped
 
 T = TypeVar("T")
 

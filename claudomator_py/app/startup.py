@@ -14,7 +14,6 @@ from claudomator_py.app.configured import load_trusted, now_ms
 from claudomator_py.daemon.reload import ConfigurationRefused
 from claudomator_py.daemon.systemd import VARIABLES, Notifier
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.text import escaped
 from claudomator_py.environment.secrets import token_file
 from claudomator_py.imports import bulk_import
 from claudomator_py.log import get_logger
@@ -26,6 +25,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.migrations import begin, is_current
 from claudomator_py.tasks.specialists import ship
+from claudomator_py.texts import escaped
 
 log = get_logger("claudomator")
 

@@ -11,7 +11,7 @@ from claudomator_py.cli import ExitCode
 from claudomator_py.cli.output import fail, fields, formatted, write
 from claudomator_py.cli.times import moment
 from claudomator_py.domain.errors import sentence
-from claudomator_py.domain.text import plain
+from claudomator_py.texts import plain
 
 if TYPE_CHECKING:
     from claudomator_py.domain.outcome import Outcome

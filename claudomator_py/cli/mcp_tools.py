@@ -17,11 +17,11 @@ from claudomator_py.client import ClientError, ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.domain.text import plain
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli_submit import Submitter, default_name, repository_here
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import wording
+from claudomator_py.texts import plain
 
 # Some CLIs show the model only the first 250 characters until it looks for a tool.
 INSTRUCTIONS: Final = (

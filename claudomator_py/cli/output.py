@@ -17,8 +17,8 @@ import typer
 from pydantic import BaseModel
 
 from claudomator_py.cli import ExitCode
-from claudomator_py.domain.text import escaped, one_line
 from claudomator_py.surface import table
+from claudomator_py.texts import escaped, one_line
 
 T = TypeVar("T")
 V = TypeVar("V", bound=BaseModel)

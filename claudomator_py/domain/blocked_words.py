@@ -10,7 +10,6 @@ from typing import Any
 from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.domain.text import clause
 from claudomator_py.domain.wording import (
     Clock,
     ConversationRef,
@@ -23,6 +22,7 @@ from claudomator_py.domain.wording import (
     said,
     worded,
 )
+from claudomator_py.texts import clause
 
 _LONG = 1_000
 _SOURCE = 100

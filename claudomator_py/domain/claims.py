@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from re import DOTALL, Pattern, escape
 from typing import Any, Final
 
-from claudomator_py.domain.text import fold, listed
+from claudomator_py.texts import fold, listed
 from claudomator_py.values import dataclass, regex, toml_data
 
 MAX_CHARS: Final = 4_000

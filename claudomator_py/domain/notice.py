@@ -10,8 +10,8 @@ from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
 from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import OF_A_CHECK, REASON_POLICIES, Outcome, Provenance, Reason
-from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS, enumerated
+from claudomator_py.texts import clause, subject_line
 from claudomator_py.values import dataclass
 
 MAX_TEXT = 1_000

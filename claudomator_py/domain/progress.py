@@ -9,7 +9,7 @@ from re import Match, Pattern, escape
 from typing import Any, Final
 
 from claudomator_py.domain.claims import MAX_MEMO, UNSPACED, holds, outer_sentences, spaced_words
-from claudomator_py.domain.text import fold, listed
+from claudomator_py.texts import fold, listed
 from claudomator_py.values import dataclass, regex, toml_data
 
 MAX_LINES: Final = 400

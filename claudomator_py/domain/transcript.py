@@ -14,8 +14,7 @@ from typing import Final
 from claudomator_py.domain.handoff import MAX_FIELD_LENGTH, MAX_FIELDS, MAX_INTENT_LENGTH, Extracted
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import MARK, MAX_HELD, Redactor
-from claudomator_py.domain.text import escaped
-from claudomator_py.texts import cut, marker_of
+from claudomator_py.texts import cut, escaped, marker_of
 from claudomator_py.values import regex
 
 _MAX_READ: Final = 100_000

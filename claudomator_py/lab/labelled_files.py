@@ -14,7 +14,7 @@ import typer
 from claudomator_py.cli import ExitCode
 from claudomator_py.cli.output import fail, note
 from claudomator_py.domain.errors import ended, sentence
-from claudomator_py.domain.text import plain
+from claudomator_py.texts import plain
 
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card

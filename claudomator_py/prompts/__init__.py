@@ -16,10 +16,10 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import tail_of
 from claudomator_py.domain.run import Exchange, Part
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.text import escaped
 from claudomator_py.domain.transcript import fenced, json_line, transcript
 from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.store.tables import ChannelMessage, Run
+from claudomator_py.texts import escaped
 
 HOW_TO_ASK = (
     "If you need a decision from the operator before you can continue, end with a message whose last part begins, on "

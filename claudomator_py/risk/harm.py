@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from claudomator_py.domain.text import fold, listed
 from claudomator_py.risk.lexicon import NONE, PART, Names, data, entries
+from claudomator_py.texts import fold, listed
 
 _BLANKS: Final = dict.fromkeys([code for code in range(128) if not chr(code).isalnum()], " ")
 _SPACELESS_FROM: Final = "\u2e80"

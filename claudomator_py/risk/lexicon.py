@@ -7,7 +7,7 @@ from functools import cache, lru_cache, partial
 from itertools import accumulate, chain
 from typing import Any, Final, TypeAlias
 
-from claudomator_py.domain.text import fold, listed
+from claudomator_py.texts import fold, listed
 from claudomator_py.values import dataclass, regex, toml_data
 
 SPACELESS: Final = frozenset({"zh", "ja", "ko"})

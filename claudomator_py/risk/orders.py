@@ -7,9 +7,9 @@ from itertools import pairwise, repeat
 from typing import Final, NamedTuple
 
 from claudomator_py.acts.prose import commands_in
-from claudomator_py.domain.text import fold, visible
 from claudomator_py.risk.harm import triggers
 from claudomator_py.risk.lexicon import ACTS, KINDS, MAX_MEMO, NONE, Language, Names, Word, data, entries, pattern
+from claudomator_py.texts import fold, visible
 from claudomator_py.values import regex, toml_data
 
 _MARKS: Final = '"\u201c\u201d\u201e\u00ab\u00bb'

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.text import subject_line
 from claudomator_py.scheduler.classification import (
     ANSWER_CHARS,
     Cause,
@@ -23,6 +22,7 @@ from claudomator_py.scheduler.classification import (
     marked,
     shown,
 )
+from claudomator_py.texts import subject_line
 from claudomator_py.values import dataclass
 
 _LEVELS = [risk.value for risk in Risk]

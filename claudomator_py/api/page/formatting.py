@@ -15,10 +15,10 @@ from claudomator_py.domain.errors import Invalid, Problem, ServiceError, StaleVe
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason, Tokens
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import SECOND_MS, format_instant, parse_instant, past_instant
 from claudomator_py.domain.wording import time_between
 from claudomator_py.schema.validation import validate
+from claudomator_py.texts import one_line
 
 Ref = Annotated[str, Path(max_length=128)]
 """An id or a name in the path."""

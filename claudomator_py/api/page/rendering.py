@@ -33,7 +33,6 @@ from claudomator_py.api.page.formatting import (
 from claudomator_py.api.served import taken_from
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.health import StopsView
-from claudomator_py.domain.text import escaped, one_line, plain
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
@@ -43,6 +42,7 @@ from claudomator_py.resources.session import Service, Session
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.surface import OPEN, IfVersion, answered_by, declared_by
 from claudomator_py.surface.table import Cell, Link, Table, Time
+from claudomator_py.texts import escaped, one_line, plain
 from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:

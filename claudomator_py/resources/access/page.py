@@ -18,7 +18,6 @@ from claudomator_py.api.page.front import SHOWN
 from claudomator_py.api.page.rendering import compile_templates, render
 from claudomator_py.domain.errors import ServiceError
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.access.http import Browsers, browsers
 from claudomator_py.resources.overview.service import Overview
@@ -27,6 +26,7 @@ from claudomator_py.resources.report.night_page import DEFAULT_HOURS
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.session import Session
 from claudomator_py.surface import OPEN, READ
+from claudomator_py.texts import one_line
 from claudomator_py.values import regex
 
 _MAX_CODE_LENGTH = 200

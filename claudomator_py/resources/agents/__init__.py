@@ -13,10 +13,10 @@ from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.shape import Instant, View
-from claudomator_py.domain.text import clause
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import Sentence, said
 from claudomator_py.surface import ADMIN_WHOLE, READ, Calls, InPath, JsonBody, Key, Links, operation
+from claudomator_py.texts import clause
 
 
 class SpendingView(View):

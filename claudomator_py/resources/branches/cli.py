@@ -31,7 +31,6 @@ from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import are, counted
 from claudomator_py.domain.worktree import HEADS
 from claudomator_py.resources.branches import (
@@ -46,6 +45,7 @@ from claudomator_py.resources.branches import (
 from claudomator_py.resources.tasks.cli import TaskArgument
 from claudomator_py.resources.tasks.cli_change import TasksArgument, YesOption
 from claudomator_py.surface.table import Column, Table
+from claudomator_py.texts import plain
 from claudomator_py.values import dataclass
 
 FILES = Table[FileChange](

@@ -25,7 +25,6 @@ from claudomator_py.cli.output import (
 )
 from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.errors import sentence, suggestion
-from claudomator_py.domain.text import plain
 from claudomator_py.resources.channels import (
     ChannelView,
     MessageView,
@@ -35,6 +34,7 @@ from claudomator_py.resources.channels import (
     SettingsRequest,
 )
 from claudomator_py.surface.table import Column, Table, ago
+from claudomator_py.texts import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,12 +10,12 @@ from claudomator_py.cli.connect import Client, connected, with_client
 from claudomator_py.cli.output import fields, note, out, out_json_line, table_text, write, wrote_json
 from claudomator_py.cli.times import past_time
 from claudomator_py.domain.requests import DecisionFilter
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.verdict import constraint_sentences
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.schema.validation import validate
 from claudomator_py.surface.table import Column, Table, ago
+from claudomator_py.texts import one_line
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

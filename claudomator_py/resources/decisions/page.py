@@ -25,7 +25,6 @@ from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.requests import DecisionFilter, DecisionKindName, RouteName
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.resources.decisions import DecisionView
@@ -33,6 +32,7 @@ from claudomator_py.resources.decisions.service import Decisions, Explained
 from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.specialists.page import url_of as specialist_url
 from claudomator_py.surface.table import Link
+from claudomator_py.texts import one_line
 
 _CHOICES = {
     "kinds": get_args(DecisionKindName),

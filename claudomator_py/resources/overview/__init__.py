@@ -10,11 +10,11 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.shape import Page, View, all_items
-from claudomator_py.domain.text import one_line
 from claudomator_py.resources.agents import AgentView, BudgetView, SpendingView
 from claudomator_py.resources.schedules import ScheduleView
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.surface import READ, Calls, Cursor, Limit, operation
+from claudomator_py.texts import one_line
 
 ListName = Literal["needs_you", "problems", "inbox", "running", "queued", "recent"]
 

@@ -27,7 +27,6 @@ from claudomator_py.client import unless_missing
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.domain.text import one_line
 from claudomator_py.resources.agents.cli import AGENTS, hold_tables
 from claudomator_py.resources.daemon import HOSTS
 from claudomator_py.resources.overview import FileProblemView, ListName, StatusView
@@ -35,6 +34,7 @@ from claudomator_py.resources.schedules.cli import SCHEDULES
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli import NARROWEST, folded_tasks, folds_text, tasks_table, wrapped
 from claudomator_py.surface.table import Fold
+from claudomator_py.texts import one_line
 
 _INDENT = 2
 _RECENT = 10

@@ -13,12 +13,12 @@ from claudomator_py.cli.times import now_ms
 from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted, parse_instant
 from claudomator_py.domain.verdict import VerdictView, consequences
 from claudomator_py.resources.access.cli import parse_role
 from claudomator_py.resources.policy import CHECKS, PolicyView, RuleView
 from claudomator_py.surface.table import Column, Table, ago
+from claudomator_py.texts import one_line
 from claudomator_py.values import dataclass
 
 _RULES = Table[tuple[RuleView, str]](

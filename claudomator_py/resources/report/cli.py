@@ -9,10 +9,10 @@ import typer
 from claudomator_py.cli.connect import Client, with_client
 from claudomator_py.cli.output import note, out, out_json
 from claudomator_py.cli.times import clock, now_ms, past_time
-from claudomator_py.domain.text import escaped
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.report import ReportSpan
 from claudomator_py.resources.report.text import markdown
+from claudomator_py.texts import escaped
 
 
 class ReportFormat(StrEnum):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from claudomator_py.api.page.rows import RUN_TONES
-from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, short_id
 from claudomator_py.resources.report.night import RUNNING, Bin, Night
 from claudomator_py.store.report_rows import DrawnRun
+from claudomator_py.texts import plain
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from claudomator_py.domain.changes import RunChanges, overall
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.domain.worktree import HEADS, short_ref
@@ -42,6 +41,7 @@ from claudomator_py.store.events import EventQuery, newest, resolved_branches
 from claudomator_py.store.report_rows import FinishedRun
 from claudomator_py.store.tables import Task
 from claudomator_py.surface import answers
+from claudomator_py.texts import one_line
 from claudomator_py.values import dataclass, regex
 
 DEFAULT_MS = 12 * HOUR_MS

@@ -20,7 +20,6 @@ from claudomator_py.cli.output import (
 )
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
-from claudomator_py.domain.text import plain
 from claudomator_py.resources.routing import (
     CORRECTIONS,
     FEES,
@@ -36,6 +35,7 @@ from claudomator_py.resources.routing import (
 )
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
+from claudomator_py.texts import plain
 
 _CANDIDATES = Table[RouteCandidateView](
     Column("SCORE", lambda candidate: f"{candidate.score:.3f}", right=True),

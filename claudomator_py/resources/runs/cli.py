@@ -26,12 +26,12 @@ from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.run import LogKind, Stream
-from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import parse_instant, short_id
 from claudomator_py.domain.wording import time_between
 from claudomator_py.resources.runs import LogEntryView, RunCheckView, RunView
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
+from claudomator_py.texts import plain
 
 _INDENT = "  "
 _MARKS: dict[LogKind, str] = {"tool_call": "> ", "usage": "- ", "notice": "- ", "error": "! "}

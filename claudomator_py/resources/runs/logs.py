@@ -13,7 +13,6 @@ from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.redaction import MAX_HELD, Redactor
 from claudomator_py.domain.report import OutputPiece, Read
 from claudomator_py.domain.run import LogKind, PromptPart, Stream
-from claudomator_py.domain.text import finished, place_in, plain
 from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -22,6 +21,7 @@ from claudomator_py.resources.runs import LogEntryView, LogTextView
 from claudomator_py.resources.session import Service, find_run
 from claudomator_py.store import task_rows
 from claudomator_py.store.tables import Run
+from claudomator_py.texts import finished, place_in, plain
 from claudomator_py.values import dataclass
 
 CHUNK = 64 * 1024

@@ -9,7 +9,6 @@ from claudomator_py.domain.limits import early_text, window_text
 from claudomator_py.domain.outcome import OF_A_CHECK, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.run import CheckResult, CheckStatus
-from claudomator_py.domain.text import clause
 from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.domain.wording import clock_text, instant_text, time_between
 from claudomator_py.resources.decisions.sentences import decision_sentences
@@ -18,7 +17,7 @@ from claudomator_py.scheduler.records import DecisionRecord
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Event, Run
 from claudomator_py.tasks.runs import NOTE_OF
-from claudomator_py.texts import cut_line
+from claudomator_py.texts import clause, cut_line
 from claudomator_py.values import dataclass
 
 MIN_ALIKE = 3

@@ -30,10 +30,10 @@ from claudomator_py.cli.task_files import edited
 from claudomator_py.client import ServiceProblem, unless_missing
 from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
 from claudomator_py.domain.fields import name_from
-from claudomator_py.domain.text import plain
 from claudomator_py.resources.specialists import CardOrigin, FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.surface.table import Column, Table, ago
+from claudomator_py.texts import plain
 
 _SPECIALISTS = Table[SpecialistView](
     Column("ID", lambda row: row.id, flexible=True),

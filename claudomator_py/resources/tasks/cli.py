@@ -15,12 +15,12 @@ from claudomator_py.cli.times import clock, now_ms, past_time, why_words
 from claudomator_py.domain.blocked_words import brief_of, sentence
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.tasks import TaskView, said_together, wider_reason
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Fold, Table, folded
+from claudomator_py.texts import one_line
 
 _INDENT = 2
 _NAMED = 2

@@ -36,11 +36,11 @@ from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
-from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView, editing_refused
 from claudomator_py.resources.tasks.cli import TaskArgument, tasks_table
 from claudomator_py.surface.table import Column, Table
+from claudomator_py.texts import plain
 from claudomator_py.values import dataclass
 
 TasksArgument = Annotated[list[str] | None, completion.TASKS.argument("TASK", "Task ids, id prefixes or names.")]

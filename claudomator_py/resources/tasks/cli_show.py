@@ -23,7 +23,6 @@ from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
-from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.decisions import CandidateView, DecisionView
@@ -33,6 +32,7 @@ from claudomator_py.resources.runs.cli import check_section, runs_table
 from claudomator_py.resources.tasks import TaskView, WorktreeView
 from claudomator_py.resources.tasks.cli import TaskArgument
 from claudomator_py.surface.table import Column, Table
+from claudomator_py.texts import plain
 
 
 @connected

@@ -11,7 +11,6 @@ from claudomator_py.domain.lifecycle import UNSUCCESSFUL, DependencyState, Input
 from claudomator_py.domain.outcome import OF_A_CHECK, REASON_POLICIES, Denied, Outcome, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.report import Backlog
-from claudomator_py.domain.text import clause, one_line, subject_line
 from claudomator_py.domain.units import counted, format_instant, short_id, size_text
 from claudomator_py.domain.verdict import approvers_text
 from claudomator_py.domain.wording import TaskRef, clock_text, due_text, instant_text
@@ -23,6 +22,7 @@ from claudomator_py.store import dependency_rows, schedule_rows, specialist_rows
 from claudomator_py.store.tables import Event, Task
 from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.inputs import current_request, request_of_older_version
+from claudomator_py.texts import clause, one_line, subject_line
 
 _COMMIT = 10
 _MAX_ROLE = 160

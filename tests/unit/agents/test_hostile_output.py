@@ -16,8 +16,8 @@ from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.inputs import MARKER, question_in
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import ExitRecord
-from claudomator_py.domain.text import clause, finished, plain
 from claudomator_py.resources.runs.logs import ReadableText
+from claudomator_py.texts import clause, finished, plain
 
 CPU_S = 1.25
 """Generous: read once, all of it takes a hundredth of a second."""

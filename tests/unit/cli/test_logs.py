@@ -10,10 +10,10 @@ from claudomator_py.client import Client
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.run import CheckResult
-from claudomator_py.domain.text import plain
 from claudomator_py.resources.runs import RunView
 from claudomator_py.resources.runs import cli as logs
 from claudomator_py.resources.tasks import TaskView
+from claudomator_py.texts import plain
 from tests.fakes.command import Command
 from tests.fakes.prepared import START_MS, PreparedService
 from tests.patience import PATIENCE_S

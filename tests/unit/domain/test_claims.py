@@ -13,8 +13,8 @@ from claudomator_py.domain.claims import (
     claims_changes,
     expression,
 )
-from claudomator_py.domain.text import fold
 from claudomator_py.risk.orders import languages
+from claudomator_py.texts import fold
 from claudomator_py.values import toml_data
 
 LANGUAGES = toml_data("claudomator_py.domain", "claims.toml")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from claudomator_py.domain.text import clause, escaped, one_line
+from claudomator_py.texts import clause, escaped, one_line
 
 
 @pytest.mark.parametrize(

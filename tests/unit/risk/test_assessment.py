@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk, Sign
-from claudomator_py.domain.text import listed
 from claudomator_py.risk import MAX_SIGNS, assess, assess_anew
 from claudomator_py.risk.lexicon import KINDS, SPACELESS, data
 from claudomator_py.risk.orders import orders, sentences
+from claudomator_py.texts import listed
 from tests.growth import grows_linearly
 
 LEAST = 0.6

@@ -9,12 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Sign
-from claudomator_py.domain.text import listed
 from claudomator_py.risk import MAX_SIGNS, MAX_TEXT, assess_anew
 from claudomator_py.risk.harm import harm_in
 from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.orders import is_risky, orders, sentences
-from claudomator_py.texts import cut_line
+from claudomator_py.texts import cut_line, listed
 
 LEXICON: Final = data()
 LANGUAGES: Final = sorted(name for name, text in LEXICON.items() if "reads" in text)

@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.redaction import MARK, Redactor
-from claudomator_py.domain.text import finished, place_in, plain
 from claudomator_py.resources.runs import LogTextView
 from claudomator_py.resources.runs.logs import ReadableText
+from claudomator_py.texts import finished, place_in, plain
 
 SECRET = "hunter22 two"
 pieces = st.sampled_from(
