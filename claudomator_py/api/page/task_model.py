@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, short_line, tokens_text
 from claudomator_py.api.page.rows import RUN_TONES, TONES, Action, TaskRow, actions_of, row_of, words_of
-from claudomator_py.domain.blocked_words import predicate, wait_of
+from claudomator_py.domain.blocked_words import wait_of
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.units import counted, format_instant
-from claudomator_py.domain.wording import Piece, Sentence, said
-from claudomator_py.resources.decisions import CandidateView, DecisionView
+from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.events import EventView, event_detail, event_title
 from claudomator_py.resources.routing import RouteView
 from claudomator_py.resources.runs import OutcomeView, RunView
@@ -75,8 +75,6 @@ class TaskPage:
     restart_url: str | None
     decision: DecisionView | None
     """The last decision."""
-    candidates: tuple[tuple[CandidateView, Sentence], ...]
-    """The agents as the last decision saw them, and its verdicts on them."""
     runs: tuple[RunEntry, ...]
     moments: tuple[Moment, ...]
     shown: RunView | None
@@ -104,8 +102,6 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
     spec = task.spec or {}
     instructions = spec.get("instructions")
     actions = actions_of(task)
-    decision = why.decisions[0] if why.decisions else None
-    agents = () if decision is None else tuple((agent, _verdict(agent, decision)) for agent in decision.agents)
     return TaskPage(
         task=task,
         row=row,
@@ -117,8 +113,7 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         sentences=why.sentences,
         route=why.routing if why.routing is not None and why.routing.candidates else None,
         restart_url=next((action.url for action in actions if action.url.endswith("/restart")), None),
-        decision=decision,
-        candidates=agents,
+        decision=why.decisions[0] if why.decisions else None,
         runs=tuple(_entry(number, run) for number, run in reversed(list(enumerate(runs, 1)))),
         moments=tuple(map(_moment, reversed(why.events))),
         shown=shown,
@@ -202,14 +197,6 @@ def _reset(outcome: OutcomeView | None) -> Sentence | None:
         return None
     named = ", ".join(part for part in (outcome.limit, outcome.provenance) if part)
     return (Piece("Resets "), Piece(instant=outcome.reset_at), Piece(f" ({named})" if named else ""))
-
-
-def _verdict(candidate: CandidateView, decision: DecisionView) -> Sentence:
-    if candidate.agent == decision.agent:
-        return said(f"picked: {decision.reason}")
-    if candidate.rejected is not None:
-        return predicate(candidate.rejected)
-    return said(candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible"))
 
 
 def _log_title(number: int, run: RunView, *, check: bool) -> str:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
+from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.decision import Classification, ShownFallback, ShownStandIn, Versions
 from claudomator_py.domain.handoff import SlashUse
 from claudomator_py.domain.lifecycle import KnownState
@@ -18,6 +19,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
+from claudomator_py.domain.wording import Sentence, said
 from claudomator_py.resources.routing import RouteCandidateView
 from claudomator_py.surface import READ, Calls, Cursor, InPath, Limit, QueryFields, operation
 
@@ -311,6 +313,14 @@ class DecisionView(View):
         if self.task_name is None and self.task_id is not None:
             return f"task {short_id(self.task_id)}"
         return self.task_name or "a message in a deleted channel"
+
+    def verdict_on(self, candidate: CandidateView) -> Sentence:
+        """Return why it picked the agent, or why not."""
+        if candidate.agent == self.agent:
+            return said(f"picked: {self.reason}")
+        if candidate.rejected is not None:
+            return predicate(candidate.rejected)
+        return said(candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible"))
 
 
 class DecisionCalls(Calls):

@@ -18,7 +18,6 @@ from claudomator_py.cli.output import (
     wrote_json,
 )
 from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, until, why_words
-from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Denied
@@ -233,17 +232,6 @@ def why(client: Client, task: TaskArgument) -> None:
     out("\n\n".join(parts))
 
 
-def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
-    if candidate.agent == decision.agent:
-        return f"picked: {decision.reason}"
-    if candidate.rejected is not None:
-        now = now_ms()
-        return worded(predicate(candidate.rejected), lambda instant: clock(instant, now))
-    if candidate.rejected_because:
-        return localized(candidate.rejected_because, now_ms())
-    return "eligible" if candidate.eligible else "not eligible"
-
-
 def _candidates(decision: DecisionView) -> Table[CandidateView]:
     now = now_ms()
     return Table(
@@ -253,5 +241,5 @@ def _candidates(decision: DecisionView) -> Table[CandidateView]:
             "LIMITED",
             lambda candidate: (until(candidate.limited_until, now) or "until released") if candidate.limited else "no",
         ),
-        Column("VERDICT", lambda candidate: _verdict(candidate, decision), flexible=True),
+        Column("VERDICT", lambda candidate: localized(worded(decision.verdict_on(candidate)), now), flexible=True),
     )
