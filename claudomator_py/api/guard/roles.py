@@ -6,12 +6,14 @@ draining, backups, cleanup, notifications, tokens. A principal of an organisatio
 the tasks of others, whatever its role. ``Asking`` is who sent a request.
 """
 
+import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, compile_path
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import Principal, Role
@@ -34,6 +36,20 @@ def declare(operation: str, needed: Needed) -> None:
 def may(by: Principal, operation: str) -> bool:
     """Return whether the principal may use the operation of that id."""
     return OPERATIONS[operation].permits(by)
+
+
+def may_post(by: Principal, address: str) -> bool:
+    """Return whether the principal may send a form to this address of a page. Nobody may if no page takes it."""
+    for page, needed in PAGES.items():
+        method, _, path = page.partition(" ")
+        if method == "POST" and _pattern(path).match(address):
+            return may(by, needed) if isinstance(needed, str) else needed.permits(by)
+    return False
+
+
+@cache
+def _pattern(path: str) -> re.Pattern[str]:
+    return compile_path(path)[0]
 
 
 def needed_by(route: APIRoute, method: str) -> Needed | None:

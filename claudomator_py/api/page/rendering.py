@@ -19,7 +19,7 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from claudomator_py import __version__
-from claudomator_py.api.guard.roles import may
+from claudomator_py.api.guard.roles import may, may_post
 from claudomator_py.api.operation import Allowed, UnlistedRoutes, body_of
 from claudomator_py.api.page.formatting import (
     Version,
@@ -33,6 +33,7 @@ from claudomator_py.api.page.formatting import (
 from claudomator_py.api.served import taken_from
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.health import StopsView
+from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
@@ -105,10 +106,11 @@ def render(
     may not do; None: the viewer is unknown."""
     by = None if granted is None else granted.by
 
-    def permitted(operation: str) -> bool:
-        return by is not None and may(by, operation)
+    def viewer(permits: Callable[[Principal, str], bool]) -> Callable[[str], bool]:
+        return lambda what: by is not None and permits(by, what)
 
-    shown = {**values, "may": permitted, "by": by, "standing": _standing(granted)}
+    permitted = {"may": viewer(may), "may_post": viewer(may_post)}
+    shown = {**values, **permitted, "by": by, "standing": _standing(granted)}
     text = _environment().get_template(template).render(shown)
     response = HTMLResponse(text, status, headers=_HEADERS)
     if by is not None and not compile_templates.cache_info().currsize:

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from claudomator_py.api.app import RESOURCES, create_app
 from claudomator_py.api.guard import roles
-from claudomator_py.api.guard.roles import PAGES, declare, may, needed_by, not_permitted, permitted
+from claudomator_py.api.guard.roles import PAGES, declare, may, may_post, needed_by, not_permitted, permitted
 from claudomator_py.api.operation import Operations, Section
 from claudomator_py.api.page import routes
 from claudomator_py.api.problem import Refused
@@ -148,3 +148,18 @@ def test_a_page_needs_what_the_operation_behind_it_needs(served: str, operation:
     assert needed is not None
     reader = Principal("reader", Role.READ)
     assert (needed.permits(OPERATOR), needed.permits(reader)) == (may(OPERATOR, operation), may(reader, operation))
+
+
+@pytest.mark.parametrize(
+    ("address", "senders"),
+    [
+        ("/channels/c-1/join", {"operator"}),
+        ("/agents/my%20agent/hold", {"operator"}),
+        ("/routing", {"operator", "reader"}),
+        ("/channels/c-1/join/more", set()),
+        ("/decisions", set()),
+    ],
+)
+def test_a_form_is_for_whoever_may_send_it_to_its_address(address: str, senders: set[str]) -> None:
+    askers = (OPERATOR, Principal("reader", Role.READ))
+    assert {by.id for by in askers if may_post(by, address)} == senders
