@@ -307,6 +307,14 @@ def amount_text(unit: Unit, amount: float) -> str:
     return f"{amount:.2f}" if amount >= _CENT or round(amount, 4) == 0 else f"{amount:.4f}"
 
 
+def cost_text(usd: float | None, unpriced: int = 0) -> str | None:
+    """Return US dollars: ``$0.25``, with more places for smaller amounts; None: unknown. unpriced: runs that are not
+    in it, as their cost is not known."""
+    if usd is None:
+        return None
+    return f"{'at least ' if unpriced else ''}${amount_text(Unit.USD, usd)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Day:
     """A calendar day in some time zone, in epoch milliseconds; its end is the start of the next day."""

@@ -10,7 +10,6 @@ from fastapi import Depends, Form, Path, Query
 from pydantic import BaseModel
 
 from claudomator_py.api.request import DIGITS
-from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.errors import Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason, Tokens
 from claudomator_py.domain.requests import TaskFilter
@@ -124,14 +123,6 @@ def tokens_text(tokens: Tokens) -> str | None:
     """Return a run's tokens: ``1,200 in, 80 out``; None: unknown."""
     parts = [f"{count:,} {name}" for count, name in ((tokens.input, "in"), (tokens.output, "out")) if count is not None]
     return ", ".join(parts) or None
-
-
-def cost_text(usd: float | None, unpriced: int = 0) -> str | None:
-    """Return US dollars: ``$0.25``, with more places for smaller amounts; None: unknown. unpriced: runs that are not
-    in it, as their cost is not known."""
-    if usd is None:
-        return None
-    return f"{'at least ' if unpriced else ''}${amount_text(Unit.USD, usd)}"
 
 
 def meaning_of(reason: str | None) -> str | None:

@@ -23,7 +23,6 @@ from claudomator_py.api.guard.roles import may, may_post
 from claudomator_py.api.operation import Allowed, UnlistedRoutes, body_of
 from claudomator_py.api.page.formatting import (
     Version,
-    cost_text,
     model_text,
     read_fields,
     remedy_text,
@@ -31,6 +30,7 @@ from claudomator_py.api.page.formatting import (
     took,
 )
 from claudomator_py.api.served import taken_from
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.health import StopsView
 from claudomator_py.domain.principal import Principal

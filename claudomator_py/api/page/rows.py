@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from zlib import crc32
 
-from claudomator_py.api.page.formatting import cost_text, model_text, short_line, took
+from claudomator_py.api.page.formatting import model_text, short_line, took
 from claudomator_py.domain.blocked_words import brief_of, wait_of
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.wording import Piece, Sentence, said, worded
 from claudomator_py.resources.tasks import TaskView, said_together, wider_reason

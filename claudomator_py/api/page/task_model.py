@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, short_line, tokens_text
+from claudomator_py.api.page.formatting import meaning_of, model_text, short_line, tokens_text
 from claudomator_py.api.page.rows import RUN_TONES, TONES, Action, TaskRow, actions_of, row_of, words_of
 from claudomator_py.domain.blocked_words import wait_of
-from claudomator_py.domain.budget import with_unknown
+from claudomator_py.domain.budget import cost_text, with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.units import counted, format_instant
 from claudomator_py.domain.wording import Piece, Sentence

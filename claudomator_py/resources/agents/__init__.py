@@ -8,7 +8,7 @@ from pydantic import Field
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.blocked_words import hold_cause, predicate
-from claudomator_py.domain.budget import Unit, amount_text
+from claudomator_py.domain.budget import Unit, amount_text, cost_text
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
@@ -37,7 +37,7 @@ class SpendingView(View):
         """In words: ``14 runs, at least $4.20, 1,200 tokens``. Zero is said only where it is known."""
         parts = [counted(self.runs, "run")]
         if self.usd or (self.runs and not self.unpriced):
-            parts.append(f"{'at least ' if self.unpriced else ''}${amount_text(Unit.USD, self.usd)}")
+            parts.append(cost_text(self.usd, self.unpriced) or "")
         if self.tokens:
             parts.append(f"{amount_text(Unit.TOKENS, self.tokens)} tokens")
         return ", ".join(parts)

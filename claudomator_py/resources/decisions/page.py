@@ -12,7 +12,6 @@ from claudomator_py.api.page.formatting import (
     PART,
     Cursor,
     Ref,
-    cost_text,
     model_text,
     read_fields,
     read_times,
@@ -20,6 +19,7 @@ from claudomator_py.api.page.formatting import (
     tokens_text,
 )
 from claudomator_py.api.page.rendering import render
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.rationale import RationaleCode

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from claudomator_py.api.page.rows import RUN_TONES
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, short_id
 from claudomator_py.resources.report.night import RUNNING, Bin, Night
 from claudomator_py.store.report_rows import DrawnRun
@@ -226,7 +227,7 @@ def _bar(night: Night, span: _Span, y: float, now_ms: int, names: Mapping[str, s
     ended = first.ended_as or RUNNING
     lasted = ((first.ended_ms or now_ms) - first.started_ms) // SECOND_MS * SECOND_MS
     reason = f" ({first.reason})" if first.reason else ""
-    cost = "" if first.cost_usd is None else f", ${first.cost_usd:.2f}"
+    cost = "" if first.cost_usd is None else f", {cost_text(first.cost_usd)}"
     when = f"{_clock(night, first.started_ms)}, {format_duration(lasted)}"
     words = f"{names.get(first.task_id, short_id(first.task_id))}, {ended.replace('_', ' ')}{reason}, {when}{cost}"
     return Bar(begin, y, width, RUN_TONES.get(ended, "off"), words, f"/tasks/{first.task_id}")

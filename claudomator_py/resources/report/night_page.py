@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
 from claudomator_py.resources.report.drawing import HOURS, bars_svg, drawn, night_url
@@ -45,7 +46,7 @@ DAYS = Table[DayTotal](
     Column("DAY", lambda row: f"{row.day:%Y-%m-%d}"),
     Column("AGENT", lambda row: row.agent),
     Column("RUNS", lambda row: row.runs, right=True),
-    Column("COST", lambda row: _cost(row.cost_usd), right=True),
+    Column("COST", lambda row: cost_text(row.cost_usd), right=True),
 )
 
 routes = UnlistedRoutes("/night")
@@ -108,8 +109,4 @@ def _busy(ms: int) -> str:
 def _cost_of(lane: Lane) -> str | None:
     if lane.cost_usd is None:
         return "not known" if lane.unpriced else None
-    return f"{'at least ' if lane.unpriced else ''}{_cost(lane.cost_usd)}"
-
-
-def _cost(usd: float | None) -> str | None:
-    return None if usd is None else f"${usd:.2f}"
+    return cost_text(lane.cost_usd, lane.unpriced)

@@ -11,9 +11,10 @@ from fastapi import Cookie, Query
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import cost_text, read_times, time_field
+from claudomator_py.api.page.formatting import read_times, time_field
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import grouped, row_of
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_instant, parse_instant
 from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.report import ReportView, RepositoryReport, TaskGroup
@@ -46,17 +47,11 @@ def _figures(report: ReportView) -> Iterator[str]:
         yield f"{counted(commits, 'commit')} in {counted(len(with_commits), 'repository')}"
     elif report.repositories or report.unchanged:
         yield "no commits"
-    yield from _cost(report)
-    if report.cost_usd is None and report.runs:
-        yield "cost unknown"
+    if report.cost_usd is not None or report.runs:
+        yield cost_text(report.cost_usd, report.unpriced) or "cost unknown"
     if report.limits:
         around = report.limits_flowed_around
         yield f"{counted(report.limits, 'limit')}{f', {around} flowed around' if around else ''}"
-
-
-def _cost(of: ReportView | RepositoryReport) -> Iterator[str]:
-    if of.cost_usd is not None:
-        yield f"{'at least ' if of.unpriced else ''}${of.cost_usd:.2f}"
 
 
 def markdown(report: ReportView, at: Instants) -> str:
@@ -150,7 +145,8 @@ def _repository(repository: RepositoryReport) -> Iterator[str]:
     if repository.fault is not None:
         changed, fault = changed or ["not recorded"], f": {repository.fault}"
     changed += [f"{repository.uncommitted} uncommitted"] if repository.uncommitted else []
-    parts = [*(changed or ["no commits or files"]), f"by {counted(repository.tasks, 'task')}", *_cost(repository)]
+    parts = [*(changed or ["no commits or files"]), f"by {counted(repository.tasks, 'task')}"]
+    parts += [cost] if (cost := cost_text(repository.cost_usd, repository.unpriced)) else []
     yield f"- {repository.path}: {', '.join(parts)}{fault}"
     for branch in repository.branches[:SHOWN_BRANCHES]:
         yield f"  - {branch.words}"

@@ -13,6 +13,7 @@ from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import is_wide, json_text, note, out, table_text, width, write
 from claudomator_py.cli.times import clock, now_ms, past_time, why_words
 from claudomator_py.domain.blocked_words import brief_of, sentence
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import parse_instant
@@ -93,14 +94,10 @@ def list_text(views: Sequence[TaskView]) -> str:
         Column("AGENT", lambda view: view.agent, spare=2),
         Column("AGE", lambda view: table.age(view.created_at), spare=1),
         Column("CHANGES", lambda view: view.changes, wide=True),
-        Column("COST", _cost, right=True, spare=3),
+        Column("COST", lambda view: cost_text(view.cost_usd, view.unpriced), right=True, spare=3),
         Column("DETAIL", lambda view: _detail(view, now, with_changes=not is_wide()), flexible=True, least=44),
     )
     return table_text(columns, views)
-
-
-def _cost(view: TaskView) -> str | None:
-    return None if view.cost_usd is None else f"{'at least ' if view.unpriced else ''}${view.cost_usd:.2f}"
 
 
 def _detail(view: TaskView, now: int, *, with_changes: bool) -> str:

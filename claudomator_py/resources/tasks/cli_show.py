@@ -18,7 +18,7 @@ from claudomator_py.cli.output import (
     wrote_json,
 )
 from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, until, why_words
-from claudomator_py.domain.budget import Unit, amount_text, with_unknown
+from claudomator_py.domain.budget import cost_text, with_unknown
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
@@ -164,9 +164,8 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
     goes_on = "" if task.continues is None else f"{task.continues.name} ({task.continues.state or 'not seen yet'})"
     used = [f"{task.tokens.input or 0:,} in, {task.tokens.output or 0:,} out"] if task.tokens.output is not None else []
     ran_on = "last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "agent"
-    fees = "" if task.fees_usd is None else f", ${amount_text(Unit.USD, task.fees_usd)} of it for the specialist"
-    at_least = "at least " if task.unpriced else ""
-    used += [f"{at_least}${amount_text(Unit.USD, task.cost_usd)}{fees}"] if task.cost_usd is not None else []
+    fees = "" if task.fees_usd is None else f", {cost_text(task.fees_usd)} of it for the specialist"
+    used += [f"{cost}{fees}"] if (cost := cost_text(task.cost_usd, task.unpriced)) else []
     return fields(
         [
             ("name", task.name),

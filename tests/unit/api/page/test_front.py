@@ -5,8 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
-from claudomator_py.api.page.formatting import cost_text, took
+from claudomator_py.api.page.formatting import took
 from claudomator_py.api.page.front import SHOWN
+from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import (
     Cancelled,
