@@ -90,6 +90,11 @@ def at(instant: str | None) -> Time | None:
     return None if instant is None else Time(instant, "at")
 
 
+def figure(value: float | None, form: str) -> str | None:
+    """Return a number in a format of Python's, such as ``.2f``; None without one."""
+    return None if value is None else format(value, form)
+
+
 @dataclass(frozen=True, slots=True)
 class Fold(Generic[T]):
     """A line of a list."""

@@ -42,7 +42,7 @@ from claudomator_py.resources.policy import CHECKS
 from claudomator_py.resources.session import Service, Session
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.surface import OPEN, IfVersion, answered_by, declared_by
-from claudomator_py.surface.table import Cell, Link, Table, Time
+from claudomator_py.surface.table import Cell, Link, Table, Time, figure
 from claudomator_py.texts import escaped, one_line, plain
 from claudomator_py.values import dataclass, regex
 
@@ -253,11 +253,6 @@ def _link(link: Link) -> "str | Markup":
     return words if link.url is None else Markup(f'<a href="{escape(link.url)}">{words}</a>')  # noqa: S704 - escaped
 
 
-def _figure(value: float | None, form: str) -> str:
-    """Return a number in a format of Python's; empty without one."""
-    return "" if value is None else format(value, form)
-
-
 @cache
 def compile_templates() -> None:
     """Compile the templates of all pages, once. Called after the first page, so that the next ones do not wait."""
@@ -284,7 +279,7 @@ def _environment() -> "Environment":
     environment.globals.update(tokens_text=tokens_text, cost_text=cost_text)
     environment.filters["counted"] = counted
     environment.filters["escaped"] = escaped
-    environment.filters["figure"] = _figure
+    environment.filters["figure"] = figure
     environment.filters["instant"] = instant_text
     environment.filters["one_line"] = one_line
     environment.filters["remedy"] = remedy_text

@@ -31,7 +31,7 @@ from claudomator_py.domain.wording import worded
 from claudomator_py.resources.agents import AgentView, HoldView, NearLimitView, WindowView
 from claudomator_py.schema.agent_settings import KnownAgent, known_agents
 from claudomator_py.surface import table
-from claudomator_py.surface.table import Column, Table, Time
+from claudomator_py.surface.table import Column, Table, Time, figure
 from claudomator_py.values import regex
 
 AGENTS = Table[AgentView](
@@ -60,7 +60,7 @@ _HOLDS = Table[Sequence[HoldView]](
 _WARNINGS = Table[tuple[NearLimitView, Sequence[str]]](
     Column("AGENTS", lambda row: ", ".join(row[1]), flexible=True),
     Column("WINDOW", lambda row: None if row[0].window is None else window_text(row[0].window), flexible=True),
-    Column("USED", lambda row: None if row[0].used is None else f"{row[0].used:.0%}", right=True),
+    Column("USED", lambda row: figure(row[0].used, ".0%"), right=True),
     Column("UNTIL", lambda row: clock(row[0].until, now_ms())),
     Column("KNOWN FROM", lambda row: f"run {short_id(row[0].run_id)}" if row[0].run_id else None),
     Column("AT", lambda row: table.at(row[0].until), wide=True),

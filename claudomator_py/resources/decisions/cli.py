@@ -14,7 +14,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.verdict import constraint_sentences
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.schema.validation import validate
-from claudomator_py.surface.table import Column, Table, ago
+from claudomator_py.surface.table import Column, Table, ago, figure
 from claudomator_py.texts import one_line
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _DECISIONS = Table[DecisionView](
     Column("ABOUT", lambda row: row.subject, flexible=True),
     Column("ROUTE", lambda row: row.route),
     Column("TO", lambda row: row.specialist or row.agent or row.tier, flexible=True),
-    Column("CONF", lambda row: None if row.confidence is None else f"{row.confidence:.2f}", right=True),
+    Column("CONF", lambda row: figure(row.confidence, ".2f"), right=True),
     Column("WHY", lambda row: one_line(row.reason), flexible=True),
     Column("RUN", lambda row: None if row.run is None else row.run.ended_as or row.run.state),
     Column("MADE", lambda row: ago(row.at)),

@@ -11,7 +11,7 @@ from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import Instructions, Tags
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView
 from claudomator_py.surface import ADMIN, ADMIN_WHOLE, READ, Calls, Days, InQuery, JsonBody, operation
-from claudomator_py.surface.table import Column, Link, Table, ago
+from claudomator_py.surface.table import Column, Link, Table, ago, figure
 
 
 class RouteRequest(Strict):
@@ -238,19 +238,11 @@ def _who(specialist: str | None) -> Link:
     return Link("no specialist") if specialist is None else Link(specialist, f"/specialists/{specialist}")
 
 
-def _share(value: float | None) -> str | None:
-    return None if value is None else f"{value:.2f}"
-
-
-def _per_cent(value: float | None) -> str | None:
-    return None if value is None else f"{value:.0%}"
-
-
 _FIGURES: tuple[Column[RoutingFiguresView], ...] = (
     Column("DECISIONS", lambda figures: figures.decisions, right=True),
-    Column("CONFIDENCE", lambda figures: _share(figures.confidence), right=True),
-    Column("OVERRIDDEN", lambda figures: _per_cent(figures.overridden), right=True),
-    Column("FAILED", lambda figures: _per_cent(figures.failed), right=True),
+    Column("CONFIDENCE", lambda figures: figure(figures.confidence, ".2f"), right=True),
+    Column("OVERRIDDEN", lambda figures: figure(figures.overridden, ".0%"), right=True),
+    Column("FAILED", lambda figures: figure(figures.failed, ".0%"), right=True),
     Column(
         "ANSWER",
         lambda figures: None if figures.answer_chars is None else f"{figures.answer_chars:,.0f} chars",
@@ -260,7 +252,7 @@ _FIGURES: tuple[Column[RoutingFiguresView], ...] = (
 TOPICS = Table[RoutingFiguresView](Column("TOPIC", lambda figures: figures.topic, flexible=True), *_FIGURES)
 GAPS = Table[RoutingGapView](
     Column("DECISIONS", lambda gap: gap.decisions, right=True),
-    Column("CONFIDENCE", lambda gap: _share(gap.confidence), right=True),
+    Column("CONFIDENCE", lambda gap: figure(gap.confidence, ".2f"), right=True),
     Column("CLOSEST", lambda gap: _who(gap.specialist), flexible=True),
     Column("TOPIC", lambda gap: gap.topic, flexible=True),
     Column("EXAMPLES", lambda gap: ", ".join(gap.tasks), flexible=True),
@@ -291,7 +283,7 @@ def figures_table(total: RoutingFiguresView) -> Table[RoutingFiguresView]:
     return Table(
         Column("SPECIALIST", lambda row: "all" if row is total else _who(row.specialist), flexible=True),
         *_FIGURES,
-        Column("PERFORMANCE", lambda row: _share(row.performance), right=True),
+        Column("PERFORMANCE", lambda row: figure(row.performance, ".2f"), right=True),
     )
 
 

@@ -34,7 +34,7 @@ from claudomator_py.resources.routing import (
     figures_table,
 )
 from claudomator_py.surface import table
-from claudomator_py.surface.table import Column, Table
+from claudomator_py.surface.table import Column, Table, figure
 from claudomator_py.texts import plain
 
 _CANDIDATES = Table[RouteCandidateView](
@@ -42,7 +42,7 @@ _CANDIDATES = Table[RouteCandidateView](
     Column("SPECIALIST", lambda candidate: candidate.specialist, flexible=True),
     Column("SKILL", lambda candidate: candidate.skill, flexible=True),
     Column("PARTS", lambda candidate: _parts(candidate), flexible=True),
-    Column("NEEDS", lambda candidate: None if candidate.needs is None else f"{candidate.needs:.3f}", right=True),
+    Column("NEEDS", lambda candidate: figure(candidate.needs, ".3f"), right=True),
     Column("VERDICT", lambda candidate: candidate.rejected or "chosen", flexible=True),
 )
 _STANDINGS = Table[StandingView](

@@ -32,7 +32,7 @@ from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
 from claudomator_py.domain.fields import name_from
 from claudomator_py.resources.specialists import CardOrigin, FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
-from claudomator_py.surface.table import Column, Table, ago
+from claudomator_py.surface.table import Column, Table, ago, figure
 from claudomator_py.texts import plain
 
 _SPECIALISTS = Table[SpecialistView](
@@ -52,8 +52,8 @@ _FOUND = Table[FoundSpecialistView](
     Column("SCORE", lambda row: f"{row.score:.2f}", right=True),
     Column("SPECIALIST", lambda row: row.specialist.id, flexible=True),
     Column("SKILL", lambda row: row.best_skill_id, flexible=True),
-    Column("MEANING", lambda row: _share(row.skills[0].semantic if row.skills else None), wide=True, right=True),
-    Column("WORDS", lambda row: _share(row.skills[0].text if row.skills else None), wide=True, right=True),
+    Column("MEANING", lambda row: figure(row.skills[0].semantic if row.skills else None, ".2f"), wide=True, right=True),
+    Column("WORDS", lambda row: figure(row.skills[0].text if row.skills else None, ".2f"), wide=True, right=True),
     Column("DESCRIPTION", lambda row: row.specialist.description, flexible=True),
 )
 _SKILLS = Table[Skill](
@@ -377,10 +377,6 @@ def _own_side(view: SpecialistView) -> str:
     """Return whose work it does while it is not admitted."""
     whose = view.creator if view.visibility is Visibility.PRIVATE else view.organisation or "this daemon's own side"
     return f"{whose}; not admitted to the work of others"
-
-
-def _share(value: float | None) -> str | None:
-    return None if value is None else f"{value:.2f}"
 
 
 def _note_grants(view: SpecialistView) -> None:

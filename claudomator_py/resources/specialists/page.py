@@ -25,6 +25,7 @@ from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists import MAX_QUERY_LENGTH, FoundSpecialistView, SpecialistCalls, SpecialistView
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.schema.cardfile import card_text, parse_card_file
+from claudomator_py.surface.table import figure
 from claudomator_py.values import dataclass
 
 _MAX_FOUND = 20
@@ -283,7 +284,7 @@ def _facts(specialist: SpecialistView, card: Card) -> Sequence[tuple[str, str | 
         ("Woken by", card.wake_url),
         ("Authentication", _authentication(card.authentication)),
         ("Price", card.pricing.text),
-        ("Threshold", f"{card.threshold:.2f}" if card.threshold is not None else None),
+        ("Threshold", figure(card.threshold, ".2f")),
         ("Fallback", card.fallback),
         ("Escalation", card.escalation),
         ("Owner", card.owner),
