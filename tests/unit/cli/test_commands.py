@@ -78,6 +78,14 @@ def test_a_cost_that_nobody_knows_is_not_zero(command: Command, prepared: Prepar
     assert command("status").stdout.splitlines()[0] == "Nothing is running or waiting; today 1 run"
 
 
+@pytest.mark.parametrize("words", [("list",), ("show", "it")], ids=lambda words: words[0])
+def test_a_cost_of_less_than_a_cent_is_not_zero(
+    command: Command, prepared: PreparedService, words: tuple[str, ...]
+) -> None:
+    prepared.add_run(prepared.add("it", Completed()), outcome=Outcome(status=OutcomeStatus.SUCCEEDED, cost_usd=0.0042))
+    assert "$0.0042" in command(*words).stdout
+
+
 def test_a_pipe_gets_no_colour(command: Command, prepared: PreparedService) -> None:
     prepared.add("it")
     assert "\x1b" not in command("status", FORCE_COLOR="1").stdout
