@@ -7,14 +7,22 @@ Rows, the API and metrics hold the value. The words stand beside the codes and a
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from pydantic import Field, WrapValidator
+from pydantic import Field
 
 from claudomator_py.domain.budget import Figures
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.domain.wording import Coded, ConversationRef, Instant, TaskRef, known_or_none, placeholders
+from claudomator_py.domain.wording import (
+    Coded,
+    CodedValue,
+    ConversationRef,
+    Instant,
+    TaskRef,
+    placeholders,
+    refuse_unknown,
+)
 
 _MADE_OF: Mapping[str, tuple[str, ...]] = {
     "limit": ("reason", "window", "source", "family", "provenance", "doubted"),
@@ -298,7 +306,7 @@ class BlockParams(Coded):
     remedy: str | None = Field(None, description="What to do about it.")
 
 
-class Blocked(Coded):
+class Blocked(CodedValue):
     """One thing that blocks a task."""
 
     code: BlockCode
@@ -326,28 +334,19 @@ class Blocked(Coded):
             return all(agent.needs_person for agent in self.params.agents)
         return self.code in _UNTIL_A_PERSON_ACTS
 
-    def having(self, **params: object) -> "Blocked":
-        """Return a copy with these parameters replaced."""
-        return self.model_copy(update={"params": self.params.model_copy(update=params)})
-
 
 BlockParams.model_rebuild()
 
 
 def blocked(code: BlockCode, **params: Any) -> Blocked:
     """Return the value. Raises TypeError for a parameter that the code does not have."""
-    if unknown := params.keys() - _allowed(code):
-        raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
+    refuse_unknown(code, params, _allowed(code))
     return Blocked(code=code, params=BlockParams(**params))
 
 
 @cache
 def _allowed(code: BlockCode) -> frozenset[str]:
     return frozenset((*code.parameters, *_BESIDE))
-
-
-Shown = Annotated[Blocked | None, WrapValidator(known_or_none)]
-"""The value as a field of an API shape; None if it is from a newer version."""
 
 
 def on_hold(

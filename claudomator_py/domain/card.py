@@ -4,7 +4,7 @@ import hashlib
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, WrapValidator, field_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator
 
 from claudomator_py.domain.agent import Price, Tier
 from claudomator_py.domain.errors import Problem, shown
@@ -27,13 +27,13 @@ from claudomator_py.domain.remote import Authentication, Protocol, Remote, Schem
 from claudomator_py.domain.report import cost_usd
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
-from claudomator_py.domain.wording import Coded, WordedCode, WordedValue, known_or_none, refuse_unknown
+from claudomator_py.domain.wording import Coded, WordedCode, WordedValue, refuse_unknown
 from claudomator_py.texts import json_hash
 from claudomator_py.values import regex
 
 __all__ = [
     "MAX_PROFILE_LENGTH", "Authentication", "Card", "CardWarning", "CardWarningCode", "Currency", "Pricing",
-    "Registration", "Scheme", "ShownCardWarning", "Skill", "Transport", "Visibility", "card_warning",
+    "Registration", "Scheme", "Skill", "Transport", "Visibility", "card_warning",
 ]  # fmt: skip
 
 MAX_PROFILE_LENGTH: Final = 20_000
@@ -412,10 +412,6 @@ class CardWarning(WordedValue):
 
     code: CardWarningCode
     params: CardWarningParams = Field(default_factory=CardWarningParams)
-
-
-ShownCardWarning = Annotated[CardWarning | None, WrapValidator(known_or_none)]
-"""The value as a field of an API shape; None if it is from a newer version."""
 
 
 def card_warning(code: CardWarningCode, **params: Any) -> CardWarning:

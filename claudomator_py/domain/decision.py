@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, WrapValidator
+from pydantic import BaseModel, BeforeValidator, Field
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.personal import Impersonal
-from claudomator_py.domain.wording import Coded, WordedCode, known_or_none
+from claudomator_py.domain.wording import Coded, WordedCode
 
 
 class StandIn(Coded):
@@ -21,10 +21,6 @@ class StandIn(Coded):
     def text(self) -> str:
         """Text such as ``haiku is its fallback_model after overloaded of opus``."""
         return f"{self.fallback} is its fallback_model after {self.after}" + (f" of {self.model}" if self.model else "")
-
-
-ShownStandIn = Annotated[StandIn | None, WrapValidator(known_or_none)]
-"""The value as a field of an API shape; None if it is from a newer version."""
 
 
 class Fallback(WordedCode):
@@ -41,8 +37,6 @@ def _fallback_from_words(value: object) -> object:
 
 StoredFallback = Annotated[Fallback, BeforeValidator(_fallback_from_words)]
 """The value in a row."""
-ShownFallback = Annotated[Fallback | None, WrapValidator(known_or_none)]
-"""The value as a field of an API shape; None if it is from a newer version."""
 
 
 _MESSAGE = "message:"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, WrapValidator
+from pydantic import BeforeValidator, Field
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.wording import (
@@ -16,7 +16,6 @@ from claudomator_py.domain.wording import (
     ConversationRef,
     WordedCode,
     WordedValue,
-    known_or_none,
     refuse_unknown,
 )
 
@@ -178,5 +177,3 @@ def _from_words(value: object) -> object:
 
 StoredRationale = Annotated[Rationale, BeforeValidator(_from_words)]
 """The value in a row."""
-ShownRationale = Annotated[Rationale | None, WrapValidator(known_or_none)]
-"""The value as a field of an API shape; None if it is from a newer version."""

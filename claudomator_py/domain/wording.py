@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -21,6 +21,7 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
     model_serializer,
 )
 from pydantic_core import CoreSchema
@@ -36,6 +37,8 @@ from claudomator_py.domain.units import (
     short_id,
 )
 from claudomator_py.values import dataclass, regex
+
+V = TypeVar("V")
 
 _PART = regex(r"\[([^\[\]]*)\]|\{([a-z_]+)\}")
 
@@ -221,21 +224,27 @@ class ConversationRef(Coded):
         return f"run {short_id(self.run)}{whose} on {self.agent}"
 
 
-class WordedValue(Coded):
+class CodedValue(Coded):
+    """A code with its parameters."""
+
+    code: StrEnum
+    params: Coded
+
+    def having(self, **params: object) -> Self:
+        """Return a copy with these parameters replaced."""
+        return self.model_copy(update={"params": self.params.model_copy(update=params)})
+
+
+class WordedValue(CodedValue):
     """A code that carries its words, with its parameters."""
 
     code: WordedCode
-    params: Coded
 
     @property
     def text(self) -> str:
         """In words, without a full stop."""
         known = {name: getattr(self.params, name) for name in self.code.parameters}
         return worded(filled(self.code.words, {name: said(_shown(value)) for name, value in known.items() if value}))
-
-    def having(self, **params: object) -> Self:
-        """Return a copy with these parameters replaced."""
-        return self.model_copy(update={"params": self.params.model_copy(update=params)})
 
 
 def _shown(value: object) -> str:
@@ -244,10 +253,13 @@ def _shown(value: object) -> str:
     return value.text if isinstance(value, ConversationRef) else str(value)
 
 
-def known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Any:
-    """Return the validated value, or None if it is not valid: a client may be older than the daemon and not know a
-    code; it then uses the text supplied with it."""
+def _known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Any:
     try:
         return handler(value)
     except ValidationError:
         return None
+
+
+Known = Annotated[V | None, WrapValidator(_known_or_none)]
+"""A value with a code as a field of an API shape; None if it is not valid: a client may be older than the daemon and
+not know the code. It then uses the text supplied with it."""

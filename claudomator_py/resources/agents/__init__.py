@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from claudomator_py.domain.agent import ModelChoice, Tier
-from claudomator_py.domain.blocked import Shown
+from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.blocked_words import hold_cause, predicate
 from claudomator_py.domain.budget import Unit, amount_text, cost_text
 from claudomator_py.domain.limits import window_text
@@ -14,7 +14,7 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.units import counted
-from claudomator_py.domain.wording import Sentence, said
+from claudomator_py.domain.wording import Known, Sentence, said
 from claudomator_py.surface import ADMIN_WHOLE, READ, Calls, InPath, JsonBody, Key, Links, operation
 from claudomator_py.texts import clause
 
@@ -84,7 +84,7 @@ class HoldView(View):
     provenance: Provenance
     text: str = ""
     """The whole hold in words that follow the agent's name and `is`."""
-    blocked: Shown = None
+    blocked: Known[Blocked] = None
     """The same as a code with parameters."""
     source: str
     """Where it was read."""

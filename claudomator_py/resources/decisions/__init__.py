@@ -8,18 +8,18 @@ from typing import Annotated
 from pydantic import Field
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import Shown
+from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.blocked_words import predicate
-from claudomator_py.domain.decision import Classification, ShownFallback, ShownStandIn, Versions
+from claudomator_py.domain.decision import Classification, Fallback, StandIn, Versions
 from claudomator_py.domain.handoff import SlashUse
 from claudomator_py.domain.lifecycle import KnownState
-from claudomator_py.domain.rationale import ShownRationale
+from claudomator_py.domain.rationale import Rationale
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
-from claudomator_py.domain.wording import Sentence, said
+from claudomator_py.domain.wording import Known, Sentence, said
 from claudomator_py.resources.routing import RouteCandidateView
 from claudomator_py.surface import READ, Calls, Cursor, InPath, Limit, QueryFields, operation
 
@@ -36,7 +36,7 @@ class CandidateView(View):
     eligible: bool
     rejected_because: str | None = None
     """Why it was not picked, in words; null for the one that was."""
-    rejected: Shown = None
+    rejected: Known[Blocked] = None
     """The same, as a code with its parameters."""
 
 
@@ -105,9 +105,9 @@ class PlacementView(View):
     """How hard the model thinks, for agents with such a setting."""
     fallback: str | None = None
     """Why it runs on an agent it was not meant for, in words."""
-    fallback_code: ShownFallback = None
+    fallback_code: Known[Fallback] = None
     """The same, as a code."""
-    stands_in: ShownStandIn = None
+    stands_in: Known[StandIn] = None
     """Set if the model is used in place of another."""
     overridden_hint: str | None = None
     """The agent the task prefers, and why it did not get it."""
@@ -275,7 +275,7 @@ class DecisionView(View):
     """The least confidence at which it would have been decided this way."""
     reason: str
     """Why, in words."""
-    rationale: ShownRationale = None
+    rationale: Known[Rationale] = None
     """The same, as a code with its parameters."""
     required_capabilities: tuple[str, ...] = ()
     """Capabilities that the task needs."""

@@ -5,11 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from claudomator_py.domain.fields import Line, Strict
-from claudomator_py.domain.rationale import ShownRationale
+from claudomator_py.domain.rationale import Rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import Instructions, Tags
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView
+from claudomator_py.domain.wording import Known
 from claudomator_py.surface import ADMIN, ADMIN_WHOLE, READ, Calls, Days, InQuery, JsonBody, operation
 from claudomator_py.surface.table import Column, Link, Table, ago, figure
 
@@ -35,7 +36,7 @@ class RouteCandidateView(View):
     """What is added to the score among those that are equally good."""
     rejected: str | None = None
     """Why it was not chosen, in words; null for the one that was."""
-    rationale: ShownRationale = None
+    rationale: Known[Rationale] = None
     """The same, as a code with its parameters."""
     needs: float | None = None
     """How much more score it needed to be chosen; null where more would not have helped."""
@@ -60,7 +61,7 @@ class RouteView(View):
     """What the text says about who is to do it or how, which was not compared."""
     risk: Risk | None = None
     reason: str
-    rationale: ShownRationale = None
+    rationale: Known[Rationale] = None
     """The reason, as a code with its parameters."""
     candidates: tuple[RouteCandidateView, ...] = ()
     """Those that exist for the caller, best first."""

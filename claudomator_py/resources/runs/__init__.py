@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-from pydantic import WrapValidator
-
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.changes import RunChanges
@@ -14,7 +12,7 @@ from claudomator_py.domain.outcome import Denied, Fee, HandoffRequest, OutcomeSt
 from claudomator_py.domain.requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text, ending_of
 from claudomator_py.domain.shape import Instant, View
-from claudomator_py.domain.wording import known_or_none
+from claudomator_py.domain.wording import Known
 from claudomator_py.surface import OPERATE_OWN, READ_OWN, Calls, InPath, JsonBody, Key, operation
 from claudomator_py.values import dataclass
 
@@ -36,7 +34,7 @@ class OutcomeView(View):
     """The specialist's fee, which the cost includes."""
     detail: str | None = None
     """The agent's error message, and the budget that the run used up."""
-    over_budget: Annotated[SpentBudget | None, WrapValidator(known_or_none)] = None
+    over_budget: Known[SpentBudget] = None
     """The budget that the run used up, as a value."""
     limit: str | None = None
     """The limit's window, as the agent named it."""

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field
 
-from claudomator_py.domain.card import Card, ShownCardWarning, Source, Transport, Visibility
+from claudomator_py.domain.card import Card, CardWarning, Source, Transport, Visibility
 from claudomator_py.domain.fields import NAME_PATTERN, Strict, refusal
 from claudomator_py.domain.shape import Instant, Page, View, all_items
+from claudomator_py.domain.wording import Known
 from claudomator_py.surface import (
     ADMIN,
     OPERATE,
@@ -42,7 +43,7 @@ class CardWarningView(View):
     """A warning about a card: as text, and as a value, which is null if a newer version of Claudomator wrote it."""
 
     text: str
-    warning: ShownCardWarning = None
+    warning: Known[CardWarning] = None
 
 
 class SpecialistView(View):

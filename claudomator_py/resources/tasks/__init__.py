@@ -7,7 +7,7 @@ from pydantic import Field
 
 from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.blocked import Shown
+from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.fields import Strict
 from claudomator_py.domain.lifecycle import ENDED, KnownState, StateName, WaitReason
 from claudomator_py.domain.outcome import Reason, Tokens
@@ -16,6 +16,7 @@ from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.routing import ReachOrigin, ReachSource
 from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.wording import Known
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.agents import BudgetView, HoldView
 from claudomator_py.resources.decisions import DecisionView
@@ -129,7 +130,7 @@ class TaskView(View):
     file_path: str | None = None
     reason_short: str | None = None
     """The reason as a clause, for lists; null if the reason code is enough."""
-    blocked: Shown = None
+    blocked: Known[Blocked] = None
     """What it waits for, as a code with parameters."""
     agent_hint: str | None = None
     """The agent that its content names."""

@@ -11,12 +11,11 @@ from claudomator_py.domain.rationale import (
     Rationale,
     RationaleCode,
     RationaleParams,
-    ShownRationale,
     StoredRationale,
     rationale,
 )
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.wording import ConversationRef
+from claudomator_py.domain.wording import ConversationRef, Known
 
 EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
     RationaleCode.LEAST_ACTIVE: ({}, "least active"),
@@ -112,7 +111,7 @@ EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
 }
 """Parameters of each code, and the words that they make."""
 _STORED = TypeAdapter[Rationale](StoredRationale)
-_SHOWN = TypeAdapter[Rationale | None](ShownRationale)
+_SHOWN = TypeAdapter[Rationale | None](Known[Rationale])
 _FALLBACK = TypeAdapter[Fallback](StoredFallback)
 
 
