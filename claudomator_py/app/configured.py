@@ -124,13 +124,44 @@ def load_trusted(path: Path, *, named: bool) -> LoadedConfig:
     return load_config(path)
 
 
+@dataclass(frozen=True, slots=True)
+class Deciders:
+    """Makes what decides about tasks, by settings.
+
+    fitted: see ``Configured``. clock: the time to decide at. keeps: see ``SpecialistDirectory``.
+    """
+
+    environ: Mapping[str, str]
+    database: Database
+    registry: AgentRegistry
+    fitted: Mapping[str, Fitted]
+    clock: Clock = now_ms
+    keeps: bool = True
+
+    def other(self, settings: Settings) -> OtherConfiguration:
+        """Return a configuration that decides as the daemon would with these settings. Raises ValueError if the encoder
+        does not exist."""
+        decider, _ = self.of(settings, _policing(settings, self.clock))
+        return OtherConfiguration(rules_of(settings), agents_of(settings), decider)
+
+    def of(self, settings: Settings, policing: Policing) -> tuple[Decider, SpecialistDirectory | None]:
+        """Return the decider and its directory. Raises ValueError if the encoder does not exist."""
+        routing, versions = settings.routing, Versions(configuration=settings_hash(settings))
+        database, registry, clock = self.database, self.registry, self.clock
+        if not routing.enabled:
+            nobody = RoutingRules(calibration_for(routing.preset, Hashed().id, self.fitted), versions=versions)
+            return Decider(database, registry, None, None, nobody, nobody, clock, policing), None
+        chosen, plain = encoder(routing.encoder, self.environ), Hashed()
+        calibration = calibration_for(routing.preset, chosen.id, self.fitted)
+        own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, routing.on_vague, versions)
+        without = replace(own, calibration=calibration_for(routing.preset, plain.id, self.fitted))
+        directory = SpecialistDirectory(database, chosen, calibration, clock, keeps=self.keeps)
+        fallback = SpecialistDirectory(database, plain, without.calibration, clock)
+        return Decider(database, registry, directory, fallback, own, without, clock, policing), directory
+
+
 def _shadow(
-    settings: Settings,
-    environ: Mapping[str, str],
-    state: Path,
-    database: Database,
-    registry: AgentRegistry,
-    former: Configured | None,
+    settings: Settings, deciders: Deciders, former: Configured | None
 ) -> tuple[Settings | None, OtherConfiguration | None]:
     """Return the shadow's settings and deciders. Raises ConfigError and ValueError."""
     if settings.shadow is None:
@@ -141,30 +172,9 @@ def _shadow(
     if other.shadow is not None:
         message, remedy = "shadow: is the key of a configuration that is itself a shadow", "remove it there"
         raise ConfigError(path, [Problem(message=message, remedy=remedy)])
-    fitted = calibrations.read(state)
-    if former is not None and former.shadowed == other and former.fitted == fitted:
+    if former is not None and former.shadowed == other and former.fitted == deciders.fitted:
         return other, former.shadow
-    return other, other_configuration(other, environ, database, registry, fitted)
-
-
-def other_configuration(
-    settings: Settings,
-    environ: Mapping[str, str],
-    database: Database,
-    registry: AgentRegistry,
-    fitted: Mapping[str, Fitted],
-    clock: Clock = now_ms,
-    *,
-    keeps: bool = True,
-) -> OtherConfiguration:
-    """Return a configuration that decides as the daemon would with these settings.
-
-    clock: the time to decide at; keeps: see ``SpecialistDirectory``. Raises ValueError if the encoder does not exist.
-    """
-    rules = rules_of(settings)
-    policing = _policing(settings, clock)
-    decider, _ = _decider(settings, environ, database, registry, rules, fitted, policing, clock, keeps=keeps)
-    return OtherConfiguration(rules, agents_of(settings), decider)
+    return other, deciders.other(other)
 
 
 def _policing(settings: Settings, clock: Clock = now_ms) -> Policing:
@@ -189,32 +199,28 @@ def _asker(
 
 def _router(
     settings: Settings,
-    environ: Mapping[str, str],
-    database: Database,
-    registry: AgentRegistry,
+    deciders: Deciders,
     faults: Faults,
-    rules: Rules,
     asker: TierAsker | None,
-    fitted: Mapping[str, Fitted],
     former: Configured | None,
     policing: Policing,
 ) -> tuple[SpecialistDirectory | None, SpecialistRouter]:
     """Return the former router and directory if their settings are unchanged, so that nothing is encoded again."""
     routing = settings.routing
-    if former is not None and former.router is not None and (former.asker, former.fitted) == (asker, fitted):
+    if former is not None and former.router is not None and (former.asker, former.fitted) == (asker, deciders.fitted):
         before, after = (
             (config.routing, config.policy, config.budget, config.reach, config.reach_configured)
             for config in (former.settings, settings)
         )
         if before == after:
             return former.directory, former.router
-    decider, directory = _decider(settings, environ, database, registry, rules, fitted, policing)
+    decider, directory = deciders.of(settings, policing)
     asks = asker is not None and routing.enabled and routing.on_ambiguity is OnAmbiguity.CLASSIFIER
     weighs = asker is not None and routing.enabled and routing.judge_risk
-    model = None if asker is None else Chooser(asker.model, database, settings.classifier.timeout, now_ms)
+    model = None if asker is None else Chooser(asker.model, deciders.database, settings.classifier.timeout, now_ms)
     router = SpecialistRouter(
-        database,
-        registry,
+        deciders.database,
+        deciders.registry,
         decider,
         now_ms,
         faults,
@@ -229,32 +235,6 @@ def _router(
         is_reach_configured=settings.reach_configured,
     )
     return directory, router
-
-
-def _decider(
-    settings: Settings,
-    environ: Mapping[str, str],
-    database: Database,
-    registry: AgentRegistry,
-    rules: Rules,
-    fitted: Mapping[str, Fitted],
-    policing: Policing,
-    clock: Clock = now_ms,
-    *,
-    keeps: bool = True,
-) -> tuple[Decider, SpecialistDirectory | None]:
-    """Build the decider and its directory. Raises ValueError if the encoder does not exist."""
-    routing, versions = settings.routing, Versions(configuration=rules.settings_hash)
-    if not routing.enabled:
-        nobody = RoutingRules(calibration_for(routing.preset, Hashed().id, fitted), versions=versions)
-        return Decider(database, registry, None, None, nobody, nobody, clock, policing), None
-    chosen, plain = encoder(routing.encoder, environ), Hashed()
-    calibration = calibration_for(routing.preset, chosen.id, fitted)
-    own = RoutingRules(calibration, routing.default_specialist, routing.on_ambiguity, routing.on_vague, versions)
-    without = replace(own, calibration=calibration_for(routing.preset, plain.id, fitted))
-    directory = SpecialistDirectory(database, chosen, calibration, clock, keeps=keeps)
-    fallback = SpecialistDirectory(database, plain, without.calibration, clock)
-    return Decider(database, registry, directory, fallback, own, without, clock, policing), directory
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -310,8 +290,9 @@ def configured_by(
     asker = _asker(settings.classifier, environ, database, former)
     fitted = calibrations.read(state)
     policing = _policing(settings)
-    shadowed, shadow = _shadow(settings, environ, state, database, registry, former)
-    directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
+    deciders = Deciders(environ, database, registry, fitted)
+    shadowed, shadow = _shadow(settings, deciders, former)
+    directory, router = _router(settings, deciders, faults, asker, former, policing)
     return Configured(
         settings, rules, launch, workdirs, asker, router, router.decider, directory, fitted, policing, shadowed, shadow
     )

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from claudomator_py.agents.programs import detected_agents
@@ -109,7 +109,6 @@ class Renewal:
     current: Current[Configured]
     host: LocalRunHost
     folders: Folders
-    environ: Mapping[str, str]
     state: Path
 
     async def apply_settings(self, settings: Settings) -> None:
@@ -120,13 +119,13 @@ class Renewal:
         """
         around = self.daemon.surroundings
         agents = agents_in(settings)
-        around.secrets.add(secrets_of(settings, agents, self.environ))
+        around.secrets.add(secrets_of(settings, agents, around.environ))
         health = await asyncio.to_thread(around.registry.look, agents)
         former = self.current()
         try:
             configured = configured_by(
                 settings,
-                self.environ,
+                around.environ,
                 self.state,
                 around.database,
                 former.launch.run_token,

@@ -122,7 +122,7 @@ async def _serve(
         published.publish(again)
         return again.settings
 
-    renewal = Renewal(daemon, local.current, local.host, folders, ground.environ, state)
+    renewal = Renewal(daemon, local.current, local.host, folders, state)
     reloader = Reloader(settings, read, renewal.apply_settings, notifier, ground.database, now_ms)
     web = Web(daemon, loop, settings.http, ground.token, listen or settings.http.listen, state)
     publish(web.url, state, ground.in_place, stack)

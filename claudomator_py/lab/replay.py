@@ -14,7 +14,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.app.configured import agents_of, other_configuration, rules_of
+from claudomator_py.app.configured import Deciders, agents_of, rules_of
 from claudomator_py.dispatch.alternative import FOLLOWED, Alternative, OtherConfiguration
 from claudomator_py.dispatch.routing import is_reached
 from claudomator_py.domain.units import format_instant
@@ -201,7 +201,7 @@ class Replay:
         cards = self._database.read(specialist_rows.seen)
         agents += [agent_of(card.card) for card in cards if is_reached(card)]
         registry = AgentRegistry(agents, AGENT_KINDS, "")
-        return other_configuration(other, self._environ, self._database, registry, self._fitted, clock, keeps=False)
+        return Deciders(self._environ, self._database, registry, self._fitted, clock, keeps=False).other(other)
 
 
 def _paged(page: Callable[[decision_log.Position | None], Sequence[Decision]]) -> Iterator[Decision]:
