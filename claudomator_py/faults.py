@@ -103,6 +103,8 @@ class ItemFault:
     """Consecutive failures."""
     since_ms: int
     """Time of the first failure, in milliseconds since the epoch."""
+    last_ms: int
+    """Time of the last failure, in milliseconds since the epoch."""
     again_ms: int
     """Time of the next attempt, in milliseconds since the epoch."""
     own: bool = True
@@ -198,7 +200,7 @@ class Faults:
         pause_ms = min(longest_ms, first_ms << min(times - 1, 20))
         since_ms = now_ms if before is None else before.since_ms
         own, blocking = not isinstance(error, _NOBODYS), isinstance(error, HostFault)
-        fault = ItemFault(item, text, remedy_of(error), times, since_ms, now_ms + pause_ms, own, blocking)
+        fault = ItemFault(item, text, remedy_of(error), times, since_ms, now_ms, now_ms + pause_ms, own, blocking)
         with self._lock:
             self._faults[item] = fault
         if before is None or before.text != text:
@@ -233,9 +235,9 @@ class Faults:
         return None if fault is None or fault.item.content != item.content else fault
 
     def is_paused(self, item: Item, now_ms: int) -> bool:
-        """Return whether the item is pausing after a fault."""
+        """Return whether the item is pausing after a fault. A clock that was set back ends the pause."""
         fault = self.find(item)
-        return fault is not None and now_ms < fault.again_ms
+        return fault is not None and fault.last_ms <= now_ms < fault.again_ms
 
     def all(self) -> list[ItemFault]:
         """Return every fault, oldest first."""

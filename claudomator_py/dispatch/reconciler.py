@@ -16,16 +16,16 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.run import RunConflict
-from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.units import SECOND_MS, format_duration, format_instant
 from claudomator_py.faults import Activity, Faults, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import run_rows, task_rows, tick_rows
+from claudomator_py.store import hold_rows, run_rows, task_rows, tick_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.inputs import expire
-from claudomator_py.tasks.readiness import ready
+from claudomator_py.tasks.readiness import clock_set_back, ready
 from claudomator_py.tasks.renewal import cancel_now
 from claudomator_py.values import dataclass
 
@@ -40,6 +40,8 @@ ARRIVING_MS = 20
 """Pause before the next tick while files are arriving. Usually the inbox wakes it earlier."""
 COUNT_MS = 1_000
 """Interval for the usage of live runs, if a budget depends on it, and for checks that wait for a slot."""
+SET_BACK_MS = 10 * SECOND_MS
+"""By more than this the machine's clock is set back at once; less is what time servers correct."""
 ALL_RUNS = "*"
 _RUN = 8
 """Characters of a run's id that are shown."""
@@ -117,6 +119,8 @@ class Reconciler:
         """Returns whether tasks are arriving, some of which may be more urgent: nothing starts meanwhile."""
         self._seen: set[str] = set()
         self._none_stale = False
+        self._latest_ms = 0
+        """The time of the last tick."""
         self._ending: list[tuple[Item, PendingEnd]] = []
         """Ends of this tick that are not durable yet."""
 
@@ -151,8 +155,10 @@ class Reconciler:
         if self._database.trouble is not None:
             # Only a write shows whether the store works again, and there may be no other write for a long time.
             self._database.probe()
-        if any(fault.item.doing is Activity.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
+        sweeps = (fault.item for fault in self._faults.all() if fault.item.doing is Activity.SWEEP)
+        if not all(self._faults.is_paused(item, now_ms) for item in sweeps):
             self.sweep()
+        self._notice_clock(now_ms)
         present = self._database.read(partial(self._present, now_ms=now_ms, commits=self._database.commits))
         # The end of a run and the start that takes its slot are one commit; so are acceptance and start of a file.
         with self._database.together(with_lazy=True):
@@ -167,6 +173,17 @@ class Reconciler:
         self._forget_ended()
         crashpoint("tick-end")
         return self._report(started, present.wanted, now_ms, again_ms, held_back=held_back)
+
+    def _notice_clock(self, now_ms: int) -> None:
+        """Keep the pauses that this program has chosen as long as they were meant to be, if the machine's clock was set
+        back since the last tick. A time that somebody has named, such as an agent's reset, stays."""
+        by_ms, self._latest_ms = self._latest_ms - now_ms, now_ms
+        if by_ms <= SET_BACK_MS:
+            return
+        log.warning("clock_set_back", by=format_duration(by_ms), note="pauses last no longer than they were meant to")
+        self._database.write(partial(hold_rows.clock_set_back, by_ms=by_ms))
+        for task in self._database.read(partial(tick_rows.pausing, now_ms=now_ms)):
+            self._change(Activity.READY, task, partial(clock_set_back, task=task, by_ms=by_ms, now_ms=now_ms))
 
     def _present(self, connection: Connection, now_ms: int, commits: int) -> "_Present":
         live, rare = run_rows.live(connection), tick_rows.present(connection, now_ms)

@@ -93,6 +93,13 @@ def close(connection: Connection, hold: Hold, now_ms: int) -> None:
     )
 
 
+def clock_set_back(connection: Connection, by_ms: int) -> None:
+    """Move the ends of limits that are only guessed along with a clock that was set back by so many milliseconds."""
+    guessed = HOLD.c.released_ms.is_(None) & HOLD.c.provenance.in_([Provenance.ESTIMATED, Provenance.PROBED])
+    moved = {"until_ms": HOLD.c.until_ms - by_ms, "created_ms": HOLD.c.created_ms - by_ms}
+    connection.execute(update(HOLD).where(guessed).values(moved))
+
+
 def latest(connection: Connection, bucket: Bucket) -> Hold | None:
     """Return the bucket's newest hold that was not set by an operator, in force or not, or None."""
     query = select(HOLD).where(_on(bucket), HOLD.c.reason.is_not(None)).order_by(HOLD.c.id.desc()).limit(1)

@@ -109,6 +109,7 @@ _NEXT_TIMES = Statement(
         NEXT_DEADLINE.scalar_subquery(),
     )
 )
+_PAUSING = Selection(Task, select(TASK).where(or_(and_(_TIMED[0], TASK.c.reason == "backoff"), and_(*_STILL_KEPT))))
 _RUNNING = Selection(Task, select(TASK).where(TASK.c.state == "RUNNING"))
 _WITH_INTENT = or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_requested.is_not(None))
 _INTENT = Selection(Task, select(TASK).where(_WITH_INTENT))
@@ -137,6 +138,11 @@ def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
     for query in _DUE_TASKS:
         tasks += query.all(connection, now=now_ms, most=limit)
     return tasks
+
+
+def pausing(connection: Connection, now_ms: int) -> Sequence[Task]:
+    """Return tasks that pause after a failure, or for which a directory is kept."""
+    return _PAUSING.all(connection, now=now_ms)
 
 
 def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:

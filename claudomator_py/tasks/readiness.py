@@ -59,6 +59,20 @@ def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int
             return _fail_dependent(connection, task, failing, now_ms)
 
 
+def clock_set_back(connection: Connection, task: Task, by_ms: int, now_ms: int) -> None:
+    """Move the end of the task's pause, and that of the time for which its directory is kept, along with a clock that
+    was set back by so many milliseconds. A confirmation waits for the reset that the agent has named."""
+    resumption = resumption_of(task)
+    changes: dict[str, int] = {}
+    confirms = resumption is not None and resumption.confirms
+    if task.reason == WaitReason.BACKOFF and task.until_ms is not None and not confirms:
+        changes["until_ms"] = task.until_ms - by_ms
+    if task.kept_until_ms is not None:
+        changes["kept_until_ms"] = task.kept_until_ms - by_ms
+    if changes:
+        task_rows.change(connection, task, now_ms, **changes)
+
+
 def ask(connection: Connection, task: Task, request: InputRequest, now_ms: int) -> Task:
     """Let the task wait for a person before its first run."""
     spec = task_rows.spec_of(connection, task.id, task.revision)

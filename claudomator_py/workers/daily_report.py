@@ -24,6 +24,8 @@ MAX_LATE_MS = 3 * HOUR_MS
 Write = Callable[[datetime, Callable[[str | None], str]], tuple[str, str]]
 """Returns headline and text of the report since then, with instants in the given words."""
 _SPAN_MS = DAY_MS
+_RECENT = 8
+"""Reports among which to look for the one that is due."""
 _MAX_DAY_MS = DAY_MS + 2 * HOUR_MS
 """Includes the hours by which clocks may be set back."""
 
@@ -44,8 +46,10 @@ class DailyReporter(Worker):
         due_ms = None if times is None else _latest(times, now_ms)
         if due_ms is None or now_ms - due_ms > MAX_LATE_MS:
             return False
-        last = self._database.read(lambda connection: newest(connection, 1, EventQuery(of_no_task=True, kinds=(MADE,))))
-        if last and last[0].data.get("due", 0) >= due_ms:
+        sought = EventQuery(of_no_task=True, kinds=(MADE,))
+        last = self._database.read(lambda connection: newest(connection, _RECENT, sought))
+        # What was made while the machine's clock was ahead is no reason to leave out those of the days until then.
+        if any(due_ms <= report.data.get("due", 0) <= now_ms for report in last):
             return False
         begin = datetime.fromtimestamp((due_ms - _SPAN_MS) / SECOND_MS, UTC)
         headline, text = self._write(begin, self._shown)

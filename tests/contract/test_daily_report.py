@@ -53,6 +53,13 @@ def test_a_report_that_is_hours_late_is_left_out(world: World) -> None:
     assert daily.at("11-28T10:00")
 
 
+def test_a_clock_that_was_ahead_and_is_set_back_leaves_out_no_report_and_repeats_none(world: World) -> None:
+    daily = Daily(world, at="07:00", timezone="UTC")
+    assert daily.at("11-28T07:00")
+    assert daily.at("12-28T07:30"), "a month ahead"
+    assert [daily.at(f"11-{time}") for time in ("28T07:30", "29T07:00", "29T07:01")] == [False, True, False]
+
+
 def test_without_a_time_there_is_no_report(world: World) -> None:
     assert not Daily(world).at("11-28T07:00")
 

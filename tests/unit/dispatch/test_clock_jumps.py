@@ -1,16 +1,18 @@
 """The machine's clock is set while tasks wait. Waits are kept as instants, so that they hold across restarts.
 
 Forward: what has become due is released by the next tick. Backward: a time that somebody named, an agent's reset or
-``not_before``, is kept to as it was named; a pause of our own, after a failure or for an estimated limit, lasts longer
-by as much as the clock went back and no more, and an operator's restart or release ends it at once.
+``not_before``, is kept to as it was named; a pause of our own, after a failure or for an estimated limit, lasts no
+longer than it was meant to, and an operator's restart or release ends it at once.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
+from claudomator_py.faults import Activity, Item
 from tests.databases import open_migrated
 from tests.fakes.agents import CLAUDE
 from tests.fakes.world import START_MS, World
@@ -54,17 +56,68 @@ def test_a_jump_forward_releases_every_wait_at_once(world: World) -> None:
     assert begun_in_turn(world) == {"pausing", "early", "limited"}
 
 
-def test_a_jump_backward_keeps_to_named_times_and_prolongs_pauses_by_itself_alone(world: World) -> None:
+def test_a_jump_backward_keeps_to_named_times_and_prolongs_no_pause(world: World) -> None:
     waiting(world)
     named = world.task("early").waiting_until, world.task("limited").waiting_until
 
     world.tick(after_ms=-3 * HOUR_MS)
 
     assert (world.task("early").waiting_until, world.task("limited").waiting_until) == named
-    world.tick(after_ms=3 * HOUR_MS + 12 * MINUTE_MS)
-    assert "pausing" not in world.running(), "its agent is still limited"
-    world.tick(after_ms=HOUR_MS)
+    world.tick(after_ms=12 * MINUTE_MS)
+    assert world.state("pausing") == "QUEUED limited", "it is ready, and its agent still limited"
+    world.tick(after_ms=4 * HOUR_MS)
     assert begun_in_turn(world) == {"pausing", "early", "limited"}
+
+
+@pytest.mark.parametrize("reason", ["rate_limited", "network"])
+def test_a_limit_of_unknown_length_is_tried_as_soon_after_a_jump_backward_as_before(world: World, reason: str) -> None:
+    world.submit("task")
+    world.tick()
+    world.limit("task", reason=reason)
+    world.tick(after_ms=-3 * HOUR_MS)
+    assert world.running() == {}
+
+    world.tick(after_ms=MINUTE_MS)
+
+    assert set(world.running()) == {"task"}
+
+
+def test_a_success_that_is_to_be_confirmed_after_a_reset_waits_for_it_after_a_jump_backward(world: World) -> None:
+    world.submit("task", on_limit="wait")
+    world.tick()
+    windows = {"five_hour": {"used": 0.97, "resets_at": START_MS + HOUR_MS}}
+    world.end("task", near_limit_until=START_MS + HOUR_MS, windows=windows)
+    world.tick()
+    reset = world.task("task").waiting_until
+    assert world.state("task") == "WAITING backoff"
+
+    world.tick(after_ms=-3 * HOUR_MS)
+
+    assert world.task("task").waiting_until == reset
+
+
+def test_a_directory_is_kept_no_longer_after_a_jump_backward(world: World) -> None:
+    world.submit("asks", working_dir="/srv/shop")
+    world.tick()
+    world.end("asks", status="needs_input", question="Red or blue?")
+    world.submit("other", working_dir="/srv/shop")
+    world.launch_rules = replace(world.launch_rules, input_hold_ms=30 * MINUTE_MS)
+    world.tick()
+    assert world.state("other") == "QUEUED kept"
+
+    world.tick(after_ms=-3 * HOUR_MS)
+    assert world.state("other") == "QUEUED kept"
+    world.tick(after_ms=31 * MINUTE_MS)
+
+    assert set(world.running()) == {"other"}
+
+
+def test_work_that_pauses_after_a_fault_is_tried_at_once_after_a_jump_backward(world: World) -> None:
+    item = Item(Activity.COLLECT, "run")
+    world.faults.note(item, OSError("no"))
+    assert world.faults.is_paused(item, world.now_ms)
+
+    assert not world.faults.is_paused(item, world.now_ms - 3 * HOUR_MS)
 
 
 def test_after_a_jump_backward_an_operator_ends_any_wait(world: World) -> None:

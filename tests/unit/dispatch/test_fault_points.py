@@ -44,6 +44,7 @@ WHOLE_TICK = {
     *("observe.day_end budgets.day", "observe.present budgets.spent", "observe.present budgets.day_left"),
     *("observe._spent_holds budgets.day_holds", "observe._spent_holds budgets.window_holds"),
     "observe._spent_holds budgets.keeps_windows",
+    *("reconciler._notice_clock database.write", "reconciler._notice_clock database.read"),
     *("reconciler.sweep database.read", "reconciler.sweep host.sweep", "reconciler.tick database.probe"),
     *("reconciler.tick database.read", "reconciler._flush database.flush", "reconciler._flush collector.begun"),
     "reconciler.tick database.together",
