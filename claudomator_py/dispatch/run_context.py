@@ -41,9 +41,9 @@ from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.prompts import (
     as_command,
     as_text,
+    check_note,
     cleaned,
     compose,
-    compose_answer,
     compose_confirmation,
     compose_further,
     compose_next,
@@ -135,12 +135,14 @@ class RunContext:
             role = "" if self.card is None else role_of(self.card, self.task.skill, self.task.organisation)
             return compose(self.spec, words, handoff, role=role, heard=heard, may_ask=may_ask)
         if resumption is not None and resumption.answering:
-            return compose_answer(resumption.heard[-1])
+            # What was added to an earlier request is known to the conversation.
+            added = words if resumption.asked else None
+            return compose_further(self.spec, self.known, added, answered=resumption.heard[-1])
         if resumption is not None and resumption.confirms:
             return compose_confirmation()
         if resumption is not None and resumption.follows is not None:
             return compose_next(self.spec, words, again=not resumption.is_next_turn)
-        return compose_further(self.spec, self.known, words)
+        return compose_further(self.spec, self.known, words, note=handoff)
 
 
 class ContextReader:
@@ -197,9 +199,13 @@ class ContextReader:
         return scratch if self._host.scratch(scratch) is not None else None
 
     def note(self, context: RunContext, agent: AgentSpec) -> str | None:
-        """Return the note for a new conversation on the predecessor task and the run that it takes over from."""
+        """Return the note for a new conversation on the predecessor task and the run that it takes over from, or on the
+        failed check of the run whose conversation an operator has it continue."""
+        resumption = resumption_of(context.task)
         if context.earlier is not None:
-            return None
+            if resumption is None or not resumption.asked or resumption.answering:
+                return None
+            return check_note(context.earlier, self._secrets.redactor(context.spec.env, context.earlier.id))
         left = context.left or context.follows
         redactor = self._secrets.redactor(context.spec.env, None if left is None else left.id)
         notes = []

@@ -175,7 +175,8 @@ class BlockCode(StrEnum):
         Why.BUDGET,
         (
             "it has used {figures}; [raise budget.{unit} in {file}, or ]allow it more with "
-            "`claudomator restart {task} --budget-{unit} ...`"
+            "`claudomator restart {task} --budget-{unit} ...`[, and `--resume` to continue the conversation of "
+            "{conversation}]"
         ),
     )
     """``it has used 2.10 of 2.00 USD; raise budget.usd in /in/big.yaml, or allow it more with

@@ -37,9 +37,8 @@ def columns_of(resumption: ResumedConversation | None, spec: TaskSpec) -> dict[s
     }
 
 
-def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> ResumedConversation | None:
-    """Return the conversation of a run that has ended; None if there is none to continue. words, asked: see
-    ``ResumedConversation``."""
+def conversation_of(run: Run) -> ResumedConversation | None:
+    """Return the conversation of a run that has ended; None if there is none to continue."""
     if run.state != "ended" or run.conversation_id is None:
         return None
     return ResumedConversation(
@@ -48,9 +47,20 @@ def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> Resu
         kind=run.kind,
         tier=run.tier,
         revision=run.revision,
-        words=words,
-        asked=asked,
     )
+
+
+def requested(task: Task, run: Run, words: str | None) -> ResumedConversation | None:
+    """Return the conversation of a run that has ended, which an operator requests; None if there is none to continue.
+    The operator's answer to that run is kept if no run has heard it yet; what was approved is to be asked for again.
+    words: see ``ResumedConversation``."""
+    conversation, pending = conversation_of(run), resumption_of(task)
+    if conversation is None:
+        return None
+    changes: dict[str, Any] = {"words": words, "asked": True}
+    if pending is not None and pending.answering and pending.run_id == run.id and not pending.heard[-1].allowed:
+        changes |= {"heard": pending.heard, "answering": True}
+    return conversation.model_copy(update=changes)
 
 
 def used_by(run: Run) -> Usage:
@@ -82,7 +92,7 @@ def goes_on(
         return columns_of(resumption, spec)
     ended = run_rows.find(connection, run.id)
     before = {} if resumption is None else {"follows": resumption.follows, "heard": resumption.heard}
-    resumption = None if ended is None else conversation_of(ended, None)
+    resumption = None if ended is None else conversation_of(ended)
     if resumption is not None:
         resumption = resumption.model_copy(update={"optional": optional, "confirms": confirms, **before})
     return columns_of(resumption, spec)
@@ -122,7 +132,7 @@ def meant_by_force(
     if revision != restart["revision"]:
         record_fresh_start(connection, task, None, ended.id, "the content has changed since", now_ms)
         return None
-    meant = conversation_of(ended, restart.get("reason"), asked=True)
+    meant = requested(task, ended, restart.get("reason"))
     if meant is None:
         record_fresh_start(connection, task, None, ended.id, f"{ended.agent} had not begun it", now_ms)
     return meant
@@ -151,7 +161,7 @@ class ResumePolicy:
         if request.agent not in (None, agent.name, agent.kind):
             message = f"{request.agent} cannot continue a conversation that {agent.name} has"
             raise Invalid.of([Problem(field="agent", message=message, remedy="leave out `agent`, or `resume`")])
-        if not run.live and conversation_of(run, None) is None:
+        if not run.live and conversation_of(run) is None:
             raise Conflict(f"{where} left no conversation behind.", remedy=_FRESH)
         return run
 
@@ -283,7 +293,7 @@ def still_needed_by(connection: Connection, task: Task) -> Task | None:
 
 def _why_not(run: Run, assigned: TaskSpec, spec: TaskSpec) -> str | None:
     """Why the conversation cannot continue, judging by what is known before an agent is chosen."""
-    if conversation_of(run, None) is None:
+    if conversation_of(run) is None:
         return f"{run.agent} left none behind"
     if spec.agent.type not in (None, run.agent, run.kind):
         return f"{spec.name} asks for {spec.agent.type}, and {run.agent} has it"

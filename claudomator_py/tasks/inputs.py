@@ -333,7 +333,7 @@ def _go_on_with(
     earlier = resumption_of(task) or resumption
     agent = registry.find(run.agent)
     why = None
-    if conversation_of(run, None) is None:
+    if conversation_of(run) is None:
         why = f"{run.agent} left none behind"
     elif agent is None or agent.kind != run.kind:
         why = f"{run.agent}, which has it, is no longer configured"

@@ -26,7 +26,7 @@ from claudomator_py.domain.run import ResumedConversation
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs
-from claudomator_py.prompts.conversations import ResumePolicy, columns_of, conversation_of
+from claudomator_py.prompts.conversations import ResumePolicy, columns_of, requested
 from claudomator_py.schema.validation import validate
 from claudomator_py.store import dependency_rows, inbox_rows, task_rows
 from claudomator_py.store.events import record
@@ -216,7 +216,7 @@ def restart(
         # Which conversation to resume is only certain once the run has ended.
         _stopping(connection, task, now_ms, restart_requested=data, cancel_requested_ms=None)
     else:
-        resumption = None if earlier is None else conversation_of(earlier, request.reason, asked=True)
+        resumption = None if earlier is None else requested(task, earlier, request.reason)
         renew(connection, task, now_ms, revision=revision, data={"restart": data}, resumption=resumption)
 
 

@@ -10,7 +10,7 @@ from claudomator_py.domain.budget import AgentBudget, Budget, BudgetOf, DayBudge
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.notice import EventContext, notice_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.resources.tasks import TaskView
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, TaskView
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT
 from tests.fakes.agents import CLAUDE, CLAUDE_MODELS, CODEX
@@ -82,6 +82,49 @@ def test_no_restart_satisfies_a_budget_but_a_larger_one_does(world: World) -> No
     world.tick()
     world.succeed("a")
     assert world.state("a") == "COMPLETED"
+
+
+def test_an_answer_outlives_the_wait_for_a_larger_budget(world: World) -> None:
+    world.take("/in/t.yaml", spec("t", budget={"usd": 1.0}, agent={"type": "claude"}))
+    world.tick()
+    world.end("t", status="needs_input", question="Red or blue?", cost_usd=1.2)
+    world.tick()
+    waits = "It has used 1.20 of 1.00 USD; after a reply it waits until it is allowed more."
+    assert waits in world.service.why("t").sentences
+    asked = world.service.runs("t")[-1].id
+    world.service.answer("t", AnswerRequest(text="Blue."))
+    assert world.task("t").reason_text == (
+        "it has used 1.20 of 1.00 USD; allow it more with `claudomator restart t --budget-usd ...`, "
+        f"and `--resume` to continue the conversation of run {asked[:8]} on claude"
+    )
+
+    world.restart("t", resume=True, reason="Two coats.", budget={"usd": 5})
+    world.tick()
+
+    assert world.live("t").resumes == asked
+    said = world.kinds["claude"].requests[-1].prompt
+    assert said == "The operator answers your question:\n\nBlue.\n\nThe operator adds:\n\nTwo coats.\n"
+    world.end("t", status="needs_input", question="Matt?")
+    world.tick()
+    world.service.answer("t", AnswerRequest(text="Yes."))
+    world.tick()
+    assert world.kinds["claude"].requests[-1].prompt == "The operator answers your question:\n\nYes.\n"
+
+
+def test_what_was_approved_before_a_restart_is_asked_for_again_with_a_larger_budget(world: World) -> None:
+    world.submit("t", budget={"usd": 1.0}, agent={"type": "claude"})
+    world.tick()
+    world.end("t", cost_usd=1.2, denied=[{"tool": "Bash", "input": "npm publish", "rule": "Bash(npm publish)"}])
+    world.tick()
+    world.service.approve("t", ApproveRequest())
+    assert world.state("t") == "WAITING budget"
+
+    world.restart("t", resume=True, budget={"usd": 5})
+    world.tick()
+
+    launched = world.kinds["claude"].requests[-1]
+    assert launched.task.permissions.allowed_tools == ()
+    assert launched.prompt.startswith("Continue the task where you left off.")
 
 
 def test_changed_content_with_a_larger_budget_goes_on(world: World) -> None:

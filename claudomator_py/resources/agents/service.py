@@ -32,7 +32,7 @@ from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant, short_id
-from claudomator_py.domain.wording import instant_text, utc_clock, worded
+from claudomator_py.domain.wording import ConversationRef, instant_text, utc_clock, worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
 from claudomator_py.resources.agents import (
@@ -49,6 +49,7 @@ from claudomator_py.resources.session import KeyedService
 from claudomator_py.store import hold_rows, run_rows, specialist_rows, spending_rows
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import hold_agent, release_agent
 from claudomator_py.values import dataclass
@@ -289,10 +290,14 @@ def day_budget(budgets: Budgets, today: Spent) -> BudgetView | None:
 
 
 def used_up(connection: Connection, task: Task, spec: TaskSpec) -> Blocked:
-    """Return why a task whose budget is used up does not start, and the remedy."""
+    """Return why a task whose budget is used up does not start, and the remedy. A changed file begins a fresh
+    conversation, so it is none for a task whose agent is yet to hear an answer."""
     spending = spending_rows.of_task(connection, task.id)
     figures_too = figures_of(spec.budget, spending, spent(spec.budget, spending) or Unit.USD)
-    return blocked(BlockCode.TASK_BUDGET, task=task.name, file=task.file_path, figures=figures_too)
+    why, resumption = blocked(BlockCode.TASK_BUDGET, task=task.name, figures=figures_too), resumption_of(task)
+    if resumption is None or not resumption.answering:
+        return why.having(file=task.file_path)
+    return why.having(conversation=ConversationRef(run=resumption.run_id, agent=resumption.agent))
 
 
 def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, has_figures: bool) -> str:
@@ -311,11 +316,13 @@ def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure
 
 
 def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list[str]:
-    """Return a sentence about what the task has used of its budget."""
+    """Return a sentence about what the task has used of its budget, and whether that delays it even after a reply."""
     if not spec.budget.units:
         return []
     spending = spending_rows.of_task(connection, task.id)
-    return [f"It has used {with_unknown(all_figures(spec.budget, spending), unknown_figures(spec.budget, spending))}."]
+    used = with_unknown(all_figures(spec.budget, spending), unknown_figures(spec.budget, spending))
+    delayed = task.state == "NEEDS_INPUT" and spent(spec.budget, spending) is not None
+    return [f"It has used {used}{'; after a reply it waits until it is allowed more' if delayed else ''}."]
 
 
 def _budget_view(budget: Budget, spending: Spending, end_ms: int | None = None) -> BudgetView:

@@ -110,6 +110,22 @@ def test_a_failed_check_fails_the_attempt_with_its_output(world: World) -> None:
     assert outcome.detail == "check `make test` exited with 2\n1 failed, 3 passed"
 
 
+def test_a_restart_that_resumes_after_a_failed_check_tells_the_agent_what_came_of_it(world: World) -> None:
+    run_id = checking(world, retry={"max_attempts": 1}, env={"API_TOKEN": "hunter2-hunter2"})
+    world.host.write(run_id, b"1 failed, 3 passed, hunter2-hunter2\n", "stderr", step=1)
+    world.host.end(run_id, 2, step=1)
+    world.tick()
+
+    world.restart("t", resume=True, reason="Look at the dates.")
+    world.tick()
+
+    assert world.live("t").resumes == run_id
+    said = world.kinds["claude"].requests[-1].prompt
+    assert said.startswith("Continue the task where you left off.")
+    assert r'{"error": "check `make test` exited with 2\n1 failed, 3 passed, [redacted]"}' in said
+    assert said.endswith("The operator adds:\n\nLook at the dates.\n")
+
+
 @pytest.mark.parametrize(
     ("command", "end", "because"),
     [
