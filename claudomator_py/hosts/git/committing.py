@@ -11,7 +11,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.units import are
 from claudomator_py.domain.worktree import HEADS, Tree, short_ref
 from claudomator_py.hosts.git import CHECKOUT_S, GitRefused, standings, uncommitted
-from claudomator_py.hosts.git.moving import refuse_under_way
+from claudomator_py.hosts.git.moving import refuse_locked, refuse_under_way
 from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
 
 _SELF = {
@@ -64,6 +64,9 @@ class OpenTree:
         nothing that can be committed. only: see ``Branches.commit``."""
         tip = self._tip()
         self._require_on_branch(tip)
+        if self._is_there:
+            # Else the branch would have the commit, and the index would not.
+            refuse_locked(Path(self.tree.git_dir), self.tree.path)
         if (where := self._where()) != f"on {self.tree.branch}":
             self._refuse(f"{self.tree.path} is {where}, and not on {self.tree.branch}", tip)
         files = self._files(tip, only)

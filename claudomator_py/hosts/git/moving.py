@@ -98,6 +98,12 @@ def refuse_under_way(git_dir: Path, top: str) -> None:
         raise NotMerged(f"a merge or rebase is under way in {top}", "finish it, or abort it")
 
 
+def refuse_locked(git_dir: Path, top: str) -> None:
+    """Raise NotMerged if another git is at work in that work tree, or was killed there."""
+    if os.path.lexists(git_dir / _LOCK):
+        raise NotMerged(f"another git is at work in {top}", f"wait for it, or remove {git_dir}/{_LOCK}")
+
+
 def _text(file: Path) -> str | None:
     try:
         return file.read_text(errors="surrogateescape").strip()
@@ -137,8 +143,7 @@ class BranchMover:
     def check(self, shadow: ShadowRepository, move: Move, is_busy: IsBusy, variables: Mapping[str, str]) -> None:
         """Raise NotMerged, GitRefused or OSError if the branch cannot be moved. Changes nothing. variables: locate the
         new objects for git."""
-        if os.path.lexists(Path(move.git_dir) / _LOCK):
-            raise NotMerged(f"another git is at work in {move.top}", f"wait for it, or remove {move.git_dir}/{_LOCK}")
+        refuse_locked(Path(move.git_dir), move.top)
         _BranchTree(shadow, move, variables).check(is_busy)
 
     def recover(self) -> None:

@@ -104,6 +104,24 @@ def test_a_merge_with_conflicts_in_the_tree_is_not_committed(
     assert branches.discard(tree.name).kept is not None
 
 
+def test_nothing_is_committed_while_the_index_is_locked_and_the_branch_stays(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    before = repository.git("rev-parse", tree.branch)
+    (Path(tree.path) / "work").write_text("w\n")
+    lock = Path(tree.git_dir) / "index.lock"
+    lock.touch()
+    with pytest.raises(NotMerged, match="another git is at work in"):
+        branches.commit(tree.name, "fix")
+    with pytest.raises(NotMerged, match="another git is at work in"):
+        branches.merge(ordered(tree, commit=True), nobody)
+    assert repository.git("rev-parse", tree.branch) == before
+
+    lock.unlink()
+    assert branches.commit(tree.name, "fix") is not None
+    assert shown(repository, tree.path) == ""
+
+
 def test_a_repository_in_the_tree_is_not_committed_as_a_link_that_leads_nowhere(
     branches: LocalBranches, trees: LocalTrees, repository: Repository, tree: Tree
 ) -> None:
