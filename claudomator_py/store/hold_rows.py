@@ -94,10 +94,13 @@ def close(connection: Connection, hold: Hold, now_ms: int) -> None:
 
 
 def clock_set_back(connection: Connection, by_ms: int) -> None:
-    """Move the ends of limits that are only guessed along with a clock that was set back by so many milliseconds."""
-    guessed = HOLD.c.released_ms.is_(None) & HOLD.c.provenance.in_([Provenance.ESTIMATED, Provenance.PROBED])
-    moved = {"until_ms": HOLD.c.until_ms - by_ms, "created_ms": HOLD.c.created_ms - by_ms}
-    connection.execute(update(HOLD).where(guessed).values(moved))
+    """Move the times of holds along with a clock that was set back by so many milliseconds, except ends that are not
+    only guessed."""
+    there = HOLD.c.released_ms.is_(None)
+    met = {"created_ms": HOLD.c.created_ms - by_ms, "met_ms": HOLD.c.met_ms - by_ms}
+    connection.execute(update(HOLD).where(there).values(met))
+    guessed = HOLD.c.provenance.in_([Provenance.ESTIMATED, Provenance.PROBED])
+    connection.execute(update(HOLD).where(there, guessed).values(until_ms=HOLD.c.until_ms - by_ms))
 
 
 def latest(connection: Connection, bucket: Bucket) -> Hold | None:

@@ -82,6 +82,21 @@ def test_a_limit_of_unknown_length_is_tried_as_soon_after_a_jump_backward_as_bef
     assert set(world.running()) == {"task"}
 
 
+def test_a_limit_is_tried_anyway_as_soon_after_a_jump_backward_as_before(world: World) -> None:
+    trying = World(world.database, agents=[CLAUDE], when_all_limited="try")
+    trying.submit("task", retry={"backoff": "1s"})
+    trying.tick()
+    trying.limit("task", reset_at=START_MS + 6 * HOUR_MS)
+    trying.limit("task", reset_at=START_MS + 6 * HOUR_MS)
+    assert trying.running() == {}
+    trying.tick(after_ms=-3 * HOUR_MS)
+    assert trying.running() == {}
+
+    trying.tick(after_ms=MINUTE_MS)
+
+    assert set(trying.running()) == {"task"}
+
+
 def test_a_success_that_is_to_be_confirmed_after_a_reset_waits_for_it_after_a_jump_backward(world: World) -> None:
     world.submit("task", on_limit="wait")
     world.tick()
