@@ -38,10 +38,13 @@ class ChatApi(ScriptedApi):
                 if self.pause(step):
                     return
         else:
-            function = {"name": step.name, "arguments": json.dumps(dict(step.input))}
+            function = {"name": step.name, "arguments": json.dumps(dict(step.input))[: step.length]}
             call = {"index": 0, "id": f"call_fake{next(_numbers)}", "type": "function", "function": function}
             exchange.send_event(_chunk({"role": "assistant", "content": None, "tool_calls": [call]}))
-        finish = (step.stop or "stop") if isinstance(step, Text) else "tool_calls"
+        if isinstance(step, Text):
+            finish = step.stop or "stop"
+        else:
+            finish = "tool_calls" if step.length is None else "length"
         usage = {
             "prompt_tokens": self.input_tokens,
             "completion_tokens": OUTPUT_TOKENS,

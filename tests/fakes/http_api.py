@@ -38,10 +38,11 @@ class Text:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """The model uses a tool."""
+    """The model uses a tool. length: how many characters of its arguments come before it is cut off; None: all."""
 
     name: str
     input: Mapping[str, object]
+    length: int | None = None
 
 
 @dataclass(frozen=True)

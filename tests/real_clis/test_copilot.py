@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 from tests.fakes.chat_api import ChatApi, refusal, throttled, unauthorized
-from tests.fakes.http_api import Text
+from tests.fakes.http_api import Text, ToolCall
 from tests.integration.hosts.rig import Rig
 from tests.real_clis.bench import Bench, bench_for, task
 from tests.real_clis.clis import COPILOT
@@ -82,6 +82,16 @@ def test_an_answer_of_nothing(bench: Bench, api: ChatApi) -> None:
     api.script(Text(""))
     outcome = bench.run(task())
     assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.NO_ANSWER), outcome
+
+
+def test_calls_that_are_all_cut_off_lead_nowhere(bench: Bench, api: ChatApi) -> None:
+    call = ToolCall("bash", {"command": "touch made", "description": "as asked"}, length=12)
+    api.script(call)
+    running = bench.start(task(permissions={"mode": "bypassPermissions"}))
+    running.until_stuck()
+    running.cancel()
+    outcome = running.outcome()
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.UNFINISHED), outcome
 
 
 def test_a_session_that_is_not_there(bench: Bench) -> None:

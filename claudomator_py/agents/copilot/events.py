@@ -9,6 +9,7 @@ from typing import ClassVar
 from claudomator_py.acts.shell import is_simple
 from claudomator_py.agents.ending import Result, RunVerdict, classify, error_rules, failed, words
 from claudomator_py.agents.fence import denied_call
+from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, shown
 from claudomator_py.domain.outcome import Reason
@@ -25,6 +26,8 @@ _OF_A_TURN = frozenset({"user", "assistant", "tool"})
 """Prefixes of the types of a turn's events. Such an event after a result begins another turn."""
 _BY_SUBCOMMAND = frozenset({"git", "gh"})
 _WORD = regex(r"[\w./+-]+")
+_IN_VAIN = 3
+"""From how many calls on whose arguments are cut off, one after the other, their model does not get any further."""
 
 
 @dataclass(kw_only=True)
@@ -45,6 +48,10 @@ class CopilotEvents(RunEvents):
     """Whether the last message called tools of which none has started."""
     is_aborted: bool = False
     """Whether the turn was aborted, with nothing since."""
+    cut: int = 0
+    """How many of the last calls were cut off in their arguments."""
+    cut_since: int | None = None
+    """When the first of them was, in epoch milliseconds."""
 
     @property
     def terminal(self) -> bool:
@@ -66,6 +73,7 @@ class CopilotEvents(RunEvents):
             case "tool.execution_start":
                 return [self._take_call(data)]
             case "tool.execution_complete":
+                self._take_cut(data, instant_of(event, "timestamp"))
                 return [self._take_result(data)]
             case "session.error":
                 self.error = data
@@ -105,6 +113,22 @@ class CopilotEvents(RunEvents):
             self.denied_calls.append(denied_call(tool, given, _rule(tool, given)))
         text = text_of(event_of(data, "result"), "content") or text_of(error, "message") or ""
         return Part("tool_result", text, tool)
+
+    def _take_cut(self, data: Event, at_ms: int | None) -> None:
+        """Count the calls that were cut off. Nothing ends a turn that consists of them."""
+        properties = event_of(event_of(data, "toolTelemetry"), "properties")
+        self.cut = self.cut + 1 if text_of(properties, "wasSyntaxError") == "true" else 0
+        if self.cut == 1:
+            self.cut_since = at_ms
+
+    def stuck(self, started_ms: int | None) -> RunVerdict | None:
+        if self.cut < _IN_VAIN:
+            return None
+        return failed(Reason.UNFINISHED, f"the arguments of its model's last {self.cut} tool calls were cut off")
+
+    @property
+    def stuck_since(self) -> int | None:
+        return self.cut_since
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.last is None:

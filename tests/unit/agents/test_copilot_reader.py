@@ -1,0 +1,52 @@
+"""Calls of Copilot's model that were cut off in their arguments: it asks again, and nothing ends that."""
+
+import json
+
+from claudomator_py.agents.copilot.events import CopilotEvents
+from claudomator_py.agents.event_reader import EventReader
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.run import EndedBy, ExitRecord
+
+NOW_MS = 1_796_102_760_000
+
+
+def called(number: int, *, cut: bool, error: str | None = "Unexpected end of JSON input") -> bytes:
+    """A call and its result, a second after the last. cut: whether its arguments were cut off."""
+    request = {"toolCallId": f"c{number}", "name": "bash", "arguments": {}}
+    result = {
+        "toolCallId": f"c{number}",
+        "success": error is None,
+        **({} if error is None else {"error": {"message": error, "code": "failure"}}),
+        "toolTelemetry": {"properties": {"wasSyntaxError": "true"} if cut else {}},
+    }
+    events = [
+        {"type": "assistant.message", "data": {"content": "", "toolRequests": [request]}},
+        {"type": "tool.execution_start", "data": {"toolCallId": f"c{number}", "toolName": "bash", "arguments": {}}},
+        {"type": "tool.execution_complete", "data": result, "timestamp": NOW_MS + number * 1_000},
+    ]
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+def stopped(ended_by: EndedBy) -> ExitRecord:
+    return ExitRecord(-15, ended_by, NOW_MS, NOW_MS + 60_000)
+
+
+def test_calls_that_are_all_cut_off_lead_nowhere() -> None:
+    reader = EventReader(CopilotEvents())
+    for number in range(2):
+        reader.feed("stdout", called(number, cut=True))
+        assert reader.stuck_since is None, "it may be an accident"
+    reader.feed("stdout", called(2, cut=True))
+    assert reader.stuck_since == NOW_MS
+    for ended_by in ("cancel", "timeout", "stall"):
+        outcome = reader.outcome(stopped(ended_by), NOW_MS)
+        assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.UNFINISHED)
+        assert outcome.detail == "the arguments of its model's last 3 tool calls were cut off"
+
+
+def test_a_call_between_them_that_was_whole_is_progress() -> None:
+    reader = EventReader(CopilotEvents())
+    for number, cut in enumerate((True, True, False, True, True)):
+        reader.feed("stdout", called(number, cut=cut, error="no such file"))
+    assert reader.stuck_since is None
+    assert reader.outcome(stopped("timeout"), NOW_MS).reason is Reason.TIMEOUT
