@@ -20,12 +20,15 @@ _SLASHED: Final = regex(r"(?<!\S)(?P<some>\d+)/(?P<all>\d+)(?!\S)")
 _DIGITS: Final = regex(r"\d+")
 _IN_BRACKETS: Final = regex(r"\s?\([^()]*\)")
 _CLAUSE_END: Final = regex(r"[,:\u3001\uff0c](?=\D)| [\u2014\u2013-] ")
+_OF_WHICH: Final = regex(r"\s*\S+(?: \S+){0,2} \d")
 _HEADING: Final = regex(r"#+\s+(?P<title>.+)|\*\*(?P<bold>[^*]+)\*\*:?(?P<same>.*)|(?P<plain>[^|:]{2,60}):")
 _ITEM: Final = regex(r"(?P<bullet>(?:[-*+\u2022]|\d+[.)])\s+)?(?:\[(?P<box>[ xX])\]\s*)?(?P<body>.*)")
 _LABEL: Final = regex(
     r".*(?:[:\uff1a]\**| [\u2014\u2013\u2192-])\s+(?P<status>[^:\uff1a]{1,60})|.*\s\((?P<note>[^()]{1,60})\)"
 )
 _DONE_MARKS: Final = "\u2705\u2611\u2714"
+_CROSSES: Final = "\u274c\u2717\u2718"
+"""In a list like open; in a table they may stand for any no."""
 _OPEN_MARKS: Final = "\u2b1c\u2610\U0001f532\u23f3\U0001f6a7\U0001f51c"
 _NOT_WORDS: Final = regex(r"^[^\w]+")
 
@@ -37,7 +40,7 @@ class _Words:
     is_spaced: bool
     values: dict[str, int]
     """Numbers by their words."""
-    part: Pattern[str]
+    parts: Sequence[Pattern[str]]
     before: Pattern[str]
     after: Pattern[str]
     says: Pattern[str]
@@ -78,14 +81,17 @@ def _is_said(sentences: Sequence[str]) -> bool:
 
 def _clauses_with_parts(sentence: str) -> Sequence[str]:
     """Return clauses that may say how many of how many; they need two numbers."""
-    clauses = _CLAUSE_END.split(_IN_BRACKETS.sub("", sentence)) + _IN_BRACKETS.findall(sentence)
+    bare = _IN_BRACKETS.sub("", sentence)
+    clauses = [*_CLAUSE_END.split(bare), *_IN_BRACKETS.findall(sentence)]
+    # "Of the 40 handlers, I moved 9": a mark is between them.
+    clauses += [bare] if len(_CLAUSE_END.split(bare)) == 2 and _OF_WHICH.match(bare) else []
     numbers = _number_words()
     spaced = map(spaced_words, clauses)
     return [one for one in spaced if len(_DIGITS.findall(one)) + sum(word in numbers for word in one.split()) > 1]
 
 
 def _is_part(clause: str, words: _Words) -> bool:
-    parts = chain(words.part.finditer(clause), _SLASHED.finditer(clause))
+    parts = chain.from_iterable(part.finditer(clause) for part in (*words.parts, _SLASHED))
     return any(_is_less(part, words) and _is_of_work(part, words) for part in parts)
 
 
@@ -98,7 +104,7 @@ def _is_of_work(part: Match[str], words: _Words) -> bool:
     """Whether that many are done, rather than found or affected."""
     if not words.is_spaced:
         return words.after.search(part.string) is not None
-    if words.before.search(part.string, 0, part.start()):
+    if words.before.search(part.string, 0, part.start("some")):
         return True
     # Behind other words, "3/12" may be a date.
     is_date = part.re is _SLASHED and part.start() > 0
@@ -153,8 +159,8 @@ def _statuses(line: str) -> Iterator[tuple[int, bool | None]]:
     body, label = item["body"], _LABEL.fullmatch(item["body"])
     if item["box"]:
         yield 0, item["box"] != " "
-    elif body[:1] in _DONE_MARKS + _OPEN_MARKS:
-        yield 0, _status(body)
+    elif body[:1] in _DONE_MARKS + _OPEN_MARKS + _CROSSES:
+        yield 0, body[:1] in _DONE_MARKS
     elif label and (item["bullet"] or len(body.split()) <= _MAX_STATUS_WORDS):
         yield 0, _status(label["status"] or label["note"])
     elif item["bullet"]:
@@ -184,7 +190,7 @@ def _languages() -> Sequence[_Words]:
 def _words(entry: dict[str, Any], *, is_spaced: bool) -> _Words:
     numbers = listed(entry["numbers"])
     number = "|".join([r"\d+", *numbers])
-    part, before, after = (" ".join(entry[name].split()) for name in ("part", "before", "after"))
+    before, after = (" ".join(entry[name].split()) for name in ("before", "after"))
 
     def compiled(words: Iterable[str]) -> Pattern[str]:
         joined = "|".join(f"(?:{' '.join(item.split())})" for item in words)
@@ -194,7 +200,7 @@ def _words(entry: dict[str, Any], *, is_spaced: bool) -> _Words:
     return _Words(
         is_spaced=is_spaced,
         values={word: number for number, word in enumerate(numbers, 2)},
-        part=compiled([f"{edge}{part}{edge}"]),
+        parts=[compiled([f"{edge}{part}{edge}"]) for part in entry["part"]],
         before=compiled([rf"\b(?:{before}) $"]),
         after=compiled([rf"(?: \S+){{0,8}}? (?:{after})\b"] if is_spaced else [after]),
         says=compiled([item["words"] for item in entry["says"]]),

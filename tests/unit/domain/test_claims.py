@@ -129,6 +129,9 @@ def test_a_claim_of_changes_is_no_admission(language: str) -> None:
         "Two of the tests are still failing, and I couldn't figure out why.",
         "I was not able to reproduce the crash. I ran it 200 times, so I have not changed anything.",
         "I am blocked: pushing was rejected (403).",
+        "None of the integration tests could be executed.",
+        "I don't have access to the staging database.",
+        "Redis is not installed in this environment.",
     ],
 )
 def test_other_results_that_admit_a_failure(text: str) -> None:
@@ -164,6 +167,9 @@ def test_other_results_that_admit_a_failure(text: str) -> None:
         "All three remain open to extension.",
         "The remaining budget is shown next to the total.",
         "It is the first implementation of the interface, and all tests pass.",
+        "Uploads that could not be completed are resumed after a restart.",
+        "There is nothing that needs to change: the timeouts are all set.",
+        "The old code could be entered twice, so the pool ran out of connections.",
     ],
 )
 def test_other_results_that_admit_none(text: str) -> None:
@@ -187,6 +193,9 @@ def test_how_a_result_ends_in_each_language(of: str) -> None:
         ("Here is my plan. Waiting for your confirmation.", "asks"),
         ("I need more information about the schema.", "asks"),
         ("The test fails. Let me fix the parser.", "announces"),
+        ("That explains it. I'll now go ahead and patch the loader.", "announces"),
+        ("It works. I'll leave the flag in place for one release.", None),
+        ("I would rather not do that without your approval.", "asks"),
         ("Now I'm going to start by reading the code.", "announces"),
         ("The plan is ready. I'll fix it if you like it.", None),
         ("The review is done. Let me know if you have any questions.", None),
