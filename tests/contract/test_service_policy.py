@@ -1,7 +1,8 @@
 """What rules let happen to a task: refused, held for somebody to approve, narrowed; and what is told of that."""
 
-import time
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter
+from claudomator_py.policy import expression, sandbox
+from claudomator_py.policy.expression import Context
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.specialists.service import Specialists
@@ -217,16 +220,23 @@ def test_rules_are_told_of_a_task_that_nobody_in_particular_does(policed: Make) 
     assert why.routing.route == "default"
 
 
-def test_a_file_of_many_tasks_costs_no_more_than_one(policed: Make) -> None:
+def test_a_file_of_many_tasks_costs_no_more_than_one(policed: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expression, "MAX_TASK_CPU_MS", 300)
     world = policed(rule("wide", when="task.paths.all(p, task.paths.all(q, !task.text.contains(p + q)))", deny="no"))
     hostile = " ".join(f"a/{number}.py" for number in range(200)) + " x" * 15_000
-    text = "\n---\n".join(f"name: t{number}\ninstructions: {hostile}" for number in range(30))
+    text = "\n---\n".join(f"name: t{number}\ninstructions: {hostile}" for number in range(10))
+    ask, budgets_ms = sandbox._SANDBOX.ask, list[float]()
 
-    begun_s = time.monotonic()
+    def ask_and_count(question: Mapping[str, Any], context: Context | None, wall_s: float) -> Any:
+        budgets_ms.append(question["cpu_ms"])
+        return ask(question, context, wall_s)
+
+    monkeypatch.setattr(sandbox._SANDBOX, "ask", ask_and_count)
     test = world.access.as_(OPERATOR)[PolicyService].test(text)
 
     assert {entry.verdict for entry in test} == {"held"}
-    assert time.monotonic() - begun_s < 60
+    assert len(budgets_ms) == 10
+    assert sum(budgets_ms) <= 300
 
 
 def test_the_page_tells_which_agents_cannot_enforce_what_rules_demand(policed: Make) -> None:

@@ -14,6 +14,7 @@ from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.policy import expression, sandbox
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.access import TokenRequest
@@ -197,8 +198,12 @@ def test_of_a_message_only_a_refusal_is_said(world: World, text: str, refused: b
 COSTLY = "task.paths.all(p, task.paths.all(q, !task.text.matches(p + '.+' + q + '!')))"
 
 
-def test_of_a_message_that_costs_too_much_nothing_is_said_and_its_task_is_judged(world: World) -> None:
+def test_of_a_message_that_costs_too_much_nothing_is_said_and_its_task_is_judged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A message is judged while nobody else can write, so that takes little, and waits for no task."""
+    monkeypatch.setattr(sandbox, "MAX_CPU_MS", 200)
+    monkeypatch.setattr(expression, "MAX_URGENT_CPU_MS", 50)
     rules = policing(world, rule(when=COSTLY, deny="no"))
     channel = Channel(id="c", name="house", settings={}, creator="operator", created_ms=0, updated_ms=0)
     named = " ".join(f"a/{number}.py" for number in range(200))
