@@ -29,9 +29,14 @@ _NO_KEYS = cast(Keyring, MagicMock(name="keyring"))
 _CLOSED = WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484")
 
 
+def openapi() -> dict[str, Any]:
+    """The document, made anew."""
+    return create_app(_ABSENT, _CLOSED, _NO_KEYS).openapi()
+
+
 def api() -> str:
     """Every operation, the answers, and the shapes in them."""
-    document = create_app(_ABSENT, _CLOSED, _NO_KEYS).openapi()
+    document = openapi()
     schemas: dict[str, Any] = document["components"]["schemas"]
     operations = list(_operations(document))
     overview = [

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, cast
-from unittest.mock import MagicMock
+from typing import Any, Protocol
 
 from claudomator_py.api.app import create_app
 from claudomator_py.api.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
@@ -18,12 +17,13 @@ from claudomator_py.api.guard.limits import ConnectionLimit, RequestLimits
 from claudomator_py.api.guard.operator_token import ensure_token
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.server import WebServer
-from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
+from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.streams import Streams
 from claudomator_py.client.http import Client
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.session import Access
+from docs.reference.api import openapi
 from tests.environment import made_once
 from tests.patience import PATIENCE_S
 
@@ -35,14 +35,8 @@ def openapi_document() -> dict[str, Any]:
 
     It is the same in every daemon of this version. Change nothing in it.
     """
-    document: dict[str, Any] = made_once("openapi.json", make_openapi_document)
+    document: dict[str, Any] = made_once("openapi.json", openapi)
     return document
-
-
-def make_openapi_document() -> dict[str, Any]:
-    """The same, made anew."""
-    absent, keyless = cast(Access, MagicMock(name="access")), cast(Keyring, MagicMock(name="keyring"))
-    return create_app(absent, WebSettings("x" * MIN_TOKEN_LENGTH, "127.0.0.1:8484"), keyless).openapi()
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,13 +150,13 @@ def warm_up() -> None:
         from claudomator_py.app import serving
     from claudomator_py.api import app, page
     from claudomator_py.api.page import rendering
+    from docs.reference.api import openapi
     from tests.compiled import compile_once
-    from tests.fakes.daemon import make_openapi_document
 
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
     _load_commands()
-    document = make_openapi_document()  # with which every route is made
+    document = openapi()  # with which every route is made
     setattr(app, "build", lambda *_: document)  # noqa: B010 - which a daemon calls when somebody asks for it
     assert page.routes()
     for template in rendering._environment().list_templates():
