@@ -38,6 +38,8 @@ class _Words:
     """The words of one language; see the file."""
 
     is_spaced: bool
+    is_latin: bool
+    """Whether it has Latin letters, which are ASCII once they are folded."""
     values: dict[str, int]
     """Numbers by their words."""
     parts: Sequence[Pattern[str]]
@@ -72,6 +74,8 @@ def _is_said(sentences: Sequence[str]) -> bool:
             continue
         spaced, clauses = spaced_words(sentence), _clauses_with_parts(sentence)
         for words in _languages():
+            if sentence.isascii() and not words.is_latin:
+                continue
             said = spaced if words.is_spaced else sentence.strip()
             if words.says.search(said) or any(_is_part(clause, words) for clause in clauses):
                 near = (". ".join(sentences[number : number + 2]), words.spared), (sentence, words.unless)
@@ -199,6 +203,7 @@ def _words(entry: dict[str, Any], *, is_spaced: bool) -> _Words:
     edge = r"\b" if is_spaced else ""
     return _Words(
         is_spaced=is_spaced,
+        is_latin=all(item["words"].isascii() for item in entry["says"]),
         values={word: number for number, word in enumerate(numbers, 2)},
         parts=[compiled([f"{edge}{part}{edge}"]) for part in entry["part"]],
         before=compiled([rf"\b(?:{before}) $"]),
