@@ -7,7 +7,7 @@ from claudomator_py.agents.acp import INFO
 from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import AcpProfile, profile_of
 from claudomator_py.agents.acp_client import TurnOrder
-from claudomator_py.agents.event_kind import EventKind, zone_of
+from claudomator_py.agents.event_kind import EventKind, without_list_of_tools, zone_of
 from claudomator_py.agents.fence import fence_order, is_fenced
 from claudomator_py.agents.programs import found, own_program
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -66,9 +66,7 @@ class Acp(EventKind):
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what of the task the agent cannot keep to; ACP has no list of tools, no turns, no further folders."""
         profile, permissions, name = profile_of(agent.command), task.permissions, agent.name
-        sentences = []
-        if permissions.tools is not None:
-            sentences.append(f"{name} has no option for permissions.tools; use permissions.mode")
+        sentences = without_list_of_tools(task, agent)
         if task.max_turns is not None and not profile.turns_variable:
             sentences.append(f"{name} cannot keep to max_turns; use timeout")
         if task.add_dirs:
