@@ -126,17 +126,18 @@ def load_trusted(path: Path, *, named: bool) -> LoadedConfig:
 
 @dataclass(frozen=True, slots=True)
 class Deciders:
-    """Makes what decides about tasks, by settings.
-
-    fitted: see ``Configured``. clock: the time to decide at. keeps: see ``SpecialistDirectory``.
-    """
+    """Makes what decides about tasks, by settings."""
 
     environ: Mapping[str, str]
+    """Has the key of an encoder's service."""
     database: Database
     registry: AgentRegistry
     fitted: Mapping[str, Fitted]
+    """See ``Configured``."""
     clock: Clock = now_ms
+    """The time to decide at."""
     keeps: bool = True
+    """See ``SpecialistDirectory``."""
 
     def other(self, settings: Settings) -> OtherConfiguration:
         """Return a configuration that decides as the daemon would with these settings. Raises ValueError if the encoder

@@ -34,7 +34,7 @@ _NOT_WORDS: Final = regex(r"^[^\w]+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _PartialWords:
     """The words of one language; see the file."""
 
     is_spaced: bool
@@ -94,17 +94,17 @@ def _clauses_with_parts(sentence: str) -> Sequence[str]:
     return [one for one in spaced if len(_DIGITS.findall(one)) + sum(word in numbers for word in one.split()) > 1]
 
 
-def _is_part(clause: str, words: _Words) -> bool:
+def _is_part(clause: str, words: _PartialWords) -> bool:
     parts = chain.from_iterable(part.finditer(clause) for part in (*words.parts, _SLASHED))
     return any(_is_less(part, words) and _is_of_work(part, words) for part in parts)
 
 
-def _is_less(part: Match[str], words: _Words) -> bool:
+def _is_less(part: Match[str], words: _PartialWords) -> bool:
     some, of = (words.values.get(part[name]) or int(part[name]) for name in ("some", "all"))
     return some < of
 
 
-def _is_of_work(part: Match[str], words: _Words) -> bool:
+def _is_of_work(part: Match[str], words: _PartialWords) -> bool:
     """Whether that many are done, rather than found or affected."""
     if not words.is_spaced:
         return words.after.search(part.string) is not None
@@ -187,11 +187,11 @@ def _number_words() -> frozenset[str]:
 
 
 @cache
-def _languages() -> Sequence[_Words]:
+def _languages() -> Sequence[_PartialWords]:
     return [_words(entry, is_spaced=name not in UNSPACED) for name, entry in _data().items()]
 
 
-def _words(entry: dict[str, Any], *, is_spaced: bool) -> _Words:
+def _words(entry: dict[str, Any], *, is_spaced: bool) -> _PartialWords:
     numbers = listed(entry["numbers"])
     number = "|".join([r"\d+", *numbers])
     before, after = (" ".join(entry[name].split()) for name in ("before", "after"))
@@ -201,7 +201,7 @@ def _words(entry: dict[str, Any], *, is_spaced: bool) -> _Words:
         return regex(joined.replace("<number>", f"(?:{number})"))
 
     edge = r"\b" if is_spaced else ""
-    return _Words(
+    return _PartialWords(
         is_spaced=is_spaced,
         is_latin=all(item["words"].isascii() for item in entry["says"]),
         values={word: number for number, word in enumerate(numbers, 2)},
