@@ -121,8 +121,13 @@ def ids_seen(connection: Connection, by: Principal) -> Sequence[str]:
 
 def assignable_ids(connection: Connection, by: Principal) -> Sequence[str]:
     """Return the ids of the cards that may be given the principal's work, in order."""
-    query = select(SPECIALIST.c.id).where(assignable_cards(by)).order_by(bytewise(SPECIALIST.c.id))
-    return connection.execute(query).scalars().all()
+    return _assignable_to(by).values(connection)
+
+
+@lru_cache(maxsize=64)
+def _assignable_to(by: Principal) -> Statement:
+    """Return the statement for a principal. Cached, as each task that names no agent runs it."""
+    return Statement(select(SPECIALIST.c.id).where(assignable_cards(by)).order_by(bytewise(SPECIALIST.c.id)))
 
 
 def is_assignable(connection: Connection, specialist_id: str, by: Principal) -> bool:

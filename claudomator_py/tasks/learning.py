@@ -23,6 +23,7 @@ FROZEN: Final = "learning_frozen"
 BATCH_SIZE: Final = 500
 """Maximum number of events examined, and of labels learned, per transaction."""
 log = get_logger("claudomator.learning")
+_REASONS = frozenset(Reason)
 _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
 
 
@@ -93,7 +94,7 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
     if learning_rows.label(connection, decision.id) is not None:
         return
     answer = _answer(connection, event)
-    reason = Reason(event.data["reason"]) if event.data.get("reason") in set(Reason) else None
+    reason = Reason(event.data["reason"]) if event.data.get("reason") in _REASONS else None
     rule = rule_for(
         str(event.data["state"]),
         reason,
