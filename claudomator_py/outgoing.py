@@ -9,11 +9,13 @@ import asyncio
 import ssl
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import cache
 from typing import Any, Final, TypeVar
 
 import httpx
+
+from claudomator_py.certificates import certificate_problem
 
 T = TypeVar("T")
 _CLOSING_S: Final = 5.0
@@ -21,22 +23,38 @@ _CLOSING_S: Final = 5.0
 
 
 def client(
-    timeout_s: float | None = None, *, trust_env: bool = False, verify: ssl.SSLContext | bool = True
+    timeout_s: float | None = None,
+    *,
+    trust_env: bool = False,
+    trusted: Callable[[], ssl.SSLContext | bool] = lambda: True,
 ) -> httpx.Client:
     """Return a client for use from any thread. A request's timeout covers the whole request, including the response
     body; timeout_s is the default. Raises httpx.ReadTimeout whatever took too long. Redirects are not followed.
-    trust_env: use the proxies named in the environment."""
-    asked = httpx.AsyncClient(timeout=timeout_s, follow_redirects=False, trust_env=trust_env, verify=verify)
+    trust_env: use the proxies named in the environment. trusted: returns which certificates are trusted, as ``verify``
+    of httpx; called again after one was not, because the file with the authorities may have changed."""
+
+    def asked() -> httpx.AsyncClient:
+        return httpx.AsyncClient(timeout=timeout_s, follow_redirects=False, trust_env=trust_env, verify=trusted())
+
     return httpx.Client(transport=_InTime(asked), timeout=timeout_s, follow_redirects=False, trust_env=False)
 
 
 class _InTime(httpx.BaseTransport):
-    def __init__(self, asked: httpx.AsyncClient) -> None:
-        self._asked = asked
+    def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
+        self._make = make
+        self._asked = make()
+        self._is_distrusted = False
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         until_s = _until(request)
-        response = _done(self._asked.send(request, stream=True), until_s, request)
+        if self._is_distrusted:
+            self.close()
+            self._asked, self._is_distrusted = self._make(), False
+        try:
+            response = _done(self._asked.send(request, stream=True), until_s, request)
+        except httpx.ConnectError as error:
+            self._is_distrusted = certificate_problem(error) is not None
+            raise
         return httpx.Response(response.status_code, headers=response.headers, stream=_Body(response, until_s, request))
 
     def close(self) -> None:

@@ -45,11 +45,12 @@ settings.register_profile("slow", _ANY_MACHINE, max_examples=400)
 settings.load_profile("gate")
 
 # To read all certificates of the world takes 20 ms, and each client of httpx would read them again.
-_certificates = cache(lambda verify, cert, trust_env, *files: create_ssl_context(verify, cert, trust_env))
+_certificates = cache(create_ssl_context)
 
 
 def _read_once(verify: Any = True, cert: Any = None, trust_env: bool = True) -> Any:
-    return _certificates(verify, cert, trust_env, *map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    is_named = any(name in os.environ for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    return (create_ssl_context if is_named else _certificates)(verify, cert, trust_env)
 
 
 setattr(httpx._transports.default, "create_ssl_context", _read_once)  # noqa: B010 - what the module has imported

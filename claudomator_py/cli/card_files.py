@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from claudomator_py.certificates import certificate_problem
 from claudomator_py.cli.output import error, note
 from claudomator_py.cli.task_files import readable_path
 from claudomator_py.domain.card import WAYS_ON, Card
@@ -204,10 +205,10 @@ def _fetched(url: str) -> bytes:
     from claudomator_py.outgoing import client
 
     # As for runs: the machine's certificates, or those in SSL_CERT_FILE; no proxy and no other environment variable.
-    trusted, data = ssl.create_default_context(), bytearray()
+    data = bytearray()
     try:
         with (
-            client(FETCH_S, verify=trusted) as asking,
+            client(FETCH_S, trusted=ssl.create_default_context) as asking,
             asking.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             if response.status_code != httpx.codes.OK:
@@ -261,10 +262,10 @@ def _why(failure: BaseException) -> str:
 
 
 def _distrust(refused: ssl.SSLCertVerificationError) -> str:
-    """Return why the certificate is refused, and the remedy if its authority is missing."""
-    problem = f"its certificate is not trusted ({refused.verify_message})"
+    """Return why the certificate is refused, and the remedy."""
     if refused.verify_code not in _LACKS_AUTHORITY:
-        return problem
+        return f"its certificate {certificate_problem(refused)}"
+    problem = f"its certificate is not trusted ({refused.verify_message})"
     named = os.environ.get("SSL_CERT_FILE")
     if not named:
         return f"{problem}; name its authority in SSL_CERT_FILE"

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
+from claudomator_py.certificates import certificate_problem
 from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
 from claudomator_py.outgoing import client
 
@@ -92,7 +93,9 @@ class Webhook:
         except httpx.TimeoutException:
             raise DeliveryFault("no answer in time") from None
         except httpx.HTTPError as error:
-            raise DeliveryFault(f"it could not be reached ({type(error).__name__})") from None
+            problem = certificate_problem(error)
+            words = type(error).__name__ if problem is None else f"its certificate {problem}"
+            raise DeliveryFault(f"it could not be reached ({words})") from None
         if not httpx.codes.is_success(status):
             lasting = status < httpx.codes.INTERNAL_SERVER_ERROR and status not in _PASSING
             raise DeliveryFault(f"HTTP {status}", lasting=lasting, after_s=_seconds(retry_after))

@@ -20,6 +20,7 @@ from opentelemetry.util.re import parse_env_headers
 from requests.adapters import BaseAdapter
 
 from claudomator_py import __version__
+from claudomator_py.certificates import certificate_problem
 from claudomator_py.domain.trace import Span, SpanName
 from claudomator_py.outgoing import client
 from claudomator_py.ports import ExportFault
@@ -52,8 +53,9 @@ class OtlpExporter:
         self._answer: requests.Response | None = None
         session = requests.Session()
         session.hooks["response"].append(self._answered)
+        self._adapter = _DeadlineAdapter()
         for scheme in ("http://", "https://"):
-            session.mount(scheme, _DeadlineAdapter())
+            session.mount(scheme, self._adapter)
         self._exporter = OTLPSpanExporter(
             endpoint=settings.traces_url, headers=headers, timeout=TIMEOUT_S, session=session
         )
@@ -66,6 +68,8 @@ class OtlpExporter:
         self._answer = None
         result = self._exporter.export([_readable(span, self._resource) for span in spans])
         if self._answer is None:
+            if self._adapter.problem is not None:
+                raise ExportFault(f"the collector's certificate {self._adapter.problem}")
             raise ExportFault("the collector could not be reached, or did not answer in time")
         # The exporter treats a redirect as success.
         if result is not SpanExportResult.SUCCESS or self._answer.status_code not in _OK:
@@ -85,6 +89,9 @@ class OtlpExporter:
 class _DeadlineAdapter(BaseAdapter):
     """Sends the session's requests by our HTTP client, which ends each within its deadline."""
 
+    problem: str | None = None
+    """See ``certificate_problem``, of the latest request."""
+
     def send(
         self,
         request: requests.PreparedRequest,
@@ -95,6 +102,7 @@ class _DeadlineAdapter(BaseAdapter):
         proxies: Mapping[str, str] | None = None,
     ) -> requests.Response:
         """Send a request. Raises requests.RequestException."""
+        self.problem = None
         try:
             with _client(verify, cert).stream(
                 str(request.method),
@@ -107,6 +115,7 @@ class _DeadlineAdapter(BaseAdapter):
         except httpx.TimeoutException as error:
             raise requests.Timeout(error, request=request) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            self.problem = certificate_problem(error)
             raise requests.ConnectionError(error, request=request) from None
         answer = requests.Response()
         answer.status_code, answer.url, answer.request = asked.status_code, str(request.url), request
@@ -135,14 +144,18 @@ def _bytes(text: str | bytes) -> bytes:
 @cache
 def _client(verify: bool | str, cert: str | tuple[str, str] | None) -> httpx.Client:
     """Return the client for the exporter's settings of certificates. Raises OSError."""
-    if verify is True and cert is None:
-        return client(trust_env=True)
-    context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
-    if verify is False:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if cert is not None:
-        context.load_cert_chain(*([cert] if isinstance(cert, str) else cert))
-    return client(trust_env=True, verify=context)
+
+    def trusted() -> ssl.SSLContext | bool:
+        if verify is True and cert is None:
+            return True
+        context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+        if verify is False:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if cert is not None:
+            context.load_cert_chain(*([cert] if isinstance(cert, str) else cert))
+        return context
+
+    return client(trust_env=True, trusted=trusted)
 
 
 def _headers(variable: str | None, environ: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:

@@ -2,19 +2,24 @@
 
 import gzip
 import json
+import re
+import shutil
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 
 import httpx
 import pytest
 import typer
 
 from claudomator_py import outgoing
+from claudomator_py.certificates import certificate_problem
 from claudomator_py.classify.http import GeminiApi, OpenAiApi
 from claudomator_py.cli import card_files
 from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
@@ -25,6 +30,9 @@ from claudomator_py.protocols.hub import waking
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.schema.settings import TelemetrySettings
 from claudomator_py.telemetry import otlp
+from tests.fakes.a2a import plain_server, reply
+from tests.fakes.http_api import own_certificate
+from tests.integration.telemetry.test_otlp import SPAN
 from tests.patience import PATIENCE_S
 
 DEADLINE_S = 0.7
@@ -249,3 +257,41 @@ def test_the_first_that_ask_at_a_time_share_one_loop(monkeypatch: pytest.MonkeyP
     with ThreadPoolExecutor(8) as pool:
         loops = [asked.result() for asked in [pool.submit(begin) for _ in range(8)]]
     assert len(set(map(id, loops))) == 1
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_a_certificate_is_named_as_the_problem_and_its_authority_can_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a restart: the file with the authorities is read again after a certificate was not trusted."""
+    context, certificate = own_certificate(tmp_path)
+    (other := tmp_path / "other").mkdir()
+    authorities = tmp_path / "authorities.pem"
+    authorities.write_bytes(own_certificate(other)[1].read_bytes())
+    for variable in ("SSL_CERT_FILE", "OTEL_EXPORTER_OTLP_CERTIFICATE"):
+        monkeypatch.setenv(variable, str(authorities))
+    with plain_server(lambda request, handler: reply(handler, 200), context) as (url, requests):
+        hook = Webhook(url, PayloadFormat.JSON, None, PATIENCE_S, lambda: 0.0)
+        exporter = otlp.OtlpExporter(TelemetrySettings(endpoint=url), {})
+        for send, fault in ((partial(hook.send, NOTICE), DeliveryFault), (partial(exporter.send, [SPAN]), ExportFault)):
+            with pytest.raises(fault, match=r"its certificate is not trusted: .*; .*|collector's certificate is not"):
+                send()
+        assert requests == []
+        authorities.write_bytes(certificate.read_bytes())
+        hook.send(NOTICE)
+        exporter.send([SPAN])
+        assert len(requests) == 2
+        hook.close()
+        exporter.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"), [(10, "renew it"), (9, "clocks"), (62, "use a name"), (20, "SSL_CERT_FILE")]
+)
+def test_the_remedy_for_a_certificate_fits_what_is_wrong_with_it(code: int, remedy: str) -> None:
+    refused = ssl.SSLCertVerificationError()
+    refused.verify_code, refused.verify_message = code, "why"
+    failure = httpx.ConnectError("all")
+    failure.__cause__ = refused
+    assert re.match(rf"is not trusted: why; .*{remedy}", certificate_problem(failure) or "")
+    assert certificate_problem(httpx.ConnectError("all")) is None

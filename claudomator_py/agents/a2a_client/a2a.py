@@ -122,7 +122,7 @@ class Conversation:
                     # No timeout: some servers answer only when the task has ended.
                     self._take(self._call(wire.SEND, params, timeout_s=None))
             except Unsent as error:
-                raise End("unreachable", str(error)) from error
+                raise End(error.outcome, str(error)) from error
             except Cut as error:
                 if task.id and not had:
                     return
@@ -198,7 +198,7 @@ class Conversation:
                 self._take(self._call(wire.GET, self._named()))
             except (Unsent, Cut) as error:
                 if time.monotonic() - since > patience_s:
-                    raise End("unreachable", str(error)) from error
+                    raise End(error.outcome, str(error)) from error
             except ServerError as error:
                 if error.code == wire.TASK_NOT_FOUND:
                     raise End(unknown, f"the server does not know the task {self.task.id}: {error}") from error

@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from claudomator_py.agents.client_output import End
+from claudomator_py.certificates import certificate_problem
 from claudomator_py.values import dataclass
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
@@ -32,9 +33,21 @@ MAX_HOLD_S: Final = 24 * 3600.0
 class Unsent(Exception):
     """No connection could be made, so the request was not sent."""
 
+    outcome = "unreachable"
+    """Outcome of a run that ends because of this."""
+
+
+class Untrusted(Unsent):
+    """The server's certificate is not trusted."""
+
+    outcome = "setup"
+
 
 class Cut(Exception):
     """The connection broke before the whole answer came, so the fate of the request is unknown."""
+
+    outcome = "unreachable"
+    """See ``Unsent``; for a request that may be repeated."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,7 @@ class RemoteServer:
     def __init__(self, origin: Origin, headers: Mapping[str, str]) -> None:
         self.origin = origin
         self._headers = dict(headers)
-        self._tls = ssl.create_default_context() if origin.scheme == "https" else None
+        self._tls: ssl.SSLContext | None = None
 
     def request(
         self,
@@ -151,9 +164,10 @@ class RemoteServer:
 
     def _connected(self, timeout_s: float | None) -> http.client.HTTPConnection:
         host, port = self.origin.host, self.origin.port
-        if self._tls is None:
+        if self.origin.scheme == "http":
             connection = http.client.HTTPConnection(host, port, timeout=CONNECT_S)
         else:
+            self._tls = self._tls or ssl.create_default_context()
             connection = http.client.HTTPSConnection(host, port, timeout=CONNECT_S, context=self._tls)
         try:
             connection.connect()
@@ -161,9 +175,8 @@ class RemoteServer:
             _keep_alive(connection.sock)
         except ssl.SSLCertVerificationError as error:
             connection.close()
-            remedy = "if its authority is missing, name that in SSL_CERT_FILE of the daemon"
-            problem = f"the certificate of {self.origin} is not trusted: {error.verify_message}; {remedy}"
-            raise End("setup", problem) from error
+            self._tls = None  # the file with the trusted authorities may be another one by the next request
+            raise Untrusted(f"the certificate of {self.origin} {certificate_problem(error)}") from error
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unsent(f"{self.origin} cannot be reached: {_words(error)}") from error

@@ -37,7 +37,7 @@ def post(server: RemoteServer, path: str, order: RemoteTaskOrder) -> End:
         try:
             answer = server.request("POST", path, body, headers, timeout_s=None)
         except Unsent as error:
-            raise End("unreachable", str(error)) from error
+            raise End(error.outcome, str(error)) from error
         except Cut as error:
             if not order.deduplicates or repeat == REPEATS:
                 raise End("lost", str(error)) from error
@@ -113,7 +113,7 @@ class A2aClient:
             if end.outcome == "too_large" and self._conversation is not None:
                 self._conversation.cancel()
         except (Unsent, Cut) as error:
-            end = End("unreachable", str(error))
+            end = End(error.outcome, str(error))
         except Terminated:
             ignore_termination()
             if self._conversation is not None:

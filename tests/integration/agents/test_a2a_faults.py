@@ -304,6 +304,39 @@ def test_a_certificate_is_checked(tmp_path: Path, protocol: Protocol) -> None:
         assert (named.reason, len(requests)) == (Reason.SETUP_FAILED, 1)
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_a_running_task_outlives_a_certificate_that_is_not_trusted_for_a_moment(tmp_path: Path) -> None:
+    """The server has a certificate of another authority, which this machine gets a little later."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    context, old = own_certificate(tmp_path / "old")
+    _, new = own_certificate(tmp_path / "new")
+    authorities = tmp_path / "authorities.pem"
+    authorities.write_text(old.read_text())
+    greeted: list[None] = []
+
+    def greet(*_: object) -> None:
+        greeted.append(None)
+        if len(greeted) == 3:
+            authorities.write_text(new.read_text())
+
+    def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
+        if request.method == "GET":
+            return reply(handler, 200, _card(url))
+        state = "TASK_STATE_COMPLETED" if greeted else "TASK_STATE_WORKING"
+        task = {"id": "t", "contextId": "c", "status": {"state": state}}
+        if not greeted:
+            context.load_cert_chain(new, tmp_path / "new" / "key.pem")
+            context.sni_callback = greet
+        result = task if json.loads(request.body)["method"] == "GetTask" else {"task": task}
+        return reply(handler, 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
+
+    with plain_server(answer, context) as (url, _):
+        outcome = run(remote_at(url, protocol=Protocol.A2A_1_0), "hi", env={"SSL_CERT_FILE": str(authorities)})
+    assert outcome.status is OutcomeStatus.SUCCEEDED
+    assert len(greeted) > 3
+
+
 def test_a_card_that_leads_to_this_machine_is_not_followed() -> None:
     card = {
         "supportedInterfaces": [{"url": "http://127.0.0.1:1/x", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
