@@ -69,6 +69,8 @@ class Tree:
     """Branches of the tasks that it waited for, if none of them contains all the others and so none was the start."""
     left_behind: int = 0
     """Number of uncommitted files left by the tasks that it waited for, which are not in the tree."""
+    unexamined: tuple[str, ...] = ()
+    """Branches of such tasks whose trees could not be examined, so that nobody knows what they left uncommitted."""
 
     @property
     def ref(self) -> str:

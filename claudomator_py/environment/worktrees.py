@@ -155,6 +155,7 @@ def record_tree(connection: Connection, run: Run, tree: Tree) -> None:
         "begun_at": tree.begun_at,
         "passed_over": list(tree.passed_over),
         "left_behind": tree.left_behind,
+        "unexamined": list(tree.unexamined),
     }
     data |= {key: value for key, value in used.items() if value}
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from claudomator_py.domain.worktree import BRANCHES, HEADS, Tree, TreeFault, WorktreeRequest, short_ref
+from claudomator_py.domain.worktree import BRANCHES, HEADS, Tree, TreeFault, TreeStanding, WorktreeRequest, short_ref
 from claudomator_py.hosts.git import GitRefused
 from claudomator_py.hosts.git.records import TreeRecords
 from claudomator_py.hosts.git.shadow import ShadowRepository
@@ -17,21 +17,24 @@ def begun(shadow: ShadowRepository, tree: Tree, order: WorktreeRequest, records:
     if order.base is not None:
         return _at(shadow, tree, order.base)
     ends: dict[str, str] = {}
-    changed = 0
+    changed, unexamined = 0, list[str]()
     for name in order.after:
         record = records.read(name)
         if record is None or record[0].common_dir != tree.common_dir:
             continue
         state = records.state(name)
         changed += 0 if state is None else state.changed
+        if state is not None and state.standing is TreeStanding.UNKNOWN:
+            unexamined.append(record[0].branch)
         branch, tip = _end(shadow, record[0])
         # The checkout contains merged work, and everything since.
         if tip is not None and not shadow.contains(tree.base, tip):
             ends[branch] = tip
+    tree = replace(tree, left_behind=changed, unexamined=tuple(unexamined))
     for branch, tip in ends.items():
         if all(shadow.contains(tip, other) for other in ends.values()):
-            return replace(tree, base=tip, begun_at=branch, left_behind=changed)
-    return replace(tree, passed_over=tuple(ends), left_behind=changed)
+            return replace(tree, base=tip, begun_at=branch)
+    return replace(tree, passed_over=tuple(ends))
 
 
 def _end(shadow: ShadowRepository, tree: Tree) -> tuple[str, str | None]:

@@ -35,7 +35,7 @@ class TreeRecords:
         try:
             data = json.loads((self._root / f"{name}{_RECORD}").read_bytes())
             made = data.pop("made")
-            data |= {key: tuple(data.get(key, ())) for key in ("filters", "passed_over")}
+            data |= {key: tuple(data.get(key, ())) for key in ("filters", "passed_over", "unexamined")}
             return Tree(**(data | {"name": name, "path": str(self._root / name)})), bool(made)
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None

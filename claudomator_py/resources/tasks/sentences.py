@@ -158,6 +158,9 @@ def tree_sentences(events: Sequence[Event]) -> list[str]:
         files, are = counted(count, "file"), "is" if count == 1 else "are"
         remedy = "`commit: true` on those tasks commits such files."
         sentences.append(f"{files} that the tasks before it left uncommitted {are} not in that tree. {remedy}")
+    if unexamined := tree.get("unexamined"):
+        left = f"What was left uncommitted on {', '.join(unexamined)}"
+        sentences.append(f"{left} could not be examined, and is not in that tree.")
     if tree.get("uncommitted_left_out"):
         sentences.append("The repository had uncommitted changes then: they are not in that tree.")
     if tree.get("submodules_left_out"):

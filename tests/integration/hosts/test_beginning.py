@@ -81,6 +81,16 @@ def test_what_was_not_committed_is_known_where_nothing_was(trees: LocalTrees, re
     assert (third.begun_at, third.passed_over, third.left_behind) == (None, (), 2)
 
 
+def test_it_is_known_that_nobody_could_examine_what_was_left(trees: LocalTrees, repository: Repository) -> None:
+    first = worked(trees, repository, "first")
+    (Path(first.path) / "draft").write_text("later")
+    (Path(first.path) / ".git").unlink()
+    trees.look(first)
+    second = made(trees, repository, "second", "shop-first")
+    assert (second.begun_at, second.unexamined) == ("claudomator/first", ("claudomator/first",))
+    assert trees.find("shop-second") == second, "as its record has it"
+
+
 def test_where_none_has_the_others_it_begins_at_none_and_knows_it(trees: LocalTrees, repository: Repository) -> None:
     worked(trees, repository, "first")
     worked(trees, repository, "second")
