@@ -7,7 +7,7 @@ from tests.fakes.http_api import Refusal, Text, ToolCall
 from tests.patience import wait_until
 from tests.real_clis.acp_clis import ACP_CLIS, OverAcp
 from tests.real_clis.clis import each
-from tests.real_clis.place import END_S, NEXT, SLEEP, Place
+from tests.real_clis.place import EDITS, END_S, NEXT, SLEEP, Place
 
 COPILOT = next(cli for cli in ACP_CLIS if cli.kind == "copilot")
 KEPT = [cli for cli in ACP_CLIS if profile_of((cli.kind,)).fences]
@@ -22,7 +22,8 @@ def test_a_limit_is_met_and_another_agent_goes_on(place: Place, cli: OverAcp) ->
     place.configure(next_agent=True)
     place.api.script(Refusal(429, cli.limited(), {"retry-after": "7200"}))
     daemon = place.start()
-    place.drop("greet", retry={"max_attempts": 2, "backoff": "1s"}, stall_timeout="20s")
+    permissions = EDITS if cli.asks else {}
+    place.drop("greet", permissions=permissions, retry={"max_attempts": 2, "backoff": "1s"}, stall_timeout="20s")
     task = ended(daemon, "greet", END_S)
     assert (task.state, task.agent) == ("COMPLETED", NEXT), why(daemon, "greet")
     (held,) = place.agent(daemon).holds

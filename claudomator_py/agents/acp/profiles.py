@@ -59,8 +59,9 @@ class AcpProfile(BaseModel, frozen=True, extra="forbid"):
     """What it writes down about a session, a JSON object a line: in which folder below the home, the variable that
     moves that folder, and patterns of the files with the session's own lines (``main``) and with those of its
     subagents as well (``lines``). Then places, each the ``type`` of a line and a dotted path in it: of the error of
-    the last request (``error``), of the reason to send it again (``retry``), of tokens, and of why an answer ended
-    (``stop``; ``stops`` has stop reasons of ACP by its words for a turn's end)."""
+    the last request (``error``), of the reason to send it again (``retry``), of tokens, of a piece of an answer
+    (``text``), and of why an answer ended (``stop``; ``stops`` has stop reasons of ACP by its words for a turn's
+    end)."""
     dollars: bool = False
     tells: bool = False
     """Whether every successful turn reports numbers."""

@@ -28,6 +28,9 @@ class Journal:
         """Why the last request is sent again, and the line that says so."""
         self.stop: str | None = None
         """Why the model's last answer ended, as a stop reason of ACP; None: the turn goes on."""
+        self.text: str | None = None
+        """The model's last answer, without what failed attempts at it had said; None: not written."""
+        self._pieces: list[str] = []
         self.counts: tuple[int, int] | None = None
         """Input and output tokens; None: none were counted."""
 
@@ -80,10 +83,14 @@ class Journal:
             self.counts = (before[0] + sum(filter(None, used)), before[1] + sum(filter(None, made)))
 
     def _take(self, line: Event) -> None:
+        for path in self._places(line, "text"):
+            self._pieces += [piece] if isinstance(piece := value_at(line, path), str) else []
         for path in self._places(line, "stop"):
             stop = value_at(line, path)
             if isinstance(stop, str):
                 self.stop, self.failed, self.retry = self._where["stops"].get(stop), None, None
+                self.text = "".join(self._pieces) if self.stop is not None and self._pieces else None
+                self._pieces = []
         for path in self._places(line, "error"):
             self.failed = value_at(line, path) or self.failed
         for path in self._places(line, "retry"):

@@ -307,6 +307,8 @@ def _read(journal: Journal | None, turn: Turn, *, to_the_end: bool = False) -> N
         time.sleep(_JOURNAL_WAIT_S)
         journal.read()
     turn.usage.take_journal(journal)
+    if to_the_end and journal.text is not None:
+        turn.take_answer(journal.text)
     if journal.retry is None:
         turn.retry = None
     elif journal.retry is not before and not to_the_end:

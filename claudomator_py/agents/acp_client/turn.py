@@ -222,6 +222,10 @@ class Turn:
         elif "task_completed" in name:
             self._background.discard(text_of(event_of(update, "task_snapshot"), "task_id") or "")
 
+    def take_answer(self, text: str) -> None:
+        """Take the answer as the agent wrote it down: its chunks include those of attempts that failed."""
+        self._text = [text]
+
     def decide(self, params: Mapping[str, Any]) -> bool:
         """Return whether the call that the agent asks about is allowed, and print the decision."""
         call = self._called(params)

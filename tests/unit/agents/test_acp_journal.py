@@ -66,6 +66,19 @@ def test_a_request_that_was_sent_again_and_answered_is_a_success(runs: Runs) -> 
     assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, "Done."), outcome
 
 
+def said(text: str) -> dict[str, Any]:
+    part = {"type": "text", "text": text}
+    return {"type": "context.append_loop_event", "event": {"type": "content.part", "part": part}}
+
+
+def test_what_attempts_that_broke_off_had_said_is_no_part_of_the_answer(runs: Runs) -> None:
+    broken = (said("The tests "), ended("error"), again("terminated"))
+    script = {
+        "turn": [{"say": "The tests "}, {"say": "All pass."}, wrote(*broken, said("All pass."), ended("end_turn")), END]
+    }
+    assert runs.run(script).outcome.text == "All pass."
+
+
 def test_tools_without_a_last_word_are_a_success_once_the_end_was_written(runs: Runs) -> None:
     call = {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "completed", "kind": "edit"}}
     done = runs.run({"turn": [call, wrote(used(7, 2), ended("tool_use"), ended("end_turn")), END]}).outcome
