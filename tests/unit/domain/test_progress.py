@@ -75,6 +75,7 @@ def test_other_results_that_say_it(text: str) -> None:
         "I skipped the network in the tests by using a fake server.",
         "It says which features are not yet implemented.",
         "The cache is almost always hit now.",
+        "They mention that one browser does not support it yet.",
         "",
     ],
 )
