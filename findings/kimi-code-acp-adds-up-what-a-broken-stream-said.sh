@@ -4,10 +4,10 @@
 # succeeds, the turn ends in the same way, with end_turn.
 #
 # The protocol has no message that takes a chunk back, and `kimi acp` sends none of its own about the new attempt. So a
-# client that joins the chunks of a turn shows "The tests The tests All pass.", and after the last failure "The tests The
-# tests", as a turn that is done. The same program headless (`kimi -p --output-format stream-json`) reports each attempt
-# (turn.step.retrying), leaves out what it had said, and exits with 1 after the last failure. The session's file,
-# agents/main/wire.jsonl below ~/.kimi-code/sessions, tells a client of the protocol what came of a turn.
+# client that joins the chunks of a turn shows "The tests The tests All pass.", and after the last failure
+# "The tests The tests", as a turn that is done. The same program headless (`kimi -p --output-format stream-json`)
+# reports each attempt (turn.step.retrying), leaves out what it had said, and exits with 1 after the last failure. The
+# session's file, agents/main/wire.jsonl below ~/.kimi-code/sessions, tells a client over ACP what came of a turn.
 # Source: https://agentclientprotocol.com/protocol/prompt-turn.
 set -euo pipefail
 
@@ -74,7 +74,8 @@ def over_acp():
     agent = subprocess.Popen([*KIMI, "acp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV, cwd=work / "task")
     said = []
     def ask(number, method, **params):
-        agent.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n")
+        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        agent.stdin.write(json.dumps(request).encode() + b"\n")
         agent.stdin.flush()
         for line in agent.stdout:
             message = json.loads(line)

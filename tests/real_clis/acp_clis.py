@@ -1,7 +1,6 @@
 """The real agent CLIs over the Agent Client Protocol, each told to talk to a fake of its service."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -139,7 +138,7 @@ class VibeAcp(ChatAcp):
 
     @property
     def program(self) -> Path:
-        return Path(os.environ.get("CLAUDOMATOR_VIBE") or INSTALLED / "vibe" / "bin" / "vibe-acp")
+        return INSTALLED / "vibe" / "bin" / "vibe-acp"
 
     def env(self, origin: str) -> dict[str, str]:
         provider = {"name": "fake", "api_base": f"{origin}/v1", "api_key_env_var": "FAKE_KEY", "backend": "generic"}

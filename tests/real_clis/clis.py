@@ -4,7 +4,6 @@ Nothing leaves the machine: keys are fake, and what is not for loopback goes to 
 """
 
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Refusal, ScriptedA
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.responses_api import ResponsesApi
 
-INSTALLED = Path(os.environ.get("CLAUDOMATOR_CLIS") or Path(__file__).parents[2] / "build" / "clis")
+INSTALLED = Path(__file__).parents[2] / "build" / "clis"
 NOBODY = "http://127.0.0.1:9"
 OPENCODE_PRICE = {"input": 1, "output": 4}
 
@@ -53,14 +52,13 @@ class Cli(ABC):
 
     @property
     def program(self) -> Path:
-        """Where it is: at $CLAUDOMATOR_<KIND>, else in a local npm install in $CLAUDOMATOR_CLIS."""
-        named = os.environ.get(f"CLAUDOMATOR_{self.kind.upper()}")
-        return Path(named or INSTALLED / "node_modules" / ".bin" / self.kind)
+        """Where it is, in a local npm install."""
+        return INSTALLED / "node_modules" / ".bin" / self.kind
 
     @property
     def marks(self) -> list[pytest.MarkDecorator]:
         """What its tests are marked with."""
-        how = f"make real-clis, set CLAUDOMATOR_{self.kind.upper()}, or npm install --prefix {INSTALLED} {self.package}"
+        how = f"make real-clis, or npm install --prefix {INSTALLED} {self.package}"
         skip = pytest.mark.skipif(not self.program.exists(), reason=f"{self.program} is not there: {how}")
         return [pytest.mark.real_clis, pytest.mark.timeout(900), skip]
 
