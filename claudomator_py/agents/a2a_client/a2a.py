@@ -86,6 +86,10 @@ class Conversation:
             else:
                 self._output.event("notice", text="it has the task already: the message is not sent again")
         self._follow()
+        if task.lacks_result:
+            # A stream may say that the task has ended before it has the result, which is then read no more.
+            with contextlib.suppress(Unsent, Cut, End, ServerError):
+                self._take(self._call(wire.GET, self._named()))
         return task.end()
 
     def cancel(self) -> None:

@@ -68,6 +68,11 @@ class RemoteTask:
         return self.state in ENDS
 
     @property
+    def lacks_result(self) -> bool:
+        """Whether the task is completed, without a word."""
+        return self.state == "completed" and not (self._answered or self._status_text or self._result())
+
+    @property
     def asks(self) -> bool:
         """Whether the task waits for a message."""
         return self.state in ASKS
@@ -98,7 +103,7 @@ class RemoteTask:
             self._usage = update.usage
         for artifact in update.artifacts:
             self._take_artifact(artifact)
-        if update.state:
+        if update.state and not (self.ended and update.state not in ENDS):
             self._take_status(update)
 
     def end(self) -> End:

@@ -304,6 +304,30 @@ def test_a_certificate_is_checked(tmp_path: Path, protocol: Protocol) -> None:
         assert (named.reason, len(requests)) == (Reason.SETUP_FAILED, 1)
 
 
+def test_a_result_that_comes_after_the_end_in_a_stream_is_asked_for() -> None:
+    """And each event comes twice. What is asked later is answered from a moment before."""
+
+    def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
+        if request.method == "GET":
+            return reply(handler, 200, _card(url, streaming=True))
+        named = {"taskId": "t", "contextId": "c"}
+        if json.loads(request.body)["method"] == "GetTask":
+            artifacts = [{"artifactId": "a", "parts": [{"text": "the result"}]}]
+            result = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}, "artifacts": artifacts}
+            return reply(handler, 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
+        states = [{"statusUpdate": {**named, "status": {"state": f"TASK_STATE_{word}"}}} for word in _WORDS]
+        events = [{"jsonrpc": "2.0", "id": 1, "result": result} for result in states for _ in range(2)]
+        body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+        return reply(handler, 200, body, Content_Type="text/event-stream")
+
+    with plain_server(answer) as (url, _):
+        outcome = run(remote_at(url), "hi")
+    assert (outcome.status, outcome.text) == (OutcomeStatus.SUCCEEDED, "the result")
+
+
+_WORDS = ("WORKING", "COMPLETED")
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
 def test_a_running_task_outlives_a_certificate_that_is_not_trusted_for_a_moment(tmp_path: Path) -> None:
     """The server has a certificate of another authority, which this machine gets a little later."""
@@ -347,9 +371,9 @@ def test_a_card_that_leads_to_this_machine_is_not_followed() -> None:
     assert len(requests) == 1
 
 
-def _card(url: str) -> bytes:
+def _card(url: str, *, streaming: bool = False) -> bytes:
     interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-    return json.dumps({"supportedInterfaces": [interface]}).encode()
+    return json.dumps({"supportedInterfaces": [interface], "capabilities": {"streaming": streaming}}).encode()
 
 
 @pytest.mark.parametrize(
