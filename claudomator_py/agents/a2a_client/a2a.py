@@ -70,6 +70,8 @@ class Conversation:
         self._output = output
         self.task = RemoteTask(output, order.conversation)
         self._no_subscription = not interface.streams
+        self._is_from_stream = False
+        """Whether a stream said that the task is settled."""
         self._is_left = False
         """Whether the server itself closed the message's stream before the task ended."""
 
@@ -86,8 +88,8 @@ class Conversation:
             else:
                 self._output.event("notice", text="it has the task already: the message is not sent again")
         self._follow()
-        if task.lacks_result:
-            # A stream may say that the task has ended before it has the result, which is then read no more.
+        if self._is_from_stream and task.lacks_result:
+            # The stream may say that the task has ended before it has the result, and is then read no more.
             with contextlib.suppress(Unsent, Cut, End, ServerError):
                 self._take(self._call(wire.GET, self._named()))
         return task.end()
@@ -255,6 +257,7 @@ class Conversation:
                     self._take(_result_of(data))
                     heard = True
                 if self.task.settled:
+                    self._is_from_stream = True
                     return
             self._is_left = self._is_left or (method == wire.STREAM and streamed.is_whole)
         if not heard:
