@@ -21,17 +21,17 @@ from claudomator_py.resources.routing import RouteCandidateView
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 
-pytestmark = pytest.mark.usefixtures("decided")
 MESSAGES = 3
 
 
 @pytest.fixture
-def decided(command: Command) -> None:
-    """Decisions on who answers some messages."""
+def command(command: Command) -> Command:
+    """The command where it was decided who answers some messages."""
     assert command("specialists", "add", "-", stdin=json.dumps(card("cook").document)).returncode == 0
     assert command("channel", "create", "kitchen", "cook").returncode == 0
     for number in range(MESSAGES):
         assert command("channel", "post", "kitchen", f"@cook soup {number}").returncode == 0
+    return command
 
 
 def test_they_are_listed_and_shown(command: Command) -> None:
