@@ -16,6 +16,7 @@ from claudomator_py.dispatch.cheap_model import Chooser
 from claudomator_py.dispatch.deciding import Creator, Decided, Decider, Subject
 from claudomator_py.dispatch.heads import QueuedTask
 from claudomator_py.dispatch.policing import is_long
+from claudomator_py.dispatch.start import TOGETHER
 from claudomator_py.dispatch.stopping import stop
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
@@ -116,8 +117,7 @@ class SpecialistRouter:
     def _route_all(self, ready: Sequence[Subject], digest: str | None = None, *, planned: bool = False) -> None:
         """Route the tasks, or stop them as the policy says.
 
-        digest: the registry's hash, if just read. planned: whether the current tick plans tasks without a specialist
-        anyway.
+        digest: the registry's hash, if just read. planned: whether the current tick plans these tasks anyway.
         """
         stopped: list[Subject] = []
         unspecialised: list[Subject] = []
@@ -133,13 +133,13 @@ class SpecialistRouter:
                 subjects.append(subject)
             else:
                 self._submit([subject.task], partial(self._weigh, self._weigher, subject))
-        self._write_all([Decided(subject, None, subject.judged) for subject in stopped])
+        self._write_all([Decided(subject, None, subject.judged) for subject in stopped], planned=planned)
         if unspecialised:
             self._skip(unspecialised, planned)
         if not subjects:
             return
         if self.decider.answers_at_once:
-            self._decide(subjects, digest)
+            self._decide(subjects, digest, planned=planned)
         else:
             self._submit([subject.task for subject in subjects], partial(self._decide, subjects))
 
@@ -175,7 +175,7 @@ class SpecialistRouter:
     def _skip(self, subjects: Sequence[Subject], planned: bool) -> None:
         """Record that these tasks need no specialist."""
         if self.decider.policing.has_rules:
-            self._write_all([Decided(subject, None, subject.judged) for subject in subjects])
+            self._write_all([Decided(subject, None, subject.judged) for subject in subjects], planned=planned)
             return
         tasks = [subject.task for subject in subjects]
         # A start of one of them in this tick commits this first, in the same transaction.
@@ -266,8 +266,8 @@ class SpecialistRouter:
         if not self._closed:
             self._faults.note(item_of(Activity.ROUTE, task), error)
 
-    def _decide(self, subjects: Sequence[Subject], digest: str | None = None) -> None:
-        """Route the tasks. digest: the registry's hash, if just read."""
+    def _decide(self, subjects: Sequence[Subject], digest: str | None = None, *, planned: bool = False) -> None:
+        """Route the tasks. digest: the registry's hash, if just read. planned: see ``_route_all``."""
         decided = []
         for subject, record in self._records(subjects, digest):
             is_open = len(close_of(record)) > 1 and not (subject.asked.was_asked or subject.stopped)
@@ -275,7 +275,7 @@ class SpecialistRouter:
                 self._submit([subject.task], partial(self._choose, self._chooser, subject, record))
             else:
                 decided.append(self._attempt(subject.task, partial(self.decider.rejudge, subject, record)))
-        self._write_all([each for each in decided if each is not None])
+        self._write_all([each for each in decided if each is not None], planned=planned)
 
     def _records(self, subjects: Sequence[Subject], digest: str | None) -> list[tuple[Subject, SpecialistRecord]]:
         """Return the decision on each task. If a batch fails, each half is tried, until the failing task is known."""
@@ -291,12 +291,16 @@ class SpecialistRouter:
             return self._records(subjects[:half], digest) + self._records(subjects[half:], digest)
         return [(subject, decided[subject.task.id]) for subject in subjects]
 
-    def _write_all(self, decided: Sequence[Decided]) -> None:
-        """Store the decisions in few transactions. A failure is noted for its task alone."""
-        pending = [(each.subject.task, self._database.submit(partial(self._write, each))) for each in decided]
-        for task, future in pending:
-            if self._attempt(task, future.result):
-                self._faults.over(item_of(Activity.ROUTE, task))
+    def _write_all(self, decided: Sequence[Decided], *, planned: bool = False) -> None:
+        """Store the decisions in few transactions. A failure is noted for its task alone. planned: see ``_route_all``;
+        a few decisions are then committed with the starts that follow."""
+        written = [
+            (each.subject.task, self._database.submit(partial(self._write, each), planned=planned)) for each in decided
+        ]
+        waits = not (planned and len(written) <= TOGETHER and self._database.is_together)
+        for task, future in written:
+            if waits or future.done():  # what failed is done
+                self._attempt(task, future.result)
 
     def _weigh(self, weigher: Chooser, subject: Subject) -> None:
         """Ask a model for the task's risk; then route the task whatever the answer, or stop it as the policy says."""
@@ -328,7 +332,12 @@ class SpecialistRouter:
         """Return whether decisions of this router still count. Call it in the writer, which orders it with changes."""
         return not self._closed and self.decider.policing.is_in_force(connection)
 
-    def _write(self, decided: Decided, connection: Connection) -> bool:
+    def _write(self, decided: Decided, connection: Connection) -> None:
+        """Store the decision, which ends a fault of its task."""
+        if self._store(decided, connection):
+            self._faults.over(item_of(Activity.ROUTE, decided.subject.task))
+
+    def _store(self, decided: Decided, connection: Connection) -> bool:
         """Store the decision, and return whether it was stored. It is not, and the task is routed again, if the task or
         the configuration has changed meanwhile or the chosen specialist is gone."""
         subject, record, judged, now_ms = decided.subject, decided.record, decided.judged, self._clock()

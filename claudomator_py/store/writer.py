@@ -176,6 +176,11 @@ class Writer:
         return [replace(item, planned=True) for item in items if item.future.set_running_or_notify_cancel()]
 
     @property
+    def is_together(self) -> bool:
+        """Whether this thread is in a block of ``together``."""
+        return self._group is not None
+
+    @property
     def _group(self) -> "_Group | None":
         group: _Group | None = getattr(self._local, "group", None)
         return group
@@ -357,7 +362,9 @@ class _Group:
                 self.connection = self._writer._begin()
                 self._stop_cleaning = clean_with(self._writer.clean)
                 crashpoint("store-begin")
-            self._results.append(self._run_isolated(self.connection, item))
+            self._results.append(result := self._run_isolated(self.connection, item))
+            if result.error is not None and isinstance(item.future, _OnDemand):
+                result.resolve()  # the thread that writes need not commit to see that
         except BaseException as error:
             self._lose(error, item)
 
@@ -484,7 +491,7 @@ class _OnDemand(Future[Any]):
         return self._is_done
 
     def result(self, timeout: float | None = None) -> Any:
-        """Return the result like any future, after committing the group if necessary."""
+        """Return the result like any future, after committing the group if necessary. A failure needs no commit."""
         if not self._is_done:
             with suppress(StoreUnavailable):
                 self._group.commit()

@@ -252,3 +252,39 @@ def test_a_thread_that_cannot_be_started_leaves_the_task_to_the_next_tick(databa
     router._reader = reader
     router.route()
     assert len(reader.given) == 1
+
+
+def _staffed(database: Database) -> World:
+    """A world with a specialist, in which ticks route."""
+    world = World(database, routing=True, routes=True)
+    world.specialists.register(card("ann"))
+    return world
+
+
+@pytest.mark.both_databases
+def test_a_task_is_routed_and_started_in_one_commit_that_wakes_no_other_tick(database: Database) -> None:
+    world, woken = _staffed(database), list[bool]()
+    world.submit("t", specialist="ann")
+    before = database.commits
+    database.on_commit(lambda: woken.append(True), planned=False)
+    world.tick()
+    assert world.live("t").specialist == "ann"
+    assert database.commits == before + 1
+    assert woken == []
+
+
+def test_what_fails_while_a_tick_stores_a_decision_is_told_of_that_task_at_its_end(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = _staffed(database)
+    for name in ("bad", "good"):
+        world.submit(name, specialist="ann")
+    breaks(monkeypatch, SpecialistRouter, "_write", _written)
+    world.tick()
+    assert failing(world) == [(Activity.ROUTE, "bad")]
+    assert world.row("good").state == "RUNNING"
+
+    monkeypatch.undo()
+    world.tick(PAUSE_MS)
+    assert world.row("bad").state == "RUNNING"
+    assert world.faults.all() == []
