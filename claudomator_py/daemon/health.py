@@ -18,6 +18,7 @@ from claudomator_py.sources.inbox.ledger import FolderStatus
 LATE_S = 60.0
 """Age of the last tick that counts as late. A tick takes milliseconds; one that cleans up after a lost run takes
 seconds."""
+_SHOWN_SUBFOLDERS = 5
 _REMEDY = "see `dmesg` and the mount that it works on; if this lasts, restart the daemon: runs carry on without it"
 
 
@@ -124,4 +125,7 @@ def _inbox_check(path: str, folder: FolderStatus, name: str = "inbox") -> CheckV
         return CheckView(name=name, ok=False, detail=detail, remedy=remedy)
     if not folder.available:
         return CheckView(name=name, ok=False, detail=f"{path}: it was not looked at yet", remedy="wait a moment")
-    return CheckView(name=name, ok=True, detail=f"{path}: files accepted: {folder.files}, refused: {folder.refused}")
+    detail = f"{path}: files accepted: {folder.files}, refused: {folder.refused}"
+    if folder.subfolders:
+        detail += f"; subfolders are not searched: {', '.join(folder.subfolders[:_SHOWN_SUBFOLDERS])}"
+    return CheckView(name=name, ok=True, detail=detail)

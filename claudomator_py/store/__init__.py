@@ -29,7 +29,7 @@ READ_ONLY = (
     "make the file and its folder writable for the daemon's user, or remount the file system for writing",
 )
 
-# By SQLite's primary result code.
+# By SQLite's result code, an extended one or else the primary one.
 _SQLITE = {
     sqlite3.SQLITE_BUSY: (
         "the database is locked by another process",
@@ -40,6 +40,11 @@ _SQLITE = {
     sqlite3.SQLITE_IOERR: (
         "reading or writing the database failed",
         "look for disk errors in the system log (`dmesg`) and check that the state folder is on a local disk",
+    ),
+    # Of what may be full, SQLite knows the disk: a quota or a limit on file sizes is an I/O error to it (3.40).
+    sqlite3.SQLITE_IOERR_WRITE: (
+        "writing to the database failed",
+        "make room in the user's quota, raise its limit on file sizes (`ulimit -f`), or look for disk errors (`dmesg`)",
     ),
     sqlite3.SQLITE_CORRUPT: ("the database file is damaged", _RESTORE),
     sqlite3.SQLITE_NOTADB: ("the database file is not a SQLite database", _RESTORE),
@@ -94,7 +99,8 @@ def explain(error: BaseException) -> StoreUnavailable | None:
         return StoreUnavailable("all connections to the database are in use", "try again in a moment")
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        known = _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
+        code: int = getattr(cause, "sqlite_errorcode", 0)
+        known = _SQLITE.get(code) or _SQLITE.get(code & 0xFF)
     elif isinstance(error, DBAPIError) and cause is not None:
         known = _by_sqlstate(error)
     else:

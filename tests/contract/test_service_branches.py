@@ -96,6 +96,21 @@ def test_what_a_check_proved_is_ready_and_what_is_not_says_why(world: World, rep
     assert next(view.unready for view in asked(world).all() if view.task_name == "proved") == "merged"
 
 
+def test_of_a_state_folder_that_was_moved_trees_are_refused_with_the_way_to_their_commits(
+    database: Database, world: World, repository: Repository, tmp_path: Path
+) -> None:
+    done(world, repository, "fix", check=["true"])
+    before = asked(world).all()[0].path
+    (tmp_path / "trees").rename(tmp_path / "moved")
+    trees = LocalTrees(tmp_path / "moved", repository.environ)
+    moved = World(database, trees=trees, branches=LocalBranches(trees))
+    (view,) = asked(moved).all()
+    assert (view.task_name, view.unready) == ("fix", "the state folder was moved since")
+    with pytest.raises(Conflict, match=f"made at {before}, and the state folder was moved since") as refused:
+        asked(moved).merge("fix", NOW)
+    assert refused.value.remedy.endswith(f"git -C {repository.path} merge {view.branch}")
+
+
 def test_a_branch_is_ready_by_the_last_run_in_its_tree_whichever_task_it_was_of(
     world: World, repository: Repository
 ) -> None:

@@ -191,6 +191,20 @@ def test_new_content_needs_no_further_attempt_at_the_old(world: World) -> None:
     assert (view.state, view.tags, view.generation, view.attempts) == ("RUNNING", ("new",), 2, 0)
 
 
+def test_a_running_task_says_that_other_content_runs_after_it(world: World) -> None:
+    world.take(PATH, spec("t"))
+    world.tick()
+    assert world.service.why("t").sentences[0] == f"t is RUNNING on {world.live('t').agent}."
+    world.take(PATH, spec("t", tags=["new"]), mtime_ns=2)
+    assert (
+        world.service.why("t")
+        .sentences[0]
+        .endswith(": its content has changed meanwhile, and the new one runs once this run has ended.")
+    )
+    world.take(PATH, spec("t"), mtime_ns=3)
+    assert world.task("t").reason_text is None, "what runs already is not run again"
+
+
 def test_a_cancelled_task_does_not_start_again_by_content_that_came_before(world: World) -> None:
     world.take(PATH, spec("t"))
     world.tick()

@@ -13,7 +13,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.resources.report import ReportSpan, ReportView, TaskGroup, service
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.text import markdown
+from claudomator_py.resources.report.text import headline_of, markdown
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import NewEvent, record_all
@@ -70,6 +70,12 @@ def test_the_headline_has_what_ended_what_asks_what_changed_and_what_it_cost(wor
     shop, blog = result.repositories
     assert (shop.path, shop.commits, shop.files, shop.tasks) == ("/srv/shop", 3, 3, 2)
     assert (blog.path, blog.commits) == ("/srv/blog", 1)
+
+
+def test_all_numbers_of_the_headline_are_grouped_alike(world: World) -> None:
+    counts = dict.fromkeys(("completed", "failed", "cancelled", "needs_you_total", "running", "queued"), 1_943)
+    headline = headline_of(report(world).model_copy(update=counts | {"waiting": 3_886}))
+    assert re.findall(r"[\d,]*\d", headline) == ["1,943"] * 7
 
 
 def test_a_commit_that_two_runs_saw_counts_once(world: World) -> None:

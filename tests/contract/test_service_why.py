@@ -170,7 +170,9 @@ def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
     assert waiting[-1] == "Run 1 on claude failed (agent_error) after 0s: no route to host."
     world.tick(2 * MINUTE_MS)
     world.fail("t", "timeout", detail="it was stopped at its timeout")
-    text = "The run took longer than its timeout: it was stopped at its timeout."
+    text = (
+        "The run took longer than its timeout: it was stopped at its timeout. Its timeout is 1h; raise it on its page."
+    )
     assert world.service.why("t").sentences[0] == f"t is FAILED: {text}"
     assert world.task("t").reason_text == text
 

@@ -149,7 +149,7 @@ class BranchService(Service):
             except NotFound:
                 continue
             state = self.trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN)
-            is_current = _place_of(connection, task) == tree.path
+            place = _place_of(connection, task)
             yield BranchView.of(
                 state,
                 task_id=task.id,
@@ -161,8 +161,8 @@ class BranchService(Service):
                 path=_text(tree.path),
                 by_check=tuple(map(_text, state.by_check[:MAX_FILES])),
                 seen_at=state.seen_ms or None,
-                is_current=is_current,
-                unready=_unready(tree, state, newest.get(tree.path), is_current=is_current),
+                is_current=place == tree.path,
+                unready=_unready(tree, state, newest.get(tree.path), place),
             )
 
     def _would_begin_there(self, connection: Connection, task: Task) -> list[str]:
@@ -182,6 +182,11 @@ class BranchService(Service):
             raise Conflict(f"{task.name} has not ended; it is {task.state}.", remedy=remedy)
         place = _place_of(connection, task)
         tree = None if place is None else self.branches.tree_in(place)
+        moved = None if place is None or tree is not None else self.trees.find(Path(place).name)
+        if moved is not None and _is_moved(place, moved):
+            remedy = f"Move it back, or merge by hand: git -C {moved.repository} merge {moved.branch}"
+            message = f"The work tree of {task.name} was made at {place}, and the state folder was moved since."
+            raise Conflict(_text(message), remedy=_text(remedy))
         if place is None or tree is None:
             remedy = f"See what it changed: claudomator diff {task.name}"
             raise Conflict(f"{task.name} has no branch of its own, or no longer has one.", remedy=remedy)
@@ -208,12 +213,12 @@ class BranchService(Service):
         events.record(connection, self.clock(), kind, task_id=task.id, data=data)
 
 
-def _unready(tree: Tree, state: TreeState, last: Run | None, *, is_current: bool) -> str | None:
+def _unready(tree: Tree, state: TreeState, last: Run | None, place: str | None) -> str | None:
     """Return why the tree's branch should be looked at before it is merged, in a clause; None if its last run, of
-    whichever task, has proved all that is in it. is_current: see ``BranchView``."""
+    whichever task, has proved all that is in it. place: where the task's last run worked."""
     outcome = None if last is None else readable(Outcome, last.outcome)
-    if not is_current:
-        return "restarted since"
+    if place != tree.path:
+        return "the state folder was moved since" if _is_moved(place, tree) else "restarted since"
     if outcome is None or outcome.status is not OutcomeStatus.SUCCEEDED:
         return "not succeeded"
     if state.standing not in (TreeStanding.AHEAD, TreeStanding.DIRTY):
@@ -233,6 +238,11 @@ def _place_of(connection: Connection, task: Task) -> str | None:
     """Return the directory that its last run worked in."""
     places = [run.dir_key for run in run_rows.of_task(connection, task.id) if run.dir_key]
     return places[-1] if places else None
+
+
+def _is_moved(place: str | None, tree: Tree) -> bool:
+    """Return whether the tree has the name of that place, of which there is one in a state folder, and another path."""
+    return place is not None and place != tree.path and Path(place).name == tree.name
 
 
 @contextmanager

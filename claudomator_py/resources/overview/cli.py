@@ -144,7 +144,7 @@ def _counts(status: StatusView) -> str:
         (status.counts.get("QUEUED", 0), "queued"),
         (status.total("queued") - status.counts.get("QUEUED", 0), "waiting"),
     ]
-    words = [f"{number} {name}" for number, name in numbers if number > 0]
+    words = [f"{number:,} {name}" for number, name in numbers if number > 0]
     return f"{', '.join(words) or 'Nothing is running or waiting'}; today {_today(status)}"
 
 
@@ -170,7 +170,7 @@ def _standstill(status: StatusView) -> list[str]:
 
 def _more(number: int, command: str | None = None) -> list[str]:
     where = "" if command is None else f"; `{command}` lists all"
-    return [f"{' ' * _INDENT}... and {number} more{where}"] if number > 0 else []
+    return [f"{' ' * _INDENT}... and {number:,} more{where}"] if number > 0 else []
 
 
 def _inbox(files: Sequence[FileProblemView]) -> str:

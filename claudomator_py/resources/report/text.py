@@ -18,16 +18,16 @@ Instants = Callable[[str | None], str]
 def headline_of(report: ReportView) -> str:
     """Return the report in one line: ``12 done, 2 failed, 2 ask you; 31 commits in 4 repositories; $1.19``."""
     ended = report.completed + report.failed + report.cancelled
-    tasks = [f"{report.completed} done" if report.completed else "nothing done"]
-    tasks += [f"{report.failed} failed"] if report.failed else []
-    tasks += [f"{report.cancelled} cancelled"] if report.cancelled else []
+    tasks = [f"{report.completed:,} done" if report.completed else "nothing done"]
+    tasks += [f"{report.failed:,} failed"] if report.failed else []
+    tasks += [f"{report.cancelled:,} cancelled"] if report.cancelled else []
     asking = report.needs_you_total
-    tasks += [f"{asking} {'asks' if asking == 1 else 'ask'} you"] if asking else []
+    tasks += [f"{asking:,} {'asks' if asking == 1 else 'ask'} you"] if asking else []
     if not (ended or asking or report.runs):
         tasks = ["nothing happened"]
     tasks += [f"{counted(len(report.held), 'agent')} held"] if report.held else []
     tasks += [counted(report.refused_total, "refused file")] if report.refused_total else []
-    tasks += [f"{report.running} running"] if report.running else []
+    tasks += [f"{report.running:,} running"] if report.running else []
     tasks += [f"{report.queued:,} queued"] if report.queued else []
     tasks += [f"{report.waiting - report.queued:,} waiting"] if report.waiting > report.queued else []
     parts = [", ".join(tasks), *_figures(report)]
@@ -101,7 +101,7 @@ def _needs_you(report: ReportView) -> Iterator[str]:
         asked = view.asks.text if view.asks is not None else view.reason_text or view.reason or ""
         yield f"- {view.name}: {' '.join(asked.split())}"
     if report.needs_you_total > len(report.needs_you):
-        yield f"- and {report.needs_you_total - len(report.needs_you)} more"
+        yield f"- and {report.needs_you_total - len(report.needs_you):,} more"
 
 
 def _refused(report: ReportView) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _refused(report: ReportView) -> Iterator[str]:
 def _groups(groups: Sequence[TaskGroup], total: int, at: Instants) -> Iterator[str]:
     yield from (_group(group, at) for group in groups)
     if beyond := not_grouped(groups, total):
-        yield f"- and {beyond} more"
+        yield f"- and {beyond:,} more"
 
 
 def not_grouped(groups: Iterable[TaskGroup], total: int) -> int:
@@ -125,7 +125,7 @@ def _group(group: TaskGroup, at: Instants) -> str:
     names = ", ".join(ref.name for ref in group.tasks)
     more = f" and {group.count - len(group.tasks)} more" if group.count > len(group.tasks) else ""
     words = ": ".join(part for part in (group.reason, group.text.rstrip(".")) if part)
-    return f"- {group.count} x {words or 'no reason given'}{_until(group, at)}{f' ({names}{more})' if names else ''}"
+    return f"- {group.count:,} x {words or 'no reason given'}{_until(group, at)}{f' ({names}{more})' if names else ''}"
 
 
 def _until(group: TaskGroup, at: Instants) -> str:

@@ -11,7 +11,8 @@ from claudomator_py.domain.lifecycle import UNSUCCESSFUL, DependencyState, Input
 from claudomator_py.domain.outcome import OF_A_CHECK, REASON_POLICIES, Denied, Outcome, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.report import Backlog
-from claudomator_py.domain.units import counted, format_instant, short_id, size_text
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import counted, format_duration, format_instant, short_id, size_text
 from claudomator_py.domain.verdict import approvers_text
 from claudomator_py.domain.wording import TaskRef, clock_text, due_text, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
@@ -67,6 +68,19 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
     if detail and reason in OF_A_CHECK:
         detail = detail.splitlines()[0]  # the check's own sentence has its output
     return with_error(meaning, detail)
+
+
+def with_bound(failed: str, task: Task, spec: TaskSpec) -> str:
+    """Return why the task failed, with the setting by which its run was stopped and where to raise it, if one was."""
+    bounds = {
+        Reason.TIMEOUT.value: ("timeout", spec.timeout),
+        Reason.STALLED.value: ("stall_timeout", spec.stall_timeout),
+    }
+    if task.reason not in bounds:
+        return failed
+    setting, bound_ms = bounds[task.reason]
+    where = "on its page" if task.file_path is None else f"in {task.file_path}"
+    return f"{failed} Its {setting} is {format_duration(bound_ms)}; raise it {where}."
 
 
 def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState]) -> str:

@@ -30,7 +30,14 @@ from claudomator_py.resources.runs import InputView
 from claudomator_py.resources.session import Bound, each_shown
 from claudomator_py.resources.tasks import DependencyView, TaskView, WorktreeView
 from claudomator_py.resources.tasks.of_rows import MAX_KEPT, EndedViews, TaskRows, Wait, run_fields, unreadable_view
-from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
+from claudomator_py.resources.tasks.sentences import (
+    expiry,
+    failure_clause,
+    failure_text,
+    not_ready,
+    rejection,
+    with_bound,
+)
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
@@ -44,6 +51,8 @@ from claudomator_py.store.task_rows import state_of
 from claudomator_py.tasks.feasibility import acceptance_warnings
 from claudomator_py.tasks.inputs import current_request, request_of_older_version
 from claudomator_py.values import dataclass
+
+NEXT_CONTENT = "its content has changed meanwhile, and the new one runs once this run has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +209,16 @@ class TaskViews(Bound):
         if task.state == "RUNNING":
             last = runs.last
             obstacle = self.obstacle(last.id) if last is not None and last.live else None
-            return Wait() if obstacle is None else Wait(Why.HOST, obstacle, obstacle)
+            if obstacle is not None:
+                return Wait(Why.HOST, obstacle, obstacle)
+            return Wait() if task.next_revision is None else Wait(text=NEXT_CONTENT)
         if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
             return _blocked(used_up(connection, task, spec), now_ms)
         if task.state == "WAITING":
             return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), now_ms)
         if task.state == "FAILED" and task.reason is not None:
             states = dependency_rows.states(connection, task.id)
-            failed = failure_text(task.reason, outcome, states)
+            failed = with_bound(failure_text(task.reason, outcome, states), task, spec)
             obstacle = rejection(task) if task.reason == Reason.REJECTED else None
             if task.reason == Reason.EXPIRED and (expired := expiry(task, now_ms)) is not None:
                 return Wait(task.reason, expired, expired)

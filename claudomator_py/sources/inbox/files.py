@@ -103,6 +103,12 @@ class Folder:
         with os.scandir(self.fd) as entries:
             return [entry.name for entry in entries]
 
+    def subfolders(self) -> list[str]:
+        """Return the names of the folders in it, without hidden ones."""
+        with os.scandir(self.fd) as entries:
+            below = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+            return sorted(name for name in below if not name.startswith("."))
+
     def entries(
         self, wanted: Callable[[str], bool], is_at_rest: Callable[[str, os.stat_result], bool]
     ) -> Iterator[tuple[str, InboxEntry | None]]:

@@ -25,7 +25,7 @@ from claudomator_py.sources.inbox.ledger import (
     Intake,
     ScanReport,
 )
-from claudomator_py.sources.inbox.refusals import SUFFIX, Refusals, is_error_file, sweep
+from claudomator_py.sources.inbox.refusals import SUFFIX, Refusals, is_error_file, readable, sweep
 
 T = TypeVar("T")
 
@@ -76,6 +76,7 @@ class FolderScan:
         self._unread: dict[str, None] = {}
         self._looked = False
         self._problem: Problem | None = None
+        self._subfolders: tuple[str, ...] = ()
 
     def remember(self, known: Mapping[str, FileStamp]) -> None:
         """Take over what the intake knows about this folder, by name."""
@@ -93,7 +94,7 @@ class FolderScan:
         waiting = chain(missing, ((name, waiting.why) for name, waiting in ledger.waiting.items()))
         shown = {self._arrivals.path_of(name): why for name, why in islice(waiting, _MAX_WAITING_SHOWN)}
         counts = len(ledger.accepted), len(ledger.refused)
-        return FolderStatus(self.available, self._problem, *counts, shown, len(self._unread))
+        return FolderStatus(self.available, self._problem, *counts, shown, len(self._unread), self._subfolders)
 
     def due(self) -> dict[str, float]:
         """Return when (``time.monotonic()``) to examine which name again."""
@@ -204,6 +205,14 @@ class FolderScan:
         offered = (name for name in self._ledger.offerable if name in present)
         self.read_later(islice(offered, None if offer_all else _OFFERED_BY_RESCAN))
         self._sweep(folder)
+        self._note_subfolders(folder)
+
+    def _note_subfolders(self, folder: Folder) -> None:
+        """One that is named like a file is refused as such; of any other, only this tells."""
+        found = [readable(self._arrivals.path_of(name)) for name in folder.subfolders() if not is_examined(name)]
+        if fresh := [path for path in found if path not in self._subfolders]:
+            log.warning("subfolders are not searched; move up what is in %s", ", ".join(fresh))
+        self._subfolders = tuple(found)
 
     def _scan(self, folder: Folder, names: Collection[str], *, newest: bool = False) -> None:
         try:

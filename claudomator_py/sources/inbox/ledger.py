@@ -128,6 +128,8 @@ class FolderStatus:
     """Why files are not settled yet, by path, for at most a hundred."""
     unread: int = 0
     """Number of files still to be examined."""
+    subfolders: tuple[str, ...] = ()
+    """The folders in it, which are not searched."""
 
 
 QUIET_S = 1.0

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.daemon.health import inbox_checks
 from claudomator_py.sources.inbox import InboxWatcher
 from claudomator_py.sources.inbox.files import Folder
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
@@ -49,6 +50,23 @@ def test_folders_pipes_and_sockets_are_refused_unopened(
     drop(folder, "pipe.yaml", task("pipe"))
     inbox.scan_once()
     assert "pipe.yaml" not in messages(inbox)
+
+
+def test_a_subfolder_is_named_once_in_the_log_and_by_the_check_of_the_inbox(
+    inbox: InboxInSteps, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("night", ".hidden", "named.yaml", os.fsdecode(b"caf\xe9")):
+        (folder / name).mkdir()
+    for _ in range(2):
+        inbox.scan_once()
+    said = [record.getMessage() for record in caplog.records if "subfolders" in record.getMessage()]
+    assert said == [f"subfolders are not searched; move up what is in {folder}/caf\\xe9, {folder}/night"]
+    (check,) = inbox_checks(inbox.status())
+    assert check.ok
+    assert check.detail.endswith(f"; subfolders are not searched: {folder}/caf\\xe9, {folder}/night")
+    (folder / "night").rmdir()
+    inbox.scan_once()
+    assert "night" not in inbox_checks(inbox.status())[0].detail
 
 
 def test_a_pipe_put_in_the_place_of_a_file_blocks_nothing(

@@ -1,6 +1,7 @@
 """A database in trouble: every refusal names cause and remedy, and work goes on once the cause is gone."""
 
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -111,6 +112,23 @@ def test_a_full_disk_refuses_writes_loses_nothing_and_recovers(tmp_path: Path) -
             ballast.unlink()
             database.write(add)
             assert database.read(count) == acknowledged + 1
+
+
+def test_at_a_limit_on_file_sizes_no_disk_is_blamed_alone_and_writing_goes_on_once_it_is_raised(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Database.open("sqlite", state_dir=tmp_path) as database:
+        database.write(create)
+        assert database.file is not None
+        log_file = database.file.with_name(f"{database.file.name}-wal")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (log_file.stat().st_size + 8_192, hard))
+        try:
+            with pytest.raises(StoreUnavailable, match="writing to the database failed") as refusal:
+                database.write(lambda connection: add(connection, "x" * 100_000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert "ulimit -f" in refusal.value.remedy
+        database.write(add)
+        assert database.read(count) == 1
 
 
 @pytest.mark.needs_root
