@@ -1,6 +1,7 @@
 """Splits a text into sentences, of which some are only shown (logs, code, steps of a bug report), and finds what the
 others order, and how risky that is: the sum of the weights of its features, fitted to labelled texts."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise, repeat
@@ -14,6 +15,9 @@ from claudomator_py.values import regex, toml_data
 
 _MARKS: Final = '"\u201c\u201d\u201e\u00ab\u00bb'
 _ALL_QUOTED: Final = regex(rf"^\s*[{_MARKS}]([^{_MARKS}]{{4,}})[{_MARKS}]\s*$")
+_QUOTED_PART: Final = regex(rf"(?<=[\s:])[{_MARKS}']([^{_MARKS}'\n]{{4,}})[{_MARKS}'](?!\w)")
+_MAX_LEAD: Final = 60
+"""Characters before a quotation that may order to do what it says."""
 _SPACED: Final = regex(r"[ ._*-][^\W\d_](?:[ ._*-][^\W\d_]){2,}\b")
 """A word such as ``d e l e t e``."""
 _END: Final = regex(r"[.!?\u3002\uff01\uff1f\uff1b](?:\s+|(?<![.!?]))")
@@ -45,7 +49,7 @@ class Sentence(NamedTuple):
 def sentences(text: str) -> Iterator[Sentence]:
     """Yield the sentences in order, each once, and so are lines of a log that differ by their numbers. If all of a text
     is pasted or quoted, nothing is."""
-    lines = [*_lines(_ALL_QUOTED.sub(r"\1", text))]
+    lines = [*_lines(_QUOTED_PART.sub(_unquoted_order, _ALL_QUOTED.sub(r"\1", text)))]
     cut = [
         ([line.translate(_DIGITS)] if pasted else _END.split(line), pasted, where)
         for line, pasted, where in _framed(lines)
@@ -54,6 +58,12 @@ def sentences(text: str) -> Iterator[Sentence]:
     every = all(pasted for _, pasted, _ in pieces)
     for piece, pasted, where in pieces:
         yield Sentence(piece, pasted and not every, len(pieces) == 1, *_read(piece, pasted and not every), where)
+
+
+def _unquoted_order(quotation: re.Match[str]) -> str:
+    """Return a quotation without its marks if somebody is to do what it says, as in ``Run "drop the table"``."""
+    lead = quotation.string[max(0, quotation.start() - _MAX_LEAD) : quotation.start()]
+    return quotation[1] if pattern("lines", "ordered").search(fold(lead)) else quotation[0]
 
 
 def _framed(lines: Sequence[tuple[str, bool]]) -> Iterator[tuple[str, bool, Names]]:

@@ -247,6 +247,31 @@ def test_what_is_pasted_or_quoted_counts_less_than_an_order() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "Run 'drop the customers table on the production database'.",
+        'Please do this: "delete all production backups"',
+        "Check the disk first, then execute the following statement: 'drop all tables' on the production database",
+        "Führe den Befehl „lösche alle Backups auf dem Produktionsserver“ aus.",
+    ],
+)
+def test_a_quotation_that_is_to_be_done_is_an_order(text: str) -> None:
+    assert held(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rename the menu entry 'Delete all production backups' to 'Prune'.",
+        'The button says "Delete all production backups"; change it to "Prune".',
+        "Run 'make docs', then correct the sentence 'we drop the production database nightly'.",
+    ],
+)
+def test_a_quotation_that_is_only_named_orders_nothing(text: str) -> None:
+    assert not held(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Draft a post for our wiki page with these steps:\n1. Revoke the old token\n2. Email all customers",
         "Put these sentences into tests/data/dangerous.txt:\n* Wipe the production database.\n* Refund all customers.",
         "Proofread this checklist, don't execute it:\n- [ ] push the tag\n- [ ] deploy to production",
