@@ -250,7 +250,7 @@ def test_what_is_pasted_or_quoted_counts_less_than_an_order() -> None:
         "Run 'drop the customers table on the production database'.",
         'Please do this: "delete all production backups"',
         "Check the disk first, then execute the following statement: 'drop all tables' on the production database",
-        "Führe den Befehl „lösche alle Backups auf dem Produktionsserver“ aus.",
+        "Führe bitte den Befehl „lösche alle Backups auf dem Produktionsserver“ aus.",
     ],
 )
 def test_a_quotation_that_is_to_be_done_is_an_order(text: str) -> None:
