@@ -55,11 +55,11 @@ from claudomator_py.prompts import (
 from claudomator_py.prompts.conversations import ResumePolicy, scratch_of
 from claudomator_py.prompts.slash import SlashPlace, slash_text
 from claudomator_py.routing.role import done_by, escalation_of
-from claudomator_py.scheduler.records import DecisionKind, HandoffRecord, Record
+from claudomator_py.scheduler.records import HandoffRecord, Record
 from claudomator_py.schema.validation import first_problem
 from claudomator_py.store import decision_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import Decision, Run, Task
+from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.tasks.handing_on import hops
 from claudomator_py.texts import cut
@@ -90,8 +90,8 @@ class RunContext:
     """Earlier runs of this generation, oldest first."""
     hops: tuple[HandoffRecord, ...] = ()
     """Handoffs in this generation, in order."""
-    decisions: tuple[Decision, ...] = ()
-    """Decisions on the task, oldest first."""
+    decisions: Sequence[decision_rows.Reference] = ()
+    """Decisions on the task in this generation, oldest first."""
     spending: Spending = field(default_factory=Spending)
     """The task's usage so far, if it has a budget."""
 
@@ -175,7 +175,7 @@ class ContextReader:
             card=queued.card,
             before=tuple(before),
             hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),
-            decisions=tuple(decision_rows.of_task(connection, task.id)),
+            decisions=decision_rows.references(connection, task.id, task.generation),
             spending=spending_rows.of_task(connection, task.id) if context.spec.budget.units else Spending(),
         )
 
@@ -230,7 +230,6 @@ def _following(connection: Connection, context: RunContext, run_id: str) -> RunC
     return replace(context, follows=run, known=task_rows.spec_of(connection, run.task_id, run.revision))
 
 
-_ABOUT_ANOTHER_RUN = (DecisionKind.PLACEMENT.value, DecisionKind.TRIAGE.value)
 _MAX_DECISIONS = 50
 _WELL = (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT, OutcomeStatus.CANCELLED)
 
@@ -269,7 +268,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
             skill=run.skill,
             risk=None if run.risk is None else Risk(run.risk),
             intent=intent_of(spec.instructions, redactor),
-            decisions=_decisions(context.decisions, run),
+            decisions=_decisions(context.decisions),
             extracted=extracted(spec.instructions, redactor),
             evidence=Evidence(
                 runs=tuple(run.id for run in ended[-MAX_FIELDS:]),
@@ -299,20 +298,15 @@ def _files(hops: Sequence[HandoffRecord], redactor: Redactor) -> tuple[str, ...]
     return tuple(named)[-MAX_FIELDS:]
 
 
-def _decisions(decisions: Sequence[Decision], run: Run) -> tuple[DecisionReference, ...]:
-    relevant = [
-        decision
-        for decision in decisions
-        if decision.generation == run.generation and decision.kind not in _ABOUT_ANOTHER_RUN
-    ]
+def _decisions(decisions: Sequence[decision_rows.Reference]) -> tuple[DecisionReference, ...]:
     return tuple(
         DecisionReference(
             id=decision.id,
             kind=decision.kind,
-            code=Record.model_validate(decision.data).reason.code.value,
-            route=decision.data.get("route"),
+            code=Record.model_validate({"reason": decision.reason}).reason.code.value,
+            route=decision.route,
         )
-        for decision in relevant[-_MAX_DECISIONS:]
+        for decision in decisions[-_MAX_DECISIONS:]
     )
 
 

@@ -5,13 +5,14 @@ import json
 import uuid
 import zlib
 from collections.abc import Sequence
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.domain.units import named_id
 from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.store.statement import Selection, Statement
+from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import DECISION, SNAPSHOT, Decision
 from claudomator_py.values import dataclass
 
@@ -30,6 +31,16 @@ _OF_TASK = Selection(
     select(DECISION)
     .where(DECISION.c.task_id == bindparam("task"), DECISION.c.kind != DecisionKind.SHADOW.value)
     .order_by(DECISION.c.at_ms, DECISION.c.id),
+)
+_DATA = sound(DECISION.c.data)
+_REFERENCES = Statement(
+    select(DECISION.c.id, DECISION.c.kind, _DATA["reason"], _DATA["route"].as_string())
+    .where(
+        DECISION.c.task_id == bindparam("task"),
+        DECISION.c.generation == bindparam("of_generation"),
+        DECISION.c.kind.not_in([DecisionKind.PLACEMENT.value, DecisionKind.TRIAGE.value, DecisionKind.SHADOW.value]),
+    )
+    .order_by(DECISION.c.at_ms, DECISION.c.id)
 )
 # By kind, as a constant: see ``statement``.
 _LATEST = {
@@ -74,6 +85,15 @@ class PackedSnapshot:
 
 _MAX_SNAPSHOT_BYTES: Final = 256 * 1024 * 1024
 """Maximum size unpacked: far more than a tick with the maximum of tasks and runs needs."""
+
+
+class Reference(NamedTuple):
+    """What a run is told of a decision. reason: as it is stored, None if the row is damaged."""
+
+    id: str
+    kind: str
+    reason: object
+    route: str | None
 
 
 def add_snapshot(connection: Connection, observed: PackedSnapshot, now_ms: int) -> None:
@@ -140,3 +160,9 @@ def latest(connection: Connection, task_id: str, kind: DecisionKind, generation:
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
     """Return the task's decisions of every kind but shadows, oldest first."""
     return _OF_TASK.all(connection, task=task_id)
+
+
+def references(connection: Connection, task_id: str, generation: int) -> Sequence[Reference]:
+    """Return the decisions on a generation of the task that are not about single runs, oldest first."""
+    rows = _REFERENCES.rows(connection, task=task_id, of_generation=generation)
+    return [Reference(*row) for row in rows]

@@ -32,8 +32,9 @@ MAX_KEPT_TEXT: Final = 8 * 1024
 _MAX_INTEGER: Final = 2**63
 _LONG_NUMBER = regex(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3})")
 """A fast pre-check for long numbers; its single leading character class keeps the search as fast as decoding."""
-_OUTSIDE_TEXT: Final = regex(r"(?:^|[:,\[\s])-?(?:[0-9]{19}|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3})")
-"""The exact check, for numbers outside of strings: ids in strings often have as many digits."""
+_OUTSIDE_TEXT: Final = regex(r"[:,\[\s]-?(?:[0-9]{19}|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3})")
+"""The exact check, for numbers outside of strings: ids and hashes in strings often have as many digits. It begins with
+a character class, too, instead of ``^`` for a lone number."""
 _LONE: Final = regex("[\ud800-\udfff]")
 _LONE_ON_POSTGRESQL: Final = (
     r"\\u0000"
@@ -85,7 +86,7 @@ def read_json(text: str | bytes) -> Any:
             value = _DECODER.decode(text)
         if text.count("[") + text.count("{") > MAX_DEPTH and is_deep(value):
             return UNREADABLE
-        if _LONG_NUMBER.search(text) is not None and _OUTSIDE_TEXT.search(text) is not None and not _fits(value):
+        if _LONG_NUMBER.search(text) is not None and _OUTSIDE_TEXT.search(f" {text}") is not None and not _fits(value):
             return UNREADABLE
         return _mended(value) if "\\u" in text else value
     except (ValueError, RecursionError, StopIteration):

@@ -218,3 +218,30 @@ def test_of_decisions_of_one_millisecond_the_same_one_counts_however_they_are_st
     assert [decision.id for decision in newest] == ["b"]
     (placement,) = database.read(lambda c: decision_log.placements(c, task.id, OPERATOR))
     assert (placement.decision.run_id, placement.route) == (run.id, "specialist")
+
+
+def test_a_run_is_told_of_decisions_on_its_generation_but_not_of_those_on_single_runs(database: Database) -> None:
+    world = World(database)
+    world.submit("one")
+    world.tick()
+    task = world.row("one")
+    reason = RECORD.model_dump(mode="json")["reason"]
+    made = {
+        "a": (DecisionKind.SPECIALIST, 1, {"reason": reason, "route": "specialist", "cost_usd": 0.5}),
+        "b": (DecisionKind.POLICY, 1, {"reason": "Said in words by an early version."}),
+        "c": (DecisionKind.TIER, 1, {}),
+        "d": (DecisionKind.POLICY, 2, {"reason": reason}),
+        "e": (DecisionKind.TRIAGE, 1, {"reason": reason}),
+        "f": (DecisionKind.SHADOW, 1, {"reason": reason}),
+    }
+    for key, (kind, generation, data) in made.items():
+        decision = Decision(
+            id=key, kind=kind.value, task_id=task.id, generation=generation, at_ms=START_MS + 1, data=data
+        )
+        database.write(partial(decision_rows.add, decision=decision))
+
+    assert database.read(lambda c: decision_rows.references(c, task.id, task.generation)) == [
+        ("a", "specialist", reason, "specialist"),
+        ("b", "policy", "Said in words by an early version.", None),
+        ("c", "tier", None, None),
+    ]
