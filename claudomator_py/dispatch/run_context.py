@@ -133,7 +133,7 @@ class RunContext:
             heard = () if resumption is None else resumption.heard
             may_ask = converses and self.spec.on_input is OnInput.WAIT
             role = "" if self.card is None else role_of(self.card, self.task.skill, self.task.organisation)
-            return compose(self.spec, words, handoff, role=role, heard=heard, may_ask=may_ask)
+            return compose(self.spec, words, handoff, role=role, heard=heard, converses=converses, may_ask=may_ask)
         if resumption is not None and resumption.answering:
             # What was added to an earlier request is known to the conversation.
             added = words if resumption.asked else None

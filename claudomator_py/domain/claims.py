@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from re import DOTALL, Pattern, escape
+from re import DOTALL, MULTILINE, Pattern, escape
 from typing import Any, Final
 
 from claudomator_py.texts import fold, listed
@@ -48,6 +48,29 @@ class _Words:
     turned: Sequence[str]
     asks: Pattern[str]
     announces: Pattern[str]
+
+
+@cache
+def _marked_or_fence(marker: str) -> Pattern[str]:
+    emphasis = r"(?:\*\*|__)?"
+    marked = rf"(?:#{{1,6}} )?{emphasis}{escape(marker)}{emphasis}"
+    return regex(rf"^ {{0,3}}(?:(?P<fence>`{{3,}}|~{{3,}})|{marked})", MULTILINE)
+
+
+def after_marker(text: str, marker: str) -> str | None:
+    """Return what follows the marker at the start of a line of the message, up to its end; None if nothing does. A
+    heading sign or emphasis may precede it. In a quotation or a fenced block it means nothing."""
+    opened: str | None = None
+    for match in _marked_or_fence(marker).finditer(text):
+        fence = match["fence"]
+        if fence is None:
+            if opened is None:
+                return text[match.end() :].strip() or None
+        elif opened is None:
+            opened = fence
+        elif fence.startswith(opened):
+            opened = None
+    return None
 
 
 def asks_for_a_word(text: str) -> bool:

@@ -1,6 +1,5 @@
 """What a person is asked: an agent's question, or permission to use denied tools or to start at all."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -8,13 +7,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from claudomator_py.acts import digest_in
+from claudomator_py.domain.claims import after_marker
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason, RefusedHandoff
 from claudomator_py.domain.rationale import StoredRationale
 from claudomator_py.domain.task import OnInput, PermissionMode, TaskSpec
 from claudomator_py.texts import cut, cut_line
-from claudomator_py.values import regex
 
 MARKER = "CLAUDOMATOR QUESTION:"
 """Starts a line in an agent's last message; everything from there to the end is a question to the operator."""
@@ -25,10 +24,6 @@ UNSAID = "It ended with a question, and did not say which."
 _NAMED = 5
 _MAX_CALL = 300
 """Characters of a call in a list of several."""
-_EMPHASIS = r"(?:\*\*|__)?"
-_MARKED_OR_FENCE = regex(
-    rf"^ {{0,3}}(?:(?P<fence>`{{3,}}|~{{3,}})|(?:#{{1,6}} )?{_EMPHASIS}{re.escape(MARKER)}{_EMPHASIS})", re.MULTILINE
-)
 
 
 class InputRequest(BaseModel, frozen=True):
@@ -148,19 +143,9 @@ class ToolGrant(BaseModel, frozen=True):
 
 
 def question_in(text: str) -> str | None:
-    """Return the question at the end of the message; None if there is none. It begins with ``MARKER`` at the start of a
-    line, optionally after a heading sign or emphasis. In a quotation or a fenced block the marker means nothing."""
-    opened: str | None = None
-    for match in _MARKED_OR_FENCE.finditer(text):
-        fence = match["fence"]
-        if fence is None:
-            if opened is None:
-                return cut(text[match.end() :].strip(), MAX_QUESTION) or None
-        elif opened is None:
-            opened = fence
-        elif fence.startswith(opened):
-            opened = None
-    return None
+    """Return the question that follows ``MARKER`` in the message; None if there is none."""
+    question = after_marker(text, MARKER)
+    return None if question is None else cut(question, MAX_QUESTION)
 
 
 def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:

@@ -11,7 +11,7 @@ from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.claims import admits_failure, announces_work, asks_for_a_word, claims_changes
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.personal import without_personal
-from claudomator_py.domain.progress import is_partial
+from claudomator_py.domain.progress import is_partial, left_undone
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
 from claudomator_py.domain.wording import WordedCode
 from claudomator_py.values import dataclass, regex
@@ -81,6 +81,7 @@ class Doubt(WordedCode):
     """Why the success of a run may not be one. The words follow "its result"."""
 
     CLAIMS = "claims", "says otherwise"
+    LEAVES = "leaves", "says what it leaves undone"
     ADMITS = "admits", "admits a failure"
     ASKS = "asks", "ends with a question"
     ANNOUNCES = "announces", "only announces work"
@@ -385,15 +386,17 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def doubt(self) -> Doubt | None:
-        """Why a success may not be one; None if neither its check nor its text gives a reason. What its text admits
-        counts unless a check passed after changes; the rest only if it changed nothing. The text of a run that
-        continues earlier changes may claim those."""
+        """Why a success may not be one; None if neither its check nor its text gives a reason. What its text names as
+        undone always counts, what it admits unless a check passed after changes, and the rest only if it changed
+        nothing. The text of a run that continues earlier changes may claim those."""
         if self.status is not OutcomeStatus.SUCCEEDED:
             return None
         if self.altered_checks:
             return Doubt.ALTERED
         if self.text is None:
             return None
+        if left_undone(self.text) is not None:
+            return Doubt.LEAVES
         has_changed = self.continues_changes or (self.changes is not None and self.changes.has_content)
         is_unchanged = self.changes is not None and self.changes.fault is None and not has_changed
         if is_unchanged and claims_changes(self.text):
@@ -427,8 +430,8 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
     def _with_doubt(self, summary: str | None) -> str | None:
         if (doubt := self.doubt) is None:
             return summary
-        files = f": {', '.join(self.altered_checks)}" if doubt is Doubt.ALTERED else ""
-        return f"{summary or 'no changes recorded'} (its result {doubt.words}{files})"
+        what = {Doubt.ALTERED: ", ".join(self.altered_checks), Doubt.LEAVES: left_undone(self.text or "")}.get(doubt)
+        return f"{summary or 'no changes recorded'} (its result {doubt.words}{f': {what}' if what else ''})"
 
     @property
     def changes_sentence(self) -> str | None:

@@ -1,5 +1,5 @@
-"""Detects results that say that only a part of the task is done: in words, in a list or a table of what was to be done,
-or under a heading for what is left. The words are in ``progress.toml``."""
+"""Detects results that say that only a part of the task is done: behind the marker that the prompt asks for, in words,
+in a list or a table of what was to be done, or under a heading for what is left. The words are in ``progress.toml``."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,10 +8,16 @@ from itertools import chain
 from re import Match, Pattern, escape
 from typing import Any, Final
 
-from claudomator_py.domain.claims import MAX_MEMO, UNSPACED, holds, outer_sentences, spaced_words
-from claudomator_py.texts import fold, listed
+from claudomator_py.domain.claims import MAX_MEMO, UNSPACED, after_marker, holds, outer_sentences, spaced_words
+from claudomator_py.texts import cut, fold, listed, one_line
 from claudomator_py.values import dataclass, regex, toml_data
 
+UNFINISHED_MARKER: Final = "CLAUDOMATOR UNFINISHED:"
+"""Starts a line in an agent's last message; everything from there to the end says what it leaves undone."""
+MAX_LEFT: Final = 200
+"""Maximum characters shown of that."""
+_MAX_NOTHING_WORDS: Final = 2
+"""Words with which that may say that nothing is."""
 MAX_LINES: Final = 400
 """How many lines of a result are searched for lists and headings."""
 _MAX_STATUS_WORDS: Final = 8
@@ -59,6 +65,17 @@ class _Marks:
     later: Sequence[str]
     open: Pattern[str]
     done: Pattern[str]
+
+
+def left_undone(text: str) -> str | None:
+    """Return what a result's text says that it leaves undone, behind ``UNFINISHED_MARKER``, in one line; None: it does
+    not say so."""
+    left = after_marker(text, UNFINISHED_MARKER)
+    if left is None:
+        return None
+    words = spaced_words(fold(left))
+    is_nothing = _marks().nothing.match(words) and words.count(" ") < _MAX_NOTHING_WORDS
+    return None if is_nothing else cut(one_line(left).rstrip("."), MAX_LEFT)
 
 
 def is_partial(text: str) -> bool:

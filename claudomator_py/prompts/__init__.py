@@ -12,6 +12,7 @@ from claudomator_py.domain.inputs import MARKER, grant_text
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import REASON_POLICIES, HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.personal import without_personal
+from claudomator_py.domain.progress import UNFINISHED_MARKER
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import tail_of
 from claudomator_py.domain.run import Exchange, Part
@@ -26,6 +27,11 @@ HOW_TO_ASK = (
     "If you need a decision from the operator before you can continue, end with a message whose last part begins, on "
     f"its own line, with `{MARKER}` and then the question. You will receive the answer here. Do not ask what you can "
     "find out yourself."
+)
+HOW_TO_END_EARLY = (
+    "If you end before all of the task is done, or could not verify what it asks you to verify, begin the last part of "
+    f"your last message, on its own line, with `{UNFINISHED_MARKER}`, and say what is left and why. If all is done, "
+    "leave that out."
 )
 _ANSWER = "The operator answers your question:"
 _EXACTLY = (
@@ -259,18 +265,20 @@ def compose(
     *,
     role: str = "",
     heard: Sequence[Exchange] = (),
+    converses: bool = False,
     may_ask: bool = False,
 ) -> str:
     """Write the prompt of a fresh conversation: the task's instructions and the expected output.
 
     role: what the specialist is told about itself, see ``role_of``. handoff: the note left by the agent that had the
     task before. words: what the operator said to a conversation that this one replaces; heard: the questions and
-    replies in it. may_ask: True if the agent can ask the operator.
+    replies in it. converses: True for an agent that is a model rather than a program; may_ask: if it can also ask the
+    operator.
     """
     note = [] if handoff is None else [handoff]
-    how_to_ask = [HOW_TO_ASK] if may_ask else []
+    how_to_end = [*([HOW_TO_ASK] if may_ask else []), *([HOW_TO_END_EARLY] if converses else [])]
     return _joined(
-        [*([role] if role else []), *_task(spec), *_words(words), *replayed_exchanges(heard), *note, *how_to_ask]
+        [*([role] if role else []), *_task(spec), *_words(words), *replayed_exchanges(heard), *note, *how_to_end]
     )
 
 

@@ -217,6 +217,19 @@ def test_a_success_whose_result_admits_a_failure_is_doubtful_whatever_it_changed
     assert (result.completed, result.failed, result.doubtful) == (5, 0, 4)
 
 
+def test_what_an_agent_says_that_it_leaves_undone_stands_in_the_report_even_if_a_check_passed(world: World) -> None:
+    world.submit("t", check=["pytest"])
+    world.tick()
+    text = "Ported CSV and JSON.\n\nCLAUDOMATOR UNFINISHED: the export to PDF,\nas its fonts are missing."
+    world.end("t", text=text, changes=changed(files=("a",)))
+    world.tick()
+    world.host.end(world.live("t").id, 0, step=1)
+    world.tick()
+    (ref,) = report(world).doubtful_tasks
+    remark = "its result says what it leaves undone: the export to PDF, as its fonts are missing"
+    assert (ref.name, ref.state, ref.changes) == ("t", "COMPLETED", f"1 file (+2 -1) ({remark})")
+
+
 def test_of_a_result_that_admits_a_failure_why_says_so(world: World) -> None:
     run(world, "half", text="I was not able to finish the printer.", changes=changed(files=("a",)))
     (sentence,) = [entry for entry in world.service.why("half").sentences if "succeeded" in entry]

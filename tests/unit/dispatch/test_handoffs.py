@@ -8,6 +8,7 @@ import pytest
 from claudomator_py.domain.handoff import HANDOFF_MARKER, Handoff
 from claudomator_py.domain.run import RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.prompts import HOW_TO_END_EARLY
 from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.store import run_rows
 from claudomator_py.store.database import Database
@@ -60,7 +61,7 @@ def test_a_plain_task_is_told_nothing_of_it(world: World) -> None:
     world.submit("t", on_input="deny")
     world.tick()
     assert handoff(world, "t")["intent"] == "do t"
-    assert world.host.directories[world.live("t").id, 0].order.stdin == "do t\n"
+    assert world.host.directories[world.live("t").id, 0].order.stdin == f"do t\n\n{HOW_TO_END_EARLY}\n"
 
 
 def test_it_names_earlier_runs_and_how_they_failed(world: World) -> None:

@@ -11,6 +11,7 @@ from claudomator_py.domain.host import LOCAL, HostNeeds
 from claudomator_py.domain.run import Launch, LaunchRequest, RunConflict, RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.faults import checks
+from claudomator_py.prompts import HOW_TO_END_EARLY
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from tests.fakes.agents import CLAUDE, CODEX
@@ -60,7 +61,7 @@ def test_what_a_run_is_told(world: World) -> None:
     directory = world.host.directories[run.id, 0]
     order = directory.order
     assert order.commands == (("claude", "sonnet"),)
-    assert (order.cwd, order.stdin) == ("/srv/x", "do t\n\nHand back: a fix\n")
+    assert (order.cwd, order.stdin) == ("/srv/x", f"do t\n\nHand back: a fix\n\n{HOW_TO_END_EARLY}\n")
     assert (order.limits.timeout_ms, order.limits.stall_ms) == (5 * MINUTE_MS, MINUTE_MS)
     assert directory.environment["CI"] == "1"
     assert directory.environment["CLAUDOMATOR_RUN"] == run.id

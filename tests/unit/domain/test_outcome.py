@@ -19,6 +19,7 @@ from claudomator_py.domain.outcome import (
     Reason,
     RefusedHandoff,
 )
+from claudomator_py.domain.progress import UNFINISHED_MARKER
 from claudomator_py.domain.rationale import RationaleCode, rationale
 
 CODES = """
@@ -111,6 +112,8 @@ A_TAG = RunChanges(place="/r", refs=(RefChange(name="refs/tags/v1", after="1" * 
 STASHED = f"1 stash made (its result {Doubt.CLAIMS.words})"
 UNDONE = "I was unable to finish it."
 PARTLY = "Moved 9 of the 40 handlers."
+LEFT = f"I moved the handlers.\n\n{UNFINISHED_MARKER} the tests,\nas there is no Redis."
+LEAVING = f" (its result {Doubt.LEAVES.words}: the tests, as there is no Redis)"
 ADMITTED = f" (its result {Doubt.ADMITS.words})"
 
 
@@ -171,6 +174,11 @@ def test_the_share_of_an_agent_is_the_cost_without_the_fee(
         (PARTLY, {}, Doubt.ADMITS, f"no changes recorded{ADMITTED}"),
         (PARTLY, {"changes": A_COMMIT, "is_checked": True}, None, "1 commit"),
         ("9 of the 40 handlers are now typed.", {"changes": NOTHING}, None, "no changes"),
+        (LEFT, {"changes": A_COMMIT}, Doubt.LEAVES, f"1 commit{LEAVING}"),
+        (LEFT, {"changes": A_COMMIT, "is_checked": True}, Doubt.LEAVES, f"1 commit{LEAVING}"),
+        (LEFT, {"changes": NOTHING}, Doubt.LEAVES, f"no changes{LEAVING}"),
+        (f"{UNDONE}\n{LEFT}", {}, Doubt.LEAVES, f"no changes recorded{LEAVING}"),
+        (f"Moved all.\n\n{UNFINISHED_MARKER} nothing", {"changes": A_COMMIT}, None, "1 commit"),
     ],
 )
 def test_a_success_is_doubted_for_its_text(

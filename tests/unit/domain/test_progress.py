@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from claudomator_py.domain.progress import is_partial
+from claudomator_py.domain.progress import MAX_LEFT, UNFINISHED_MARKER, is_partial, left_undone
 from claudomator_py.values import toml_data
 
 LANGUAGES = toml_data("claudomator_py.domain", "progress.toml")
@@ -88,3 +88,26 @@ def test_a_long_result_is_read_quickly() -> None:
     begun = time.process_time()
     assert not is_partial(text)
     assert time.process_time() - begun < 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"Ported it.\n\n{UNFINISHED_MARKER} the docs,\nfor want of time.", "the docs, for want of time"),
+        (f"**{UNFINISHED_MARKER}**\n- the docs\n- the tests\n", "- the docs - the tests"),
+        (f"{UNFINISHED_MARKER} None of the tests were run.", "None of the tests were run"),
+        (f"{UNFINISHED_MARKER} Keine Zeit für die Doku.", "Keine Zeit für die Doku"),
+        (f"{UNFINISHED_MARKER} {'x' * 2 * MAX_LEFT}", "x" * (MAX_LEFT - 3) + "..."),
+        *[
+            (f"All done.\n\n{UNFINISHED_MARKER} {no}", None)
+            for no in ("none", "Nothing left.", "N/A", "- nichts", "无", "")
+        ],
+        (f"{UNFINISHED_MARKER} the \x1b[31mred\x1b[0m one\u202e", "the red one"),
+        (f"I read of `{UNFINISHED_MARKER} all of it`.", None),
+        (f"```\n{UNFINISHED_MARKER} the docs\n```\nThat is what it printed.", None),
+        (f"> {UNFINISHED_MARKER} the docs", None),
+        ("CLAUDOMATOR FINISHED: the docs", None),
+    ],
+)
+def test_an_agent_says_what_it_leaves_undone(text: str, left: str | None) -> None:
+    assert left_undone(text) == left

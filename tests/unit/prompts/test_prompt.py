@@ -3,7 +3,16 @@
 import pytest
 
 from claudomator_py.domain.card import Card
-from claudomator_py.prompts import as_command, as_text, compose, compose_further, compose_next, role_of
+from claudomator_py.prompts import (
+    HOW_TO_ASK,
+    HOW_TO_END_EARLY,
+    as_command,
+    as_text,
+    compose,
+    compose_further,
+    compose_next,
+    role_of,
+)
 from tests.fakes.steps import spec
 
 GO_ON = "Continue the task where you left off. "
@@ -12,6 +21,13 @@ GO_ON = "Continue the task where you left off. "
 def test_a_fresh_conversation_is_told_the_task_and_what_to_hand_back() -> None:
     text = compose(spec("t", instructions="Dig.\n", expected_output=" a hole \n"))
     assert text == "Dig.\n\nHand back: a hole\n"
+
+
+def test_a_model_is_told_how_to_end_and_a_program_is_not() -> None:
+    dig = spec("t", instructions="Dig.")
+    assert compose(dig) == "Dig.\n"
+    assert compose(dig, converses=True) == f"Dig.\n\n{HOW_TO_END_EARLY}\n"
+    assert compose(dig, converses=True, may_ask=True) == f"Dig.\n\n{HOW_TO_ASK}\n\n{HOW_TO_END_EARLY}\n"
 
 
 @pytest.mark.parametrize("text", ["/login page redirects twice.", "\n /init"])
