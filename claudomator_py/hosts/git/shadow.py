@@ -50,6 +50,9 @@ _COPIED = regex(
 # These do not affect how data are read.
 _IGNORED_EXTENSIONS = frozenset({"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees"})
 _WORKTREE_CONFIG = "extensions.worktreeconfig"
+_CONFIG_OF_TREE = "config.worktree"
+_NOT_INHERITED = ("core.bare", "core.worktree")
+"""Settings that git does not give to a new work tree. Source: git-worktree(1), configuration file."""
 _ADDRESS = regex(r"remote\..+\.(url|lfsurl)", re.DOTALL)
 _HARMLESS_ADDRESS = regex(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?!:|//)")
 _ATTRIBUTES = regex(r"100\d+ blob (?P<id>\w+)\t(?P<path>(.*/)?\.gitattributes)", re.DOTALL)
@@ -109,11 +112,9 @@ class ShadowRepository:
         self._common = Path(common_dir)
         if not self._common.is_dir():
             raise GitRefused(f"its git directory {common_dir} is not there any more")
-        settings = self._settings(self._common / "config")
-        if ("true" in [value for key, value in settings if key == _WORKTREE_CONFIG]) and (
-            (self._common / "config.worktree").exists()
-        ):
-            settings = [*settings, *self._settings(self._common / "config.worktree")]
+        shared = self._settings(self._common / "config")
+        self._is_per_tree = (_WORKTREE_CONFIG, "true") in shared
+        settings = [*shared, *self._settings_of_tree(self._common)]
         self._filters = tuple(dict.fromkeys(match[1] for key, _ in settings if (match := _FILTER.fullmatch(key))))
         self._make(_configuration(settings))
 
@@ -130,6 +131,8 @@ class ShadowRepository:
         """See ``Git``. git_dir: of a linked work tree; None for the repository itself. Raises GitRefused."""
         own = git_dir is None or git_dir == str(self._common)
         held = {"GIT_DIR": str(self._path) if own else str(git_dir), "GIT_COMMON_DIR": str(self._path)}
+        if git_dir is not None and not own:
+            held |= _variables(self._settings_of_tree(Path(git_dir)))
         if work_tree is not None:
             held["GIT_WORK_TREE"] = work_tree
         folder = work_tree or self._path
@@ -193,20 +196,27 @@ class ShadowRepository:
         users = {match[1] for key in listed if (match := _FILTER.fullmatch(key))}
         return tuple(name for name in self._filters if name not in users)
 
-    def add(self, path: str, *what: str, timeout_s: float, keep: Sequence[int] = ()) -> str:
-        """Create a work tree at path. Return its git directory, to which its ``.git`` file points. Raises GitRefused;
-        OSError."""
+    def add(self, path: str, *what: str, source_dir: str, timeout_s: float, keep: Sequence[int] = ()) -> str:
+        """Create a work tree at path. Return its git directory, to which its ``.git`` file points. source_dir: git
+        directory of the work tree that it is made from, whose sparse checkout and own settings it is given. Raises
+        GitRefused; OSError."""
         if not (trees := self._common / _TREES).exists():
             trees.mkdir()
             # Other users may share the repository, whatever this process's umask.
             trees.chmod(stat.S_IMODE(self._common.stat().st_mode))
-        self("worktree", "add", "--quiet", *what, timeout_s=timeout_s, keep=keep)
+        source = source_dir if Path(source_dir).is_dir() else str(self._common)
+        self("worktree", "add", "--quiet", *what, git_dir=source, timeout_s=timeout_s, keep=keep)
         # git has written a path through the shadow to it.
         pointer = Path(path) / POINTER
         made = self._common / _TREES / Path(pointer.read_text().strip()).name
         # Not next to it, where the repository may have a link of any name.
         new = self._path / "pointer"
         write_new(new, pointing_to(str(made)))
+        # git itself would copy them, but for the shadow. Without them, git in the tree, and so the agent, does not see
+        # changes outside of a sparse checkout.
+        if inherited := [pair for pair in self._settings_of_tree(Path(source)) if pair[0] not in _NOT_INHERITED]:
+            text = "".join(_line(*pair) for pair in inherited)
+            (made / _CONFIG_OF_TREE).write_text(text, encoding="utf-8", errors="surrogateescape")
         new.rename(pointer)
         flush_path(pointer.parent)
         return str(made)
@@ -226,6 +236,10 @@ class ShadowRepository:
     def remove(self) -> None:
         """Remove the shadow; the repository is not changed."""
         shutil.rmtree(self._path, ignore_errors=True)
+
+    def _settings_of_tree(self, git_dir: Path) -> Settings:
+        """Return the settings that apply to one work tree only, such as those of its sparse checkout."""
+        return self._settings(git_dir / _CONFIG_OF_TREE) if self._is_per_tree else ()
 
     def _settings(self, file: Path) -> Settings:
         """Return the settings in a configuration file, without those in included files."""
@@ -263,6 +277,14 @@ def _configuration(settings: Settings) -> str:
         if _COPIED.fullmatch(key) or (_ADDRESS.fullmatch(key) and _HARMLESS_ADDRESS.match(value)):
             lines.append(_line(key, value))
     return "".join(lines)
+
+
+def _variables(settings: Settings) -> dict[str, str]:
+    """Return the environment with which git applies the settings that may be copied."""
+    copied = [(key, value) for key, value in settings if _COPIED.fullmatch(key)]
+    named = {f"GIT_CONFIG_KEY_{number}": key for number, (key, _) in enumerate(copied)}
+    given = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(copied)}
+    return {"GIT_CONFIG_COUNT": str(len(copied)), **named, **given} if copied else {}
 
 
 def _line(key: str, value: str) -> str:

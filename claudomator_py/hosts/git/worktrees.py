@@ -198,7 +198,7 @@ class LocalTrees:
         what = ["--", tree.path, tree.branch] if branch_is_there else ["-b", tree.branch, "--", tree.path, tree.base]
         with self._at(tree) as at, self._alone(tree.common_dir):
             try:
-                made = at.shadow.add(tree.path, *what, timeout_s=CHECKOUT_S, keep=[lock])
+                made = at.shadow.add(tree.path, *what, source_dir=tree.source_dir, timeout_s=CHECKOUT_S, keep=[lock])
             except (GitRefused, OSError):
                 at.clear()
                 if branch_is_there:

@@ -12,7 +12,7 @@ import pytest
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, WorktreeRequest
 from claudomator_py.hosts.git.worktrees import LocalTrees
-from tests.integration.hosts.repository import Repository, order
+from tests.integration.hosts.repository import Repository, order, shown
 
 
 def standing(trees: LocalTrees, tree: Tree) -> TreeStanding:
@@ -354,15 +354,42 @@ def test_words_that_an_agent_wrote_are_kept_short_clean_and_fit_to_be_shown(
     assert trees.seen(tree.name) == state
 
 
-def test_a_sparse_repository_has_sparse_trees(trees: LocalTrees, repository: Repository) -> None:
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_a_tree_is_as_sparse_as_the_one_it_is_made_from(
+    trees: LocalTrees, repository: Repository, tmp_path: Path, is_linked: bool
+) -> None:
     repository.commit("a/file", "a")
     repository.commit("b/file", "b")
-    repository.git("sparse-checkout", "set", "a")
-    tree = trees.ensure(order(repository.path))
+    source = repository.path
+    if is_linked:
+        source = tmp_path / "linked"
+        repository.git("worktree", "add", "-q", "-b", "linked", str(source))
+    repository.git("sparse-checkout", "set", "a", at=source)
+    repository.git("config", "--worktree", "user.email", 'a "b" \\ c', at=source)
+    tree = trees.ensure(order(source))
     assert (Path(tree.path) / "a").is_dir()
     assert not (Path(tree.path) / "b").exists()
     assert standing(trees, tree) is TreeStanding.UNCHANGED
-    assert repository.git("status", "--porcelain", at=tree.path) == ""
+    assert shown(repository, tree.path) == ""
+    assert repository.git("sparse-checkout", "list", at=tree.path) == "a"
+    assert repository.git("config", "--worktree", "user.email", at=tree.path) == 'a "b" \\ c'
+    # An agent writes outside of what is checked out, and finds and commits it as in any other tree.
+    (Path(tree.path) / "b").mkdir()
+    (Path(tree.path) / "b/file").write_text("changed")
+    assert trees.look(tree).changed == 1
+    assert shown(repository, tree.path) == "M b/file"
+
+
+def test_a_tree_is_whole_if_only_another_one_is_sparse(
+    trees: LocalTrees, repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit("a/file", "a")
+    repository.git("worktree", "add", "-q", "-b", "linked", str(tmp_path / "linked"))
+    repository.git("sparse-checkout", "set", "--no-cone", "/readme")
+    tree = trees.ensure(order(tmp_path / "linked"))
+    assert (Path(tree.path) / "a/file").exists()
+    (Path(tree.path) / "a/file").write_text("changed")
+    assert trees.look(tree).changed == 1
 
 
 def test_a_folder_that_is_no_work_tree_any_more_is_left_alone(trees: LocalTrees, repository: Repository) -> None:
