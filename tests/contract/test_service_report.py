@@ -349,6 +349,20 @@ def test_tasks_that_nobody_approved_in_time_are_described_without_the_time(world
     assert (group.reason, group.text) == ("expired", "Nobody approved it; it asks for approval before its first run.")
 
 
+def test_a_sentence_goes_on_where_its_time_was_in_the_middle(world: World) -> None:
+    world.submit("early", agent={"type": "claude"}, on_limit="wait", retry={"max_attempts": 1})
+    world.submit("asked", expires="1m")
+    world.tick()
+    world.end("asked", status="needs_input", text="Red or blue?", question="Red, which I look at, or blue?")
+    world.end("early", windows={"five_hour": {"used": 0.97, "resets_at": START_MS + HOUR_MS}}, text="Half of it.")
+    world.tick()
+    world.tick(2 * MINUTE_MS)
+    assert (world.state("asked"), world.state("early")) == ("FAILED expired", "WAITING backoff")
+    (failed,), (waits,) = report(world).failures, report(world).waits
+    assert failed.text == "Nobody answered: Red, which I look at, or blue?"
+    assert waits.text.endswith("continues to finish, or to confirm that it is done"), waits.text
+
+
 def test_a_group_counts_tasks_that_no_list_names(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A group of waiting tasks that several agents could do is complete, and names no time that is left out."""
     monkeypatch.setattr(service, "SHOWN", 3)

@@ -54,9 +54,10 @@ MAX_DOUBTED = 200
 """The most completed tasks whose results are examined."""
 LATE_MS = 2 * MINUTE_MS
 """After this long, a scheduled time that nobody has handled is missed."""
-_TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
+_INSTANT = "\0"
+_TIME = rf"{_INSTANT}|\({_INSTANT}\)|(?:\d{{4}}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)"
 """The forms of times in stored sentences."""
-_LEADING_TO_A_TIME = regex(r"(?:,?(?: |^)(?:at|by|until|or|not before))+\s*(?=[;.)]|$)")
+_AT_A_TIME = regex(rf"(?:,?(?: |^)(?:at|by|until|or|not before))*\s*(?:{_TIME})(?: at most)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +285,8 @@ def _without_times(view: TaskView) -> str:
     brief = brief_of(view.blocked, view.reason_short or view.reason_text)
     if brief is None and view.blocked is not None:
         brief = wait_of(view.blocked, None)
-    text = "" if brief is None else one_line(worded(brief, lambda _: ""))
-    return _LEADING_TO_A_TIME.sub("", _TIME.sub("", text)).strip()
+    text = "" if brief is None else worded(brief, lambda _: _INSTANT)
+    return one_line(_AT_A_TIME.sub("", text)).strip()
 
 
 def _repositories(
