@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -89,7 +89,7 @@ class ClusterRunHost(LocalRunHost):
         }
         self._hosts: dict[str, str] = {}
         """Known host of each run."""
-        self._choice = HostChoice({name: cluster.engine for name, cluster in self._clusters.items()}, self.host_of)
+        self._choice = HostChoice({name: cluster.engine for name, cluster in self._clusters.items()})
         self._poll = EndPoll(self.place, lambda: self.news())
         self._next_tidying = 0.0
         self._fates = Fates(absent_s)
@@ -181,10 +181,12 @@ class ClusterRunHost(LocalRunHost):
         if cluster is None:
             status = super().reconcile(run_id, step)
             self._missed(status)
+            self._choice.note(run_id, status.fate)
             return status
         path, key = self.place(run_id, step), job_name(run_id, step)
         submitting = self._fates.submission(key)
         status = self._fates.decide(cluster.engine, path, key, self.grace_ms)
+        self._choice.note(run_id, status.fate)
         if status.fate is RunFate.MISSING:
             self._missed(status)
             self._fates.forget(key)
@@ -217,7 +219,7 @@ class ClusterRunHost(LocalRunHost):
         """See ``LocalRunHost``. Directories on a cluster are polled for their end."""
         steps = [(self.host_of(run_id), (run_id, step)) for run_id, step in live]
         super().watch_shims(step for host, step in steps if host == LOCAL)
-        self._choice.count(host for host, _ in steps)
+        self._choice.count({run_id: host for host, (run_id, _) in steps})
         elsewhere = [step for host, step in steps if host != LOCAL]
         self._poll.watch(elsewhere)
         for name in {host for host, _ in steps} & self._clusters.keys():
@@ -326,7 +328,7 @@ class ClusterRunHost(LocalRunHost):
             where = self.host_of(order.scratch_of)
             return LOCAL if LOCAL in order.hosts and where not in order.hosts else where
         preferred = None if order.resumes is None else self.host_of(order.resumes)
-        return self._choice.among(order.hosts, preferred)
+        return self._choice.among(order.hosts, preferred, order.run_id)
 
     def _missed(self, status: RunStatus) -> None:
         """Raise OSError for a missing run while the folder of a cluster is missing: the run may be there."""
@@ -340,34 +342,40 @@ class ClusterRunHost(LocalRunHost):
 class HostChoice:
     """The hosts, and what matters for choosing among them."""
 
-    def __init__(self, engines: Mapping[str, Slurm], host_of: Callable[[str], str]) -> None:
-        """engines: of the clusters, by name. host_of: returns the host of a run."""
+    def __init__(self, engines: Mapping[str, Slurm]) -> None:
+        """engines: of the clusters, by name."""
         self._engines = engines
-        self._host_of = host_of
-        self.active: Counter[str] = Counter()
-        """Number of live runs by host."""
+        self._live: dict[str, str] = {}
+        """Host of each live run."""
         self._took: dict[str, float] = {}
         """By host: when its engine last took a node from a run."""
 
-    def count(self, hosts: Iterable[str]) -> None:
-        """Note the hosts of all live runs."""
-        self.active = Counter(hosts)
+    @property
+    def active(self) -> Counter[str]:
+        """Number of live runs by host."""
+        return Counter(self._live.values())
+
+    def count(self, live: Mapping[str, str]) -> None:
+        """Note the hosts of all live runs, by run."""
+        self._live = dict(live)
+
+    def note(self, run_id: str, fate: RunFate) -> None:
+        """Note what a run came to: one that has ended takes no place from the one that begins in the same tick."""
+        if fate is RunFate.ENDED:
+            self._live.pop(run_id, None)
 
     def took(self, host: str) -> None:
         """Note that the host's engine has taken a node from a run."""
         self._took[host] = time.monotonic()
 
-    def among(self, hosts: Sequence[str], preferred: str | None) -> str:
-        """Return the host for the next run: the preferred one if it is possible. Unknown hosts are ignored; this
+    def among(self, hosts: Sequence[str], preferred: str | None, run_id: str) -> str:
+        """Return the host for the run: the preferred one if it is possible. Unknown hosts are ignored; this
         machine is chosen if there are no others."""
-        allowed = [name for name in hosts if name == LOCAL or name in self._engines]
-        if preferred in allowed:
-            return preferred
-        if len(allowed) < 2:
-            return allowed[0] if allowed else LOCAL
-        chosen = choose_host(allowed, self.active, {name: self._waiting(name) for name in allowed})
-        # Counted here until the next call of `count`.
-        self.active[chosen] += 1
+        allowed = [name for name in hosts if name == LOCAL or name in self._engines] or [LOCAL]
+        chosen = preferred if preferred in allowed else allowed[0]
+        if len(allowed) > 1 and chosen != preferred:
+            chosen = choose_host(allowed, self.active, {name: self._waiting(name) for name in allowed})
+        self._live[run_id] = chosen
         return chosen
 
     def _waiting(self, name: str) -> int:
@@ -377,5 +385,5 @@ class HostChoice:
         is_avoided = time.monotonic() < self._took.get(name, -_TOOK_S) + _TOOK_S
         is_avoided |= engine is not None and engine.problem is not None
         jobs = () if listed is None else listed.waiting
-        # Several hosts may be partitions of one cluster.
-        return is_avoided + sum(self._host_of(run_of(job.name)) == name for job in jobs)
+        # Several hosts may be partitions of one cluster, and a run may have ended since Slurm listed its job.
+        return is_avoided + sum(self._live.get(run_of(job.name)) == name for job in jobs)

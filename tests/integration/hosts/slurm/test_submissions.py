@@ -86,6 +86,24 @@ def test_a_run_in_the_folder_of_another_goes_to_its_host_or_to_this_machine_whic
     assert host.scratch(RUN_ID) == str(host.path(RUN_ID) / "work")
 
 
+@pytest.mark.parametrize("listed", ["", f"{KEY}|PENDING|Resources|\n"], ids=["gone", "listed before it began"])
+@pytest.mark.parametrize(("has_ended", "goes_to"), [(False, LOCAL), (True, "lab")])
+def test_a_run_that_has_ended_takes_no_place_from_the_next_one(
+    host: ClusterRunHost, commands: Commands, listed: str, has_ended: bool, goes_to: str
+) -> None:
+    """Which may begin in the same tick, before Slurm is asked again."""
+    commands.say("squeue", listed)
+    commands.say("sinfo", "n1|night|up|idle|0/4/0/4|(null)|none\n")
+    submitted(host)
+    assert sum(host.hosts()[1].waits.values()) == (1 if listed else 0)
+    if has_ended:
+        ended = {"exit_code": 0, "ended_by": None, "error": None, "step": 0, "started_ms": 1, "ended_ms": 2}
+        (host.path(RUN_ID) / "exit.json").write_text(json.dumps(ended))
+        assert host.reconcile(RUN_ID).fate is RunFate.ENDED
+    host.prepare(replace(ORDER, run_id="next", hosts=("lab", LOCAL)))
+    assert host.host_of("next") == goes_to
+
+
 def test_where_two_hosts_are_partitions_of_one_cluster_each_has_its_own_runs(
     commands: Commands, tmp_path: Path
 ) -> None:
