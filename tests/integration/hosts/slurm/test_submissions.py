@@ -92,6 +92,7 @@ def test_a_run_that_has_ended_takes_no_place_from_the_next_one(
     host: ClusterRunHost, commands: Commands, listed: str, has_ended: bool, goes_to: str
 ) -> None:
     """Which may begin in the same tick, before Slurm is asked again."""
+    commands.say("sbatch", "1\n")
     commands.say("squeue", listed)
     commands.say("sinfo", "n1|night|up|idle|0/4/0/4|(null)|none\n")
     submitted(host)
