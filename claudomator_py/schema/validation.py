@@ -186,7 +186,7 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
         case "float_type":
             return f"{described(value)}, but must be a number", _number(value, "a number, without quotes")
         case "tuple_type" | "list_type":
-            return f"{described(value)}, but must be a list", "write [one, two]"
+            return f"{described(value)}, but must be a list", _list_remedy(model, path, value)
         case "dict_type" | "model_type" | "model_attributes_type":
             return f"{described(value)}, but must be a mapping", _mapping_remedy(model, path, value)
         case "string_too_short" | "too_short" | "string_pattern_mismatch":
@@ -257,10 +257,27 @@ def _quotes(value: object) -> str | None:
     return _QUOTES if isinstance(value, bool | int | float) else None
 
 
+def _list_remedy(model: type[BaseModel] | None, path: Path, value: object) -> str:
+    text = str(value).lower()
+    quoted = remedy_among(model, path, [(text, f'"{text}"')]) if model and _quotes(value) else None
+    return quoted or "write [one, two]"
+
+
 def _mapping_remedy(model: type[BaseModel] | None, path: Path, value: object) -> str:
+    """The remedy for a value that stands where a mapping should: with the first key that accepts it."""
     target = _model_at(model, path) if model else None
-    example = shown(value) if isinstance(value, str) and value else "..."
-    return f"write {{{next(iter(target.model_fields))}: {example}}}" if target else "write {key: value}"
+    if target is None:
+        return "write {key: value}"
+    is_scalar = isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+    fitting = (name for name in target.model_fields if is_scalar and _accepts(target, (name,), value))
+    example = shown(str(value)) if is_scalar else "..."
+    return f"write {{{next(fitting, next(iter(target.model_fields)))}: {example}}}"
+
+
+def _accepts(model: type[BaseModel], path: Path, value: object) -> bool:
+    """Whether a scalar is accepted at that place of a document, other than as a list of one item."""
+    kinds = [each for each in _types_at(model, path) if _item_of(each[0]) is None]
+    return any(_refused(Annotated[(kind, *marks)] if marks else kind, value) is None for kind, marks in kinds)
 
 
 def _is_optional(model: type[BaseModel] | None, path: Path) -> bool:

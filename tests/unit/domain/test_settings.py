@@ -163,6 +163,10 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"limits": {"output_cap": "1KiB"}}, "limits.output_cap: is too small; it must be at least 1MiB"),
     ({"limits": {"grace": 5}}, "limits.grace: is the bare number 5"),
     ({"balancing": {"type_hint": "strict"}}, "balancing.type_hint: `strict` is not one of prefer, ignore"),
+    (
+        {"notify": {"phone": "https://ntfy.sh/x"}},
+        "notify.phone: is the text `https://ntfy.sh/x`, but must be a mapping; write {url: https://ntfy.sh/x}",
+    ),
     ({"agents": None}, "agents: is empty, but must be a mapping; write {claude: {}}"),
     ({"agents": ["claude"]}, "agents: is a list, but must be a mapping; write {claude: {}}"),
     ({"agents": {"My Agent": {"kind": "claude"}}}, "agents.My Agent: `My Agent` is not a name"),
