@@ -24,6 +24,7 @@ from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.routing import Constraints, Risk, TaskRoute
 from claudomator_py.domain.task import Permissions, TaskSpec
+from claudomator_py.domain.transcript import intent_of
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Activity, Faults, UnreadableCard, item_of
 from claudomator_py.log import get_logger
@@ -364,12 +365,13 @@ class SpecialistRouter:
             record_policy(connection, task, policy_record, now_ms)
         if record is not None:
             correct(connection, task, record, now_ms, subject.predecessor)
-            record_specialist(connection, task, self._with_card(record, card), now_ms)
+            record_specialist(connection, task, self._completed(record, card, subject.spec), now_ms)
         return True
 
-    def _with_card(self, record: SpecialistRecord, card: Card | None) -> SpecialistRecord:
-        """Return the record with the owner, escalation and expected output of the current card."""
-        update: dict[str, object] = {"max_handoffs": self._max_handoffs}
+    def _completed(self, record: SpecialistRecord, card: Card | None, spec: TaskSpec) -> SpecialistRecord:
+        """Return the record with the task's intent, by fixed rules, and the owner, escalation and expected output of
+        the current card."""
+        update: dict[str, object] = {"max_handoffs": self._max_handoffs, "intent": intent_of(spec.instructions) or None}
         if card is not None:
             update |= {"owner": card.owner, "escalation": escalation_of(card), "expected_output": card.expected_output}
         return record.model_copy(update=update)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.wording import (
@@ -136,6 +136,13 @@ class Rationale(WordedValue):
 
     code: RationaleCode
     params: RationaleParams = Field(default_factory=RationaleParams)
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_missing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A decision has one for each candidate, and few have parameters.
+        if not self.params.model_fields_set:
+            return {"code": self.code, "params": {}}
+        return super()._without_what_is_missing(handler)
 
     @property
     def named(self) -> frozenset[str]:

@@ -27,25 +27,29 @@ NO_PERFORMANCE = 0.5
 def keyword_in(text: str, keywords: Iterable[str]) -> str | None:
     """Return the first keyword that occurs in the text as whole words, ignoring case; None if none does."""
     folded = _folded(text)
-    for keyword in keywords:
-        word, phrase = _phrase(keyword)
+    for keyword, word, phrase in _phrases(tuple(keywords)):
         # Most keywords do not occur at all, which a plain search detects without matching whole words.
-        if word and word in folded and phrase.search(folded):
+        if word in folded and phrase.search(folded):
             return keyword
     return None
 
 
-@memoized
-def _folded(text: str) -> str:
+def _normalised(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-@lru_cache(maxsize=20_000)
-def _phrase(keyword: str) -> tuple[str, re.Pattern[str]]:
-    """The first word of the keyword, empty if it has none, and a pattern for the whole keyword."""
-    words = _folded(keyword).split()
-    phrase = r"\s+".join(map(re.escape, words))
-    return words[0] if words else "", re.compile(rf"(?<!\w){phrase}(?!\w)")
+_folded = memoized(_normalised)
+
+
+@lru_cache(maxsize=2_000)
+def _phrases(keywords: tuple[str, ...]) -> list[tuple[str, str, re.Pattern[str]]]:
+    """Each keyword with its first word and a pattern for the whole of it; without those that have no words."""
+    phrases = []
+    for keyword in keywords:
+        if words := _normalised(keyword).split():
+            phrase = r"\s+".join(map(re.escape, words))
+            phrases.append((keyword, words[0], re.compile(rf"(?<!\w){phrase}(?!\w)")))
+    return phrases
 
 
 def recency(last_success_ms: int | None, now_ms: int) -> float:

@@ -1,7 +1,7 @@
 """From a task and the cards to a decision on who does it: each candidate's score with its parts, and what follows."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -144,11 +144,16 @@ def rank(
             "keyword": 1.0 if keyword_in(text, card.keywords) is not None else 0.0,
             "recency": recency(standing.last_success_ms, now_ms),
         }
-        parts, tie_break = _weighed(signals, weights), _weighed(signals, extra)
+        parts = {name: round(weight * signals[name], DIGITS) for name, weight in weights}
+        more = sum([round(weight * signals[name], DIGITS) for name, weight in extra])
         if calibration.learned and (vote := votes.shares.get(card.id)):
             parts[LEARNED] = round(calibration.learned * vote, DIGITS)
         candidate = SpecialistCandidate(
-            specialist=card.id, skill=alike.skill, score=_sum(parts), parts=parts, tie_break=_sum(tie_break)
+            specialist=card.id,
+            skill=alike.skill,
+            score=round(sum(parts.values()), DIGITS),
+            parts=parts,
+            tie_break=round(more, DIGITS),
         )
         candidates.append(candidate)
     return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.specialist))
@@ -156,9 +161,8 @@ def rank(
 
 def topic_of(cards: Iterable[Card], likeness: Mapping[str, Likeness]) -> str | None:
     """Return what a task is about: the most similar skill of any of these cards; None if there are no skills."""
-    pairs = [(likeness[card.id], card.id) for card in cards if card.id in likeness]
-    best = min(pairs, key=lambda pair: (-pair[0].semantic, pair[1]), default=None)
-    return None if best is None else best[0].skill
+    alike = [(-likeness[card.id].semantic, card.id) for card in cards if card.id in likeness]
+    return likeness[min(alike)[1]].skill if alike else None
 
 
 def decide(
@@ -213,10 +217,7 @@ def decide(
     if rules.on_ambiguity is not OnAmbiguity.BEST:
         chosen = min(
             close,
-            key=lambda candidate: (
-                -_sum({"score": candidate.score, "more": candidate.tie_break}),
-                candidate.specialist,
-            ),
+            key=lambda candidate: (-round(candidate.score + candidate.tie_break, DIGITS), candidate.specialist),
         )
         if chosen is not best:
             why = rationale(RationaleCode.TIE_BREAK, specialist=chosen.specialist, chosen=best.specialist)
@@ -272,9 +273,7 @@ def picked(record: SpecialistRecord, specialist: str, model: str) -> SpecialistR
     candidates = []
     for candidate in record.specialist_candidates:
         as_good = rationale(RationaleCode.AS_GOOD) if candidate.rejected is None else candidate.rejected
-        candidates.append(
-            candidate.model_copy(update={"rejected": None if candidate.specialist == specialist else as_good})
-        )
+        candidates.append(replace(candidate, rejected=None if candidate.specialist == specialist else as_good))
     chosen = next(candidate for candidate in candidates if candidate.specialist == specialist)
     return record.model_copy(
         update={
@@ -298,15 +297,6 @@ def _counting(weights: Weights) -> list[tuple[str, float]]:
     return [(name, weight) for name, weight in weights if weight]
 
 
-def _weighed(signals: Mapping[str, float], counting: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Contribution of each weighted signal."""
-    return {name: round(weight * signals[name], DIGITS) for name, weight in counting}
-
-
-def _sum(parts: Mapping[str, float]) -> float:
-    return round(sum(parts.values()), DIGITS)
-
-
 def _record(
     ranked: Sequence[SpecialistCandidate],
     barred: Mapping[str, Rationale],
@@ -328,9 +318,7 @@ def _record(
     candidates = tuple(
         candidate
         if chosen is not None and candidate.specialist == chosen.specialist
-        else candidate.model_copy(
-            update={"rejected": barred.get(candidate.specialist) or _less(candidate, least, close, route)}
-        )
+        else replace(candidate, rejected=barred.get(candidate.specialist) or _less(candidate, least, close, route))
         for at, candidate in enumerate(ranked)
         if at < MAX_CANDIDATES or candidate.specialist in named
     )

@@ -1,7 +1,7 @@
 """Cards as vectors: one matrix for all of them, so that a task's similarity to each is computed in one product. Counts
 of features are rows that are mostly zeros."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -243,12 +243,17 @@ class Space:
         """Compare a task with each card, by card id. text: the vector of the task's text."""
         if not self._profiles:
             return {}
-        semantic, alike = np.split(self._products(text), [len(self._profiles)])
+        products, cards = self._products(text), len(self._profiles)
+        semantic, alike = products[:cards], products[cards:]
         best = np.full(len(self._profiles), -1, dtype=np.intp)
         if len(self._names):
             semantic[self._with_skills] += self._rest * np.maximum.reduceat(alike, self._starts)
             best[self._with_skills] = self._first_best(alike)
-        return _SimilarCards(self._at, semantic, best, self._names)
+        skills = (*self._names, None)
+        return {
+            specialist: Likeness(similarity, skills[at])
+            for specialist, similarity, at in zip(self._at, semantic.tolist(), best.tolist(), strict=True)
+        }
 
     def _products(self, text: Vector) -> Vector:
         """Return the similarity of a text to each card, then to each skill. Only the features that the text has are
@@ -280,25 +285,3 @@ class Space:
 
 def _sparse(row: Row) -> SparseRow:
     return row if isinstance(row, SparseRow) else SparseRow.of(row)
-
-
-class _SimilarCards(Mapping[str, Likeness]):
-    """Similarity of a task to each card. As only a few of many cards are examined, values are created on access."""
-
-    def __init__(self, at: Mapping[str, int], semantic: Vector, best: Indices, names: Sequence[str]) -> None:
-        """at: row of each card, by id. best: indexes into names; -1 for none."""
-        self._at = at
-        self._semantic = semantic
-        self._best = best
-        self._names = names
-
-    def __getitem__(self, specialist: str) -> Likeness:
-        at = self._at[specialist]
-        skill = self._best[at]
-        return Likeness(float(self._semantic[at]), None if skill < 0 else self._names[skill])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._at)
-
-    def __len__(self) -> int:
-        return len(self._at)

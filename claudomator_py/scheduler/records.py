@@ -1,6 +1,7 @@
 """Records of decisions: what was chosen, from which candidates, and why each other candidate was not."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.personal import Impersonal
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
 from claudomator_py.domain.routing import Constraints, Risk
+from claudomator_py.values import dataclass
 
 
 class DecisionKind(StrEnum):
@@ -79,14 +81,15 @@ def _in_words(agent: str | None, text: str, until: int | None) -> Blocked:
     return blocked(BlockCode.TEXT, agent=agent, text=text, until=until)
 
 
-class SpecialistCandidate(BaseModel, frozen=True):
-    """A specialist that could do the task, with the parts of its score."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecialistCandidate:
+    """A specialist that could do the task, with the parts of its score. Not a model, as a decision has ten of them."""
 
     specialist: str
     skill: str | None = None
     """The skill that fits best."""
     score: float
-    parts: dict[str, float] = {}
+    parts: dict[str, float] = field(default_factory=dict)
     """What each signal contributes to the score, by name, such as ``semantic``; rounded to 1e-6, like the score."""
     tie_break: float = 0.0
     """Added to the score to order candidates that are otherwise equally good."""

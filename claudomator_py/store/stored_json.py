@@ -30,11 +30,12 @@ MAX_KEPT: Final = 256
 MAX_KEPT_TEXT: Final = 8 * 1024
 """Characters of a text up to which its value is cached."""
 _MAX_INTEGER: Final = 2**63
-_LONG_NUMBER = regex(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3})")
-"""A fast pre-check for long numbers; its single leading character class keeps the search as fast as decoding."""
+_LONG_NUMBER = regex(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3}(?![0-9]{0,9}[\"a-zA-Z]))")
+"""A fast pre-check for long numbers; its single leading character class keeps the search as fast as decoding. A hash
+often looks like a number with an exponent, but goes on with letters."""
 _OUTSIDE_TEXT: Final = regex(r"[:,\[\s]-?(?:[0-9]{19}|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3})")
-"""The exact check, for numbers outside of strings: ids and hashes in strings often have as many digits. It begins with
-a character class, too, instead of ``^`` for a lone number."""
+"""The exact check, for numbers outside of strings. It begins with a character class, too, instead of ``^`` for a lone
+number."""
 _LONE: Final = regex("[\ud800-\udfff]")
 _LONE_ON_POSTGRESQL: Final = (
     r"\\u0000"

@@ -7,7 +7,6 @@ from sqlalchemy import Connection
 from claudomator_py.domain.decision import message_ref
 from claudomator_py.domain.lifecycle import STATE_NAMES, NeedsInput, Queued, Waiting
 from claudomator_py.domain.routing import TaskRoute
-from claudomator_py.domain.transcript import intent_of
 from claudomator_py.scheduler.records import (
     DecisionKind,
     DecisionRecord,
@@ -68,11 +67,7 @@ def record_tier(connection: Connection, task: Task, revision: int, record: TierR
 
 
 def record_specialist(connection: Connection, task: Task, record: SpecialistRecord, now_ms: int) -> None:
-    """Record which specialist does the task's current generation, or must be asked for. If the record has no intent,
-    derive one by fixed rules."""
-    if record.intent is None:
-        spec = task_rows.spec_of(connection, task.id, task.revision)
-        record = record.model_copy(update={"intent": intent_of(spec.instructions) or None})
+    """Record which specialist does the task's current generation, or must be asked for."""
     about = f"{task.id}/{task.generation}/{task.version}"
     routed = {"specialist": record.specialist, "skill": record.skill}
     _record(connection, task, DecisionKind.SPECIALIST, about, record, now_ms, **routed)

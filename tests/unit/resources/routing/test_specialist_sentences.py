@@ -1,5 +1,6 @@
 """What ``why`` says of who does a task, and to whom."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def test_nobody_is_named_who_does_not_exist_for_whoever_asks(decided: Specialist
 )
 def test_what_the_next_one_lacked_is_told_where_it_lacked_anything(score: float, payload: list[str]) -> None:
     decided = record(Route.SPECIALIST, HIDDEN, RationaleCode.BEST_MATCH, specialist=HIDDEN)
-    next_one = CANDIDATES[1].model_copy(update={"score": score})
+    next_one = replace(CANDIDATES[1], score=score)
     decided = decided.model_copy(update={"specialist_candidates": (CANDIDATES[0], next_one)})
     sentences = [
         specialist_sentence
