@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain
-from re import Match, Pattern, escape
+from re import IGNORECASE, Match, Pattern, escape
 from typing import Any, Final
 
 from claudomator_py.domain.claims import MAX_MEMO, UNSPACED, after_marker, holds, outer_sentences, spaced_words
@@ -37,6 +37,12 @@ _CROSSES: Final = "\u274c\u2717\u2718"
 """In a list like open; in a table they may stand for any no."""
 _OPEN_MARKS: Final = "\u2b1c\u2610\U0001f532\u23f3\U0001f6a7\U0001f51c"
 _NOT_WORDS: Final = regex(r"^[^\w]+")
+_TALLY: Final = regex(
+    r"(?P<number>\d+)(?: tests?| specs?)? (?P<state>pass|fail|error)(?:ed|ing|ures?|s)?\b"
+    r"|\b(?P<heading>pass|fail|error)(?:ed|ures?|s)?[:=] ?(?P<behind>\d+)|\b(?P<run>tests run:|failed \()",
+    IGNORECASE,
+)
+"""What runners of tests print in a text of any language: ``12 passed, 3 failed``, ``Tests run: 15, Failures: 3``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +85,10 @@ def left_undone(text: str) -> str | None:
 
 
 def is_partial(text: str) -> bool:
-    """Return whether a result's text says that a part of the task is not done, in its first or last sentences or in a
-    list."""
-    return _is_said(outer_sentences(text)) or _is_listed(text.splitlines()[:MAX_LINES])
+    """Return whether a result's text says that a part of the task is not done: in its first or last sentences, in a
+    list, or by the last tally of its tests."""
+    lines = text.splitlines()
+    return _is_said(outer_sentences(text)) or _is_listed(lines[:MAX_LINES]) or _is_tallied(lines[-MAX_LINES:])
 
 
 @lru_cache(MAX_MEMO)
@@ -164,6 +171,22 @@ def _is_listed(lines: Sequence[str]) -> bool:
                 seen[column].add(status)
                 if len(seen[column]) > 1:
                     return True
+    return False
+
+
+def _is_tallied(lines: Sequence[str]) -> bool:
+    """Return whether the last tally of tests has failures, which the text does not excuse."""
+    for number in reversed(range(len(lines))):
+        tally = list(_TALLY.finditer(lines[number]))
+        counts = {
+            (match["state"] or match["heading"]).lower(): int(match["number"] or match["behind"])
+            for match in tally
+            if not match["run"]
+        }
+        if counts.get("pass") or (counts and any(match["run"] for match in tally)):
+            near = fold(" ".join(lines[number : number + 2]))
+            fails = counts.get("fail", 0) + counts.get("error", 0) > 0
+            return fails and not any(holds(near, words.spared, is_spaced=words.is_spaced) for words in _languages())
     return False
 
 

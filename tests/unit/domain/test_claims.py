@@ -132,6 +132,7 @@ def test_a_claim_of_changes_is_no_admission(language: str) -> None:
         "None of the integration tests could be executed.",
         "I don't have access to the staging database.",
         "Redis is not installed in this environment.",
+        "I could not run the load test, as k6 is missing. The unit tests pass, so it should work.",
     ],
 )
 def test_other_results_that_admit_a_failure(text: str) -> None:
@@ -199,6 +200,9 @@ def test_how_a_result_ends_in_each_language(of: str) -> None:
         ("Now I'm going to start by reading the code.", "announces"),
         ("The plan is ready. I'll fix it if you like it.", None),
         ("The review is done. Let me know if you have any questions.", None),
+        ("The database is shared. Let me know how to go about it and I'll proceed.", "asks"),
+        ("Two things are unclear, see above. Once I have the answers I can start.", "asks"),
+        ("The job starts again once the queue has room.", None),
         ("There are two ways. Which one should I take?\n\n1. Keep the column.\n2. Drop it.", "asks"),
         ("Please choose one:\n- keep the column\n- drop it", "asks"),
         ("The column is still read. I need you to confirm that it may go.", "asks"),
