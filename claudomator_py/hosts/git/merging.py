@@ -4,6 +4,7 @@ Conflicts are detected there, too (``git merge-tree``), so that a work tree neve
 configuration: hooks and merge drivers of the repository are not used (see ``shadow``).
 """
 
+import os
 import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from claudomator_py.hosts.git import GitRefused, is_true
 from claudomator_py.hosts.git.committing import OpenTree, nested_in
 from claudomator_py.hosts.git.look import FIND_RENAMES, numbered
 from claudomator_py.hosts.git.moving import BranchMover, IsBusy, Move, checkout_of
+from claudomator_py.hosts.git.shadow import POINTER, release_of
 from claudomator_py.hosts.git.worktrees import LocalTrees
 
 DISCARDED = "refs/claudomator/discarded/"
@@ -229,9 +231,9 @@ class _MergeTree(OpenTree):
             raise NotMerged(f"a repository in {tree.path}/{nested[0]} would be lost", "move it away first")
         if self._is_there and (submodule := self._shadow.submodule(tree.git_dir, tree.path)) is not None:
             # Its own repository lies in the git directory of the tree, and goes with it.
-            release = shlex.join(("git", "-C", tree.path, "submodule", "deinit", "--force", "--", submodule))
             raise NotMerged(
-                f"what was done in its submodule {submodule} would be lost", f"push it from there, then: {release}"
+                f"what was done in its submodule {submodule} would be lost",
+                f"push it from there, then: {release_of(tree.path, submodule)}",
             )
         self._tip()
         if (other := self._other_checkout()) is not None:
@@ -288,7 +290,9 @@ class _MergeTree(OpenTree):
         links = [path for entry, path in zip(listed[::2], listed[1::2], strict=False) if " 160000 " in f" {entry[1:]} "]
         if not links:
             return ()
-        return (f"submodules are not touched: git -C {shlex.quote(top)} submodule update",)
+        own = [path for path in links if self._is_there and os.path.lexists(Path(self.tree.path, path, POINTER))]
+        push = f"push what was committed in {', '.join(own)} of {self.tree.path}, then: " if own else ""
+        return (f"submodules are not touched: {push}git -C {shlex.quote(top)} submodule update",)
 
     def _left_out(self, changed: list[str], by_check: Collection[str]) -> Iterator[str]:
         nested = nested_in(changed)

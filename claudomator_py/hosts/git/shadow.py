@@ -24,6 +24,7 @@ repositories of other users (``safe.directory``).
 
 import os
 import re
+import shlex
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
@@ -93,6 +94,11 @@ def discover(git: Git, folder: Path | str) -> Repository:
 def pointing_to(git_dir: str) -> bytes:
     """Return the content of a work tree's ``.git`` file."""
     return f"gitdir: {git_dir}\n".encode(errors="surrogateescape")
+
+
+def release_of(work_tree: str, submodule: str) -> str:
+    """Return the command that removes a submodule from a work tree, with all that is only there."""
+    return shlex.join(("git", "-C", work_tree, "submodule", "deinit", "--force", "--", submodule))
 
 
 def copy_index(index: Path, to: Path) -> None:

@@ -32,7 +32,7 @@ from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.git import CHECKOUT_S, Git, GitRefused, fault_of, uncommitted
 from claudomator_py.hosts.git.branches import begun, is_absorbed
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding, require_sound, suspicious
-from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
+from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover, release_of
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.values import dataclass
 
@@ -152,18 +152,17 @@ class LocalTrees:
                     elif not (state := at.state(made=record[1])).standing.is_spent:
                         raise TreeFault(f"{tree.path} is {state.standing.value}")
                     if record[1] and Path(tree.path).exists():
-                        # Forced because git would otherwise look for changes itself, in a directory that the tree
-                        # names.
-                        at.shadow("worktree", "remove", "--force", "--", tree.path, timeout_s=CHECKOUT_S)
+                        at.take_away()
                     else:
                         at.clear()
                     crashpoint("worktree-removed")
                     at.delete_branch(tip)
                 self._records.forget(tree.name)
         except GitRefused as refused:
-            raise fault_of(refused, tree.path) from refused
+            raise TreeFault(f"{tree.path} cannot be removed: {refused.words}") from refused
         except OSError as error:
-            raise TreeFault(f"{tree.path} cannot be removed ({error.strerror})") from error
+            remedy = f"remove {os.fsdecode(error.filename or tree.path)} by hand, then try again"
+            raise TreeFault(f"{tree.path} cannot be removed ({error.strerror}); {remedy}") from error
 
     def close(self) -> None:
         """End running git commands, and start no more."""
@@ -317,9 +316,22 @@ class _At:
         if not all(self._is_merged(end) for end in ends):
             return TreeState(TreeStanding.AHEAD, commits)
         if (submodule := self.shadow.submodule(tree.git_dir, tree.path)) is not None:
-            words = f"the state of its submodule {submodule} is unknown: git is not run there; deinit it"
+            release = release_of(tree.path, submodule)
+            words = f"git is not run in its submodule {submodule}: push what was done there, then: {release}"
             return TreeState(TreeStanding.UNKNOWN, commits, words=words)
         return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)
+
+    def take_away(self) -> None:
+        """Remove a complete tree with its folder. Raises OSError, too."""
+        path = self.tree.path
+        try:
+            # Forced because git would otherwise look for changes itself, in a directory that the tree names.
+            self.shadow("worktree", "remove", "--force", "--", path, timeout_s=CHECKOUT_S)
+        except GitRefused:
+            # git forgets a tree even if it could not delete all of it, such as folders without write permission.
+            if f"worktree {path}" in self._listed():
+                raise
+            leftovers.remove(Path(path))
 
     def clear(self) -> None:
         """Make git forget an incomplete or missing tree. Its branch stays."""

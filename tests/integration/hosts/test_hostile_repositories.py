@@ -239,7 +239,7 @@ def test_git_is_not_sent_into_a_submodule_and_its_tree_stays(
     (Path(tree.path) / "part" / "readme").write_text("work")
     state = trees.look(tree)
     assert state.standing is TreeStanding.UNKNOWN
-    assert "submodule part" in state.words
+    assert "submodule part: push what was done there, then: " in state.words
     with pytest.raises(TreeFault):
         trees.remove(tree)
     assert (Path(tree.path) / "part" / "readme").read_text() == "work"

@@ -268,7 +268,7 @@ def test_submodules_are_merged_by_their_commit_and_not_entered(
     repository.git("commit", "-q", "-m", "newer", at=tree.path)
     repository.commit("mine", "m\n")
     merged = branches.merge(ordered(tree), nobody)
-    assert merged.notes
+    assert merged.notes == (f"submodules are not touched: git -C {repository.path} submodule update",)
     assert repository.git("rev-parse", "main:lib") == newer
     assert (repository.path / "lib" / "readme").exists()
 
@@ -289,6 +289,9 @@ def test_a_tree_with_a_submodule_checked_out_is_discarded_only_without_it(
     with pytest.raises(NotMerged, match=lost) as caught:
         branches.discard(tree.name)
     assert (Path(tree.path) / "lib" / "done").exists()
+    repository.git("commit", "-q", "-a", "-m", "lib", at=tree.path)
+    (note,) = branches.merge(ordered(tree), nobody).notes
+    assert f"push what was committed in lib of {tree.path}" in note
     subprocess.run(shlex.split(caught.value.remedy.partition(": ")[2]), env=repository.environ, check=True)
     assert branches.discard(tree.name).kept is not None
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -236,6 +237,25 @@ def test_an_unchanged_tree_is_removed_with_its_branch(trees: LocalTrees, reposit
     trees.remove(tree)
     assert (repository.trees, repository.branches, trees.all()) == (1, ["main"], [])
     assert list(Path(tree.path).parent.iterdir()) == []
+
+
+def test_a_tree_with_folders_that_nobody_may_write_to_is_removed(repository: Repository, tmp_path: Path) -> None:
+    """As in the module cache of Go. git deletes what it can, forgets the tree, and fails."""
+    environ = dict(repository.environ)
+    if os.geteuid() == 0:  # to whom permissions do not apply
+        (command := tmp_path / "bin/git").parent.mkdir()
+        command.write_text(f'#!/bin/sh\nexec setpriv --bounding-set=-all -- {shutil.which("git")} "$@"\n')
+        command.chmod(0o755)
+        environ["PATH"] = f"{command.parent}:{environ['PATH']}"
+    trees = LocalTrees(tmp_path / "trees", environ)
+    repository.commit(".gitignore", "cache\n")
+    tree = trees.ensure(order(repository.path))
+    (module := Path(tree.path) / "cache/module").mkdir(parents=True)
+    (module / "file").write_text("of a dependency")
+    module.chmod(0o555)
+    trees.remove(tree)
+    assert (repository.trees, repository.branches, trees.all()) == (1, ["main"], [])
+    assert not Path(tree.path).exists()
 
 
 def test_changes_and_new_files_keep_a_tree(trees: LocalTrees, repository: Repository) -> None:
