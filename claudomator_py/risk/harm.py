@@ -40,10 +40,11 @@ def harm_in(text: str, keys: Collection[Names]) -> Harm | None:
 
 
 def triggers() -> Iterator[tuple[str, str]]:
-    """Yield the longest word of each key that is not a common one, and the key."""
+    """Yield the longest word of each key that is not a common one, and the key as its tag."""
     usual = entries("vague", "words") | entries("en", "words")
     for key in _harms():
-        yield max(key.split(), key=lambda word: (len(word) > 2, word not in usual, len(word))), key
+        word = max(key.split(), key=lambda word: (len(word) > 2, word not in usual, len(word)))
+        yield word, f"key:{key}"
 
 
 @cache

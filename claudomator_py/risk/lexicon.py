@@ -1,9 +1,8 @@
 """The words of ``lexicon.toml``: what each means, and how a sentence is read in a language."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import accumulate, chain
 from typing import Any, Final, TypeAlias
 
@@ -103,16 +102,36 @@ def _meaning(tags: Names) -> tuple[Names, Names, Names, Names, Names, bool, bool
     return known, verbs, done, things, keys, bool(verbs or done or tags & _ACTING), bool(verbs or tags & _BEGINS)
 
 
-class Language:
-    """The words of a language."""
+@cache
+def _same(tags: Names) -> Names:
+    """Return the set that stands for all equal ones: there are thousands of words, but few combinations of tags."""
+    return tags
 
-    def __init__(self, name: str, triggers: Iterable[tuple[str, str]]) -> None:
+
+def _tag(words: dict[str, Names], word: str, tag: str) -> None:
+    words[word] = _same(words.get(word, NONE) | {tag})
+
+
+Stems: TypeAlias = dict[str, dict[str, Names]]
+"""The tags of stems, by their first letters, up to three, and by stem."""
+
+
+def stems_of(tagged: Iterable[tuple[str, str]]) -> Stems:
+    """Return pairs of a stem and a tag as stems."""
+    stems: Stems = {}
+    for stem, tag in tagged:
+        _tag(stems.setdefault(stem[:3], {}), stem, tag)
+    return stems
+
+
+class Language:
+    """The words of a language. keys: the stems that may be of harm, in any language."""
+
+    def __init__(self, name: str, keys: Stems) -> None:
         self.is_english, self.is_spaceless = name == "en", name in SPACELESS
         self.common, self._stem = entries(name, "words"), None if self.is_english else _STEM
-        self._whole = defaultdict[str, set[str]](set)
-        self._stems = defaultdict[str, dict[str, set[str]]](partial(defaultdict, set))
-        """The stems by their first letters, up to three."""
-        self._phrases, self._openings, self._gaps = (defaultdict[str, Names](frozenset) for _ in range(3))
+        self._whole, self._stems, self._keys = dict[str, Names](), Stems(), keys
+        self._phrases, self._openings, self._gaps = dict[str, Names](), dict[str, Names](), dict[str, Names]()
         self._word, self._phrase = lru_cache(MAX_MEMO)(self._read_token), lru_cache(MAX_MEMO)(self._word_of)
         self._words = lru_cache(MAX_MEMO)(self._read_chunk)
         for suffix, table in (("", data()[name]), *((f":{kind}", data()[name][kind]) for kind in KINDS)):
@@ -120,9 +139,7 @@ class Language:
                 if isinstance(text, str):
                     self._add(text, role + suffix)
         for program in entries("commands", "programs"):
-            self._whole[re.split("[-.]", program)[0]].add("program")
-        for word, key in triggers:
-            self._stems[word[:3]][word].add(f"key:{key}")
+            _tag(self._whole, re.split("[-.]", program)[0], "program")
 
     def _add(self, text: str, tag: str) -> None:
         for entry in listed(text):
@@ -131,19 +148,21 @@ class Language:
                 for last in (words[-1], f"{words[-1]}s") if self.is_english else words[-1:]:
                     first, second, *_ = phrase = (*words[:-1], last)
                     for opening in accumulate(phrase, "{} {}".format):
-                        self._phrases[opening] |= {tag} if opening == " ".join(phrase) else NONE
-                    self._openings[first] |= {second}
-                    self._gaps[first] |= {last} if second == "_" else NONE
+                        self._phrases.setdefault(opening, NONE)
+                    _tag(self._phrases, " ".join(phrase), tag)
+                    self._openings[first] = self._openings.get(first, NONE) | {second}
+                    if second == "_":
+                        self._gaps[first] = self._gaps.get(first, NONE) | {last}
                 if tag.startswith(("verbs:", "done:")):
-                    self._whole[words[0]].add("verb")
+                    _tag(self._whole, words[0], "verb")
             elif words and (self.is_english or tag in _WHOLE or entry.endswith("$") or len(entry) <= _MAX_SHORT):
                 forms = {entry.strip("$")}
                 if self.is_english and tag.startswith(("things:", "code", "outside")):
                     forms |= {f"{entry}s", f"{entry}es", re.sub("y$", "ies", entry)}
                 for form in forms:
-                    self._whole[form].add(tag)
+                    _tag(self._whole, form, tag)
             else:
-                self._stems[entry[:3]][entry].add(tag)
+                _tag(self._stems.setdefault(entry[:3], {}), entry, tag)
 
     def read(self, sentence: str) -> tuple["Language", Sequence[Word], int]:
         """Return the language, the words of a sentence, and how many of them it knows."""
@@ -179,17 +198,18 @@ class Language:
 
     def tags(self, word: str) -> Names:
         """Return the lists that have a word, folded, or what it begins with."""
-        return NONE.union(self._whole.get(word, ()), *[self._stems[stem[:3]][stem] for stem in self._stems_at(word, 0)])
+        return NONE.union(self._whole.get(word, ()), *[tags for _, tags in self._stems_at(word, 0)])
 
-    def _stems_at(self, text: str, at: int) -> list[str]:
+    def _stems_at(self, text: str, at: int) -> list[tuple[str, Names]]:
         heads = text[at], text[at : at + 2], text[at : at + 3]
-        return [stem for head in heads for stem in self._stems.get(head, ()) if text.startswith(stem, at)]
+        likely = [stems[head] for stems in (self._stems, self._keys) for head in heads if head in stems]
+        return [(stem, tags) for stems in likely for stem, tags in stems.items() if text.startswith(stem, at)]
 
     def _segments(self, text: str) -> Iterator[str]:
         """Yield the words of a text without blanks; what is not known is yielded letter by letter."""
         at = 0
         while at < len(text):
-            size = max(map(len, self._stems_at(text, at)), default=1)
+            size = max([len(stem) for stem, _ in self._stems_at(text, at)], default=1)
             if not text[at].isspace():
                 yield text[at : at + size]
             at += size
@@ -217,8 +237,10 @@ class Language:
                 if tags:
                     tags = tags.union(*[part.tags & _KEPT for part in words[at:end]])
                     word = self._phrase(" ".join([part.text for part in words[at:end]]), tags)
-            elif "_" in word.opens and (lasts := self._gaps[phrase].intersection(stems[end : end + _MAX_GAP])):
-                tags = NONE.union(*[self._phrases[f"{phrase} _ {last}"] for last in lasts])
+            elif "_" in word.opens and (
+                lasts := self._gaps.get(phrase, NONE).intersection(stems[end : end + _MAX_GAP])
+            ):
+                tags = NONE.union(*[self._phrases.get(f"{phrase} _ {last}", NONE) for last in lasts])
                 word = self._phrase(word.text, word.tags - ACTS - {"lead"} | tags)
             if tags:
                 joined += [*words[done:at], word]

@@ -9,7 +9,19 @@ from typing import Final, NamedTuple
 
 from claudomator_py.acts.prose import commands_in
 from claudomator_py.risk.harm import triggers
-from claudomator_py.risk.lexicon import ACTS, KINDS, MAX_MEMO, NONE, Language, Names, Word, data, entries, pattern
+from claudomator_py.risk.lexicon import (
+    ACTS,
+    KINDS,
+    MAX_MEMO,
+    NONE,
+    Language,
+    Names,
+    Word,
+    data,
+    entries,
+    pattern,
+    stems_of,
+)
 from claudomator_py.texts import fold, visible
 from claudomator_py.values import regex, toml_data
 
@@ -129,7 +141,8 @@ def _continues(before: str, line: str) -> bool:
 @cache
 def languages() -> Mapping[str, Language]:
     """Return the languages of the lexicon; English is the first."""
-    return {name: Language(name, triggers()) for name, table in data().items() if "reads" in table}
+    keys = stems_of(triggers())
+    return {name: Language(name, keys) for name, table in data().items() if "reads" in table}
 
 
 def _read(sentence: str, pasted: bool) -> tuple[Language, Sequence[Word], int]:
