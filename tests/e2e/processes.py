@@ -1,6 +1,7 @@
 """Which processes belong to a site, whoever started them."""
 
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,16 +16,21 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
 
 
-def processes_of(folder: Path, run_ids: Iterable[str]) -> dict[int, str]:
-    """Each process younger than this one that works in the folder, has a file of it open, or carries the id of one of
-    the runs, by pid with its command line: daemons, fork servers, shims and agents."""
+def ticks_since_boot() -> int:
+    """Return the time as /proc has it of a process's start."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_A_SECOND)
+
+
+def processes_of(folder: Path, run_ids: Iterable[str], since: int) -> dict[int, str]:
+    """Each process that works in the folder, has a file of it open, or carries the id of one of the runs, by pid with
+    its command line: daemons, fork servers, shims and agents.
+
+    since: clock ticks since boot at which none had begun yet. Most processes of a machine are older, and have hundreds
+    of files open.
+    """
     marks = {procfs.RUN_VARIABLE.encode() + b"=" + run_id.encode() for run_id in run_ids}
-    ours = procfs.read(os.getpid())
-    assert ours is not None
-    younger = [
-        process.pid for process in procfs.snapshot().values() if process.start >= ours.start and process.pid != ours.pid
-    ]
-    return {pid: _command_line(pid) for pid in younger if _belongs(pid, folder, marks)}
+    younger = [process.pid for process in procfs.snapshot().values() if process.start >= since]
+    return {pid: _command_line(pid) for pid in younger if pid != os.getpid() and _belongs(pid, folder, marks)}
 
 
 def _belongs(pid: int, folder: Path, marks: set[bytes]) -> bool:

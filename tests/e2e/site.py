@@ -18,7 +18,7 @@ from claudomator_py.resources.tasks import TaskView
 from tests.databases import put_migrated
 from tests.e2e.daemon import Daemon, published_url, read_log
 from tests.e2e.ledger import Ledger
-from tests.e2e.processes import processes_of
+from tests.e2e.processes import processes_of, ticks_since_boot
 from tests.fakes.command import Command
 from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
@@ -56,6 +56,7 @@ class Site:
         self._max_files = max_files
         self._daemons: list[Daemon] = []
         self._known_runs: set[str] = set()
+        self._began = ticks_since_boot()
         for folder in (self.inbox, self.work, root / "home"):
             folder.mkdir(parents=True)
         self.ledger.write_scripts()
@@ -185,7 +186,7 @@ class Site:
     def processes(self) -> dict[int, str]:
         """All processes of this site by pid, each with its command line: daemons, fork servers, shims and agents."""
         self._known_runs.update(self.run_ids())
-        return processes_of(self.root, self._known_runs)
+        return processes_of(self.root, self._known_runs, self._began)
 
     def no_processes(self, deadline_s: float = PATIENCE_S) -> None:
         """Wait until no process of this site is left. Fails, naming them."""
