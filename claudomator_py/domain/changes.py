@@ -351,9 +351,9 @@ class RunChanges(ChangeRecord):
         )
 
     def made_for_it(self, branch: str, base: str) -> "RunChanges":
-        """Return a copy in which that branch counts as new, unless a run has moved it from where it started."""
+        """Return a copy in which that branch counts as new, unless a run has deleted it, or moved it from elsewhere."""
         made = self._ref(branch)
-        if made is None or made.before != base:
+        if made is None or made.before != base or made.after is None:
             return self
         refs = tuple(ref.model_copy(update={"before": None}) if ref is made else ref for ref in self.refs)
         return self.model_copy(update={"refs": refs})

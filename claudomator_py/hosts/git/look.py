@@ -368,15 +368,21 @@ def _is_comparable(path: str) -> bool:
     return status.st_size <= MAX_FILE_BYTES
 
 
+_NAMING_A_BRANCH = ("HEAD", "rebase-merge/head-name", "rebase-apply/head-name")
+"""Files of a work tree that name the branch it works on: during a rebase its HEAD is detached."""
+
+
 def _branches_of_others(repository: Repository, refs: Iterable[str]) -> list[str]:
     """Return the branches on which other tasks work, whatever they have named them; changes to them are not made by
     this run. refs: the full names of all references."""
     marks = {shared_mark(branch) for branch in map(short_ref, refs) if branch.startswith(BRANCHES)}
     entries = []
-    for head in Path(repository.common_dir).glob("worktrees/*/HEAD"):
-        with suppress(OSError):
-            branch = head.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("ref: ").rstrip("\n")
-            is_tasks = short_ref(branch).startswith(BRANCHES) or shared_mark(head.parent.name) in marks
-            if head.parent != Path(repository.git_dir) and is_tasks:
-                entries.append(branch)
+    for tree in Path(repository.common_dir).glob("worktrees/*"):
+        for name in _NAMING_A_BRANCH:
+            with suppress(OSError):
+                text = (tree / name).read_text(encoding="utf-8", errors="surrogateescape")
+                branch = text.removeprefix("ref: ").rstrip("\n")
+                is_tasks = short_ref(branch).startswith(BRANCHES) or shared_mark(tree.name) in marks
+                if tree != Path(repository.git_dir) and is_tasks:
+                    entries.append(branch)
     return entries

@@ -265,6 +265,22 @@ def test_a_branch_that_another_task_begins_in_its_tree_is_not_its_own(
     assert [ref.name for ref in result.refs] == made
 
 
+def test_a_branch_that_another_task_is_rebasing_is_not_its_own(
+    recorded: Recorded, repository: Repository, tmp_path: Path
+) -> None:
+    for name in ("mine-4e5f6a7b", "other-0a1b2c3d"):
+        repository.git("worktree", "add", "-q", "-b", f"claudomator/{name}", str(tmp_path / f"shop-{name}"))
+    other = tmp_path / "shop-other-0a1b2c3d"
+
+    def act() -> None:
+        repository.commit("readme", "one\n", at=other)
+        repository.git("checkout", "-q", "-b", "topic", "HEAD~1", at=other)
+        repository.commit("readme", "two\n", at=other)
+        assert repository.attempt("rebase", "-q", "claudomator/other-0a1b2c3d", at=other).returncode == 1
+
+    assert recorded(act, tmp_path / "shop-mine-4e5f6a7b").summary == "no changes"
+
+
 @pytest.mark.parametrize(
     ("branch", "made"),
     [

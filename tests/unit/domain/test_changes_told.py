@@ -66,3 +66,13 @@ def test_a_branch_of_the_task_was_made_where_it_began_and_moved_from_elsewhere()
     assert [ref.word for ref in made.refs] == ["made", "moved"]
     assert run_changes.made_for_it("claudomator/t", B) is run_changes
     assert run_changes.made_for_it("claudomator/other", A) is run_changes
+
+
+def test_a_branch_of_the_task_that_its_agent_deleted_or_renamed_was_not_made() -> None:
+    deleted = changes(("heads/claudomator/t", A, None)).made_for_it("claudomator/t", A)
+    assert (deleted.summary.split(", ")[0], deleted.ref_changes[0][1]) == (
+        "1 branch deleted",
+        f"deleted, was at {A[:8]}",
+    )
+    renamed = changes(("heads/claudomator/t", A, None), ("heads/topic", None, A)).made_for_it("claudomator/t", A)
+    assert renamed.summary.split(", ")[0] == "1 branch renamed"
