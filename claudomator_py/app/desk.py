@@ -32,6 +32,7 @@ from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.routing.profile import Request
+from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.values import dataclass
 from claudomator_py.workers.cleanup import Cleaner
@@ -78,7 +79,7 @@ def make_desk(around: Surroundings, engine: Engine, arrivals: Sources, cleaner: 
             Hosts(database, around.host, registry, lambda: (LOCAL, *current().settings.hosts), clock),
             channels,
             IncomingWebhooks(channels, around.environ, clock),
-            *_about_tasks(around, engine, task_views, repeats, workdirs),
+            *_about_tasks(around, engine, task_views, repeats, workdirs, refusals),
             *_about_decisions(around, repeats, preview),
         ]
     )
@@ -91,6 +92,7 @@ def _about_tasks(
     task_views: TaskViews,
     repeats: IdempotentRequests,
     workdirs: Callable[[], Workdirs],
+    refusals: Refusals,
 ) -> Sequence[object]:
     """The services for tasks, their runs and what runs leave behind."""
     database, registry, host, clock = around.database, around.registry, around.host, around.clock
@@ -107,6 +109,7 @@ def _about_tasks(
             workdirs,
             clock,
             lambda: current().policing,
+            refusals,
         ),
         Runs(database, repeats, clock, host, lambda: current().launch, secrets),
         Logs(database, registry, host, secrets),

@@ -259,6 +259,27 @@ def test_readiness_names_what_is_wrong(world: World) -> None:
     assert [check.name for check in world.overview.readiness().checks] == ["store", "drain"]
 
 
+def test_who_asks_for_a_task_whose_file_was_refused_is_told_why(world: World) -> None:
+    wrong = Problem(line=2, field="timeout", message="is no duration", remedy="write 45s")
+    world.refusals.put("/in/Fix Login.yaml", [wrong, wrong])
+    world.refusals.put("/in/other.yaml", [Problem(message="is empty")])
+    for ask in (world.task, world.service.why, world.service.runs, world.service.cancel):
+        with pytest.raises(NotFound) as refused:
+            ask("fix-login")
+        assert refused.value.detail == "There is no task 'fix-login': /in/Fix Login.yaml was refused."
+        remedy = "Fix Login.yaml:2: timeout: is no duration; write 45s. `claudomator inbox` lists 1 more problem."
+        assert refused.value.remedy == remedy
+    with pytest.raises(NotFound, match=r"/in/other\.yaml was refused\. other\.yaml: is empty\.$"):
+        world.service.why("other")
+    with pytest.raises(NotFound, match=r"^There is no task 'unknown'"):
+        world.service.why("unknown")
+    world.submit("fix-login")
+    assert world.service.why("fix-login").task.name == "fix-login"
+    world.refusals.drop("/in/other.yaml")
+    with pytest.raises(NotFound, match=r"^There is no task 'other'"):
+        world.service.why("other")
+
+
 def test_refused_files_are_listed_in_parts_the_last_one_first(world: World) -> None:
     for number in range(120):
         world.refusals.put(f"/in/{number}.yaml", [Problem(message="is empty")])

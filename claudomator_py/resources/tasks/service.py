@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -9,12 +10,13 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.errors import Conflict, Problem, StaleVersion, refuse
+from claudomator_py.domain.errors import Conflict, NotFound, Problem, StaleVersion, refuse, shown
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.requests import LatestFilter, RestartRequest, TaskFilter
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import counted
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost, Trees
@@ -53,6 +55,7 @@ from claudomator_py.resources.tasks.sentences import (
 )
 from claudomator_py.resources.tasks.views import TaskViews, with_tree
 from claudomator_py.scheduler.records import DecisionKind
+from claudomator_py.sources.inbox.refusals import Refusals, readable
 from claudomator_py.store import decision_rows, events, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.surface import answers
@@ -99,6 +102,8 @@ class Tasks(KeyedService):
     """Returns the current ones; so does ``policing``."""
     clock: Clock
     policing: Callable[[], Policing]
+    refusals: Refusals
+    """The files refused at present."""
 
     def __post_init__(self) -> None:
         self._resuming = ResumePolicy(self.registry, self.host)
@@ -137,7 +142,7 @@ class Tasks(KeyedService):
     def get(self, ref: str) -> TaskView:
         """Return the task with its content."""
         view = self._read(
-            lambda connection: self.views.of(connection, [find_task(connection, ref, self._by)], with_spec=True)[0]
+            lambda connection: self.views.of(connection, [self._find(connection, ref)], with_spec=True)[0]
         )
         return with_tree(view, self.trees, self._read)
 
@@ -145,16 +150,28 @@ class Tasks(KeyedService):
     @reading
     def runs(self, connection: Connection, ref: str) -> list[RunView]:
         """Return all runs of the task, oldest first."""
-        runs = without_hidden(
-            connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by
-        )
+        runs = without_hidden(connection, run_rows.of_task(connection, self._find(connection, ref).id), self._by)
         return list(concealed(connection, [run_view(run, self.host) for run in runs], self._by))
+
+    def _find(self, connection: Connection, ref: str) -> Task:
+        """Return the task that is meant. Raises NotFound, with the problem if its file was refused; Ambiguous."""
+        try:
+            return find_task(connection, ref, self._by)
+        except NotFound:
+            if not self._by.sees_all or (refusal := self.refusals.of_task(ref)) is None:
+                raise
+            first, more = refusal.problems[0], len(refusal.problems) - 1
+            others = f" `claudomator inbox` lists {counted(more, 'more problem')}." if more else ""
+            raise NotFound(
+                f"There is no task {shown(ref)!r}: {readable(refusal.path)} was refused.",
+                remedy=f"{first.render(Path(readable(refusal.path)).name)}.{others}",
+            ) from None
 
     @answers(TaskCalls.why)
     @reading
     def why(self, connection: Connection, ref: str) -> WhyView:
         """Explain why the task is in its state, with the underlying decisions and events."""
-        task = find_task(connection, ref, self._by)
+        task = self._find(connection, ref)
         view = self.views.of(connection, [task], with_spec=True)[0]
         return why_view(connection, task, view, self._by, self.clock(), self.observer, self.host)
 
@@ -305,7 +322,7 @@ class Tasks(KeyedService):
         called after the transaction."""
 
         def transaction(connection: Connection) -> TaskView:
-            task = find_task(connection, ref, self._by)
+            task = self._find(connection, ref)
             require_version(task.name, task.version, versions)
             change(connection, task, now_ms=self.clock())
             return self.views.changed(connection, task.id)

@@ -20,6 +20,7 @@ from pathlib import Path
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
 from claudomator_py.private_files import create_private
+from claudomator_py.schema.taskfile import default_task_name
 from claudomator_py.sources.inbox.files import Folder
 from claudomator_py.values import dataclass
 
@@ -172,6 +173,11 @@ class Refusals:
                 refusal for refusal in reversed(self._refused.values()) if before is None or refusal.number < before
             )
             return list(islice(refusals, limit))
+
+    def of_task(self, name: str) -> Refusal | None:
+        """Return the latest refusal of a file that would have named its task so; None if there is none."""
+        named = (refusal for refusal in self.page() if default_task_name(Path(refusal.path).name) == name)
+        return next(named, None)
 
 
 def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:
