@@ -167,9 +167,12 @@ class ContextReader:
             context = _following(connection, context, resumption.follows)
         before = run_rows.of_generation(connection, task.id, task.generation) if task.seq > 0 else ()
         working_dir, earlier = context.spec.isolated_dir, context.earlier or context.follows
+        known = context.known
+        if known is not queued.spec:  # which is as the specialist is given it
+            known = done_by(known, queued.card, Constraints.parse(task.constraints))
         return replace(
             context,
-            known=done_by(context.known, queued.card, Constraints.parse(task.constraints)),
+            known=known,
             tree=None if working_dir is None else tree_request(connection, task, context.spec, working_dir, earlier),
             left=left_by(before, agent) if context.earlier is None else None,
             card=queued.card,

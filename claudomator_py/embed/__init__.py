@@ -27,7 +27,8 @@ _WEIGHTS = (1.0, 0.7, 0.4)
 _USUAL = 32
 """Characters of a word up to which its features are cached."""
 _WORD_SEED, _PAIR_SEED, _GRAM_SEED = (zlib.crc32(sort) for sort in (b"w", b"b", b"c"))
-_PAIR, _GRAM = 1 << 32, 2 << 32
+_BITS = 32
+_PAIR, _GRAM = 1 << _BITS, 2 << _BITS
 """A feature is a number: the CRC-32 of its text in the lower 32 bits, and its sort above."""
 
 
@@ -73,10 +74,9 @@ class Hashed:
             found = _features(text[:_MAX_LENGTH])
             features = np.fromiter(found, np.int64, len(found))
             counts = np.fromiter(found.values(), np.float64, len(found))
-            sorts, hashes = np.divmod(features, _PAIR)
             # Collisions are rare enough at this width to do without a hashed sign.
             rows[place] = np.bincount(
-                hashes % _DIMENSIONS, weights=weights[sorts] * np.sqrt(counts), minlength=_DIMENSIONS
+                features % _DIMENSIONS, weights=weights[features >> _BITS] * np.sqrt(counts), minlength=_DIMENSIONS
             )
         return rows
 

@@ -318,7 +318,14 @@ def _record(
     candidates = tuple(
         candidate
         if chosen is not None and candidate.specialist == chosen.specialist
-        else replace(candidate, rejected=barred.get(candidate.specialist) or _less(candidate, least, close, route))
+        else SpecialistCandidate(
+            specialist=candidate.specialist,
+            skill=candidate.skill,
+            score=candidate.score,
+            parts=candidate.parts,
+            tie_break=candidate.tie_break,
+            rejected=barred.get(candidate.specialist) or _less(candidate, least, close, route),
+        )
         for at, candidate in enumerate(ranked)
         if at < MAX_CANDIDATES or candidate.specialist in named
     )
