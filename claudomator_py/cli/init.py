@@ -159,6 +159,8 @@ def init(
     if more and not is_new:
         out(more)
     _warn_of_exposure((directory or Path()) / _TASKS)
+    if is_new and exists((directory or Path()) / ".git"):
+        note("Tasks cannot work in this repository while the inbox and the state folder are in it; use another folder.")
     if written:
         place = "" if directory in (None, Path()) else f"cd {directory} && "
         note(f"Review them, then start with: {place}claudomator serve")

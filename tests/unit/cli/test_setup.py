@@ -163,6 +163,12 @@ def test_init_says_that_a_folder_which_was_there_before_is_not_read(offline: Com
     assert "will not read" not in offline("init").stderr
 
 
+def test_who_begins_in_a_repository_is_told_that_tasks_cannot_work_there(offline: Command) -> None:
+    assert "this repository" not in offline("init", "apart").stderr
+    (offline.home / "shop/.git").mkdir(parents=True)
+    assert "Tasks cannot work in this repository" in offline("init", "shop").stderr
+
+
 def test_a_message_shows_what_nobody_would_see_of_a_name(offline: Command) -> None:
     (offline.home / "file").write_text("")
     stderr = offline("init", "file/\u202e\x1b[31m").stderr
