@@ -286,10 +286,12 @@ def _missing_of_repository(folder: str) -> tuple[str, str] | None:
         if not place.is_dir():
             return None
         if any(_is_git_directory(Path(each)) for each in (place, *place.parents)):
-            return "is a bare one, or the inside of one", "name the folder of a clone"
+            return "is a bare one, or the inside of one", "name a work tree or a clone of it"
         git = Path(directory_key(folder)) / ".git"
         if not git.exists():
             return "is in none", "run `git init` there and commit"
+        if git.is_file() and _is_bare(git.parent / git.read_text().strip().removeprefix("gitdir: ")):
+            return "only leads to a bare one", "name a work tree or a clone of it"
         return ("is in one that has no commit", "commit there") if git.is_dir() and _is_unborn(git) else None
     except (OSError, RuntimeError, UnicodeDecodeError):
         return None
@@ -298,6 +300,16 @@ def _missing_of_repository(folder: str) -> tuple[str, str] | None:
 def _is_git_directory(folder: Path) -> bool:
     """Return whether the folder is a bare repository or a ``.git`` directory."""
     return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+_BARE = regex(r"(?im)^\s*bare\s*=\s*true\s*$")
+
+
+def _is_bare(git_dir: Path) -> bool:
+    """Return whether the git directory, to which a ``.git`` file leads, has no work tree of its own, judged by its
+    configuration. Raises OSError."""
+    files = (git_dir / name for name in ("config", "config.worktree"))
+    return _is_git_directory(git_dir) and any(_BARE.search(file.read_text()) for file in files if file.is_file())
 
 
 def _is_unborn(git: Path) -> bool:

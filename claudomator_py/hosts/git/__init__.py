@@ -161,7 +161,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 _WITHOUT = "or write `isolation: none`"
-_BARE = f"it is a bare repository: clone it, and choose the clone, {_WITHOUT}"
+_BARE = f"it is a bare repository: choose a work tree or a clone of it, {_WITHOUT}"
 _ELSEWHERE = "check out another branch there, then restart the task"
 # The first match in git's message counts.
 _REMEDIES = (

@@ -120,7 +120,7 @@ def test_submodules_are_said_not_to_be_checked_out(trees: LocalTrees, repository
         ("nothing", r"(directories\): \.git|FILESYSTEM not set\)\.); choose a folder in a git repository"),
         ("missing", "choose an existing folder"),
         ("empty", "it has no commit to begin at: make one, or write `isolation: none`"),
-        ("bare", "it is a bare repository: clone it"),
+        ("bare", "it is a bare repository: choose a work tree or a clone of it"),
         ("in the way", "rename the branch that is in the way"),
         ("locked ref", "remove that lock file"),
     ],

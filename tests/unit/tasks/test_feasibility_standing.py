@@ -74,7 +74,33 @@ def test_where_git_keeps_a_repository_no_work_tree_is_promised(inside: str, tmp_
 
     (warning,) = warnings(working_dir=str(tmp_path / inside), isolation="worktree")
 
-    assert "is a bare one, or the inside of one; the task would fail; name the folder of a clone" in warning
+    assert "is a bare one, or the inside of one; the task would fail; name a work tree or a clone of it" in warning
+
+
+@pytest.mark.parametrize("per_tree", [False, True])
+def test_beside_the_work_trees_of_a_bare_repository_no_further_one_is_promised(per_tree: bool, tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True, capture_output=True)
+
+    git("init", "--bare", ".bare")
+    (tmp_path / ".git").write_text("gitdir: ./.bare\n")
+    identity = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+    tree = subprocess.check_output(["git", "-C", str(tmp_path), "mktree"], input=b"").decode().strip()
+    commit = subprocess.check_output(
+        ["git", "-C", str(tmp_path), *identity, "commit-tree", "-m", "first", tree]
+    ).decode()
+    git("worktree", "add", "-b", "main", "main", commit.strip())
+    if per_tree:
+        git("-C", "main", "sparse-checkout", "set", "src")
+    (warning,) = warnings(working_dir=str(tmp_path), isolation="worktree")
+    assert "only leads to a bare one; the task would fail; name a work tree or a clone of it" in warning
+    assert warnings(working_dir=str(tmp_path / "main"), isolation="worktree") == []
+
+
+def test_a_work_tree_whose_git_directory_lies_elsewhere_is_promised_further_ones(tmp_path: Path) -> None:
+    words = ["git", "init", "--separate-git-dir", str(tmp_path / "store"), str(tmp_path / "shop")]
+    subprocess.run(words, check=True, capture_output=True)
+    assert warnings(working_dir=str(tmp_path / "shop"), isolation="worktree") == []
 
 
 @pytest.mark.parametrize(
