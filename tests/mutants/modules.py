@@ -84,7 +84,7 @@ MODULES = {
         f"{_DISPATCH}/test_ends.py",
     ],
     "routing/questions.py": [f"{_ROUTING}/test_choice.py"],
-    "routing/ranking.py": [f"{_ROUTING}/test_ranking.py"],
+    "routing/ranking.py": [f"{_ROUTING}/test_ranking.py", f"{_ROUTING}/test_texts_of_cards.py"],
     "routing/triage.py": [f"{_ROUTING}/test_triage.py"],
     "routing/mentions.py": [f"{_ROUTING}/test_mentions.py", f"{_ROUTING}/test_triage.py"],
     "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
@@ -92,7 +92,7 @@ MODULES = {
     "routing/profile.py": [
         f"{_ROUTING}/test_steering.py",
         f"{_ROUTING}/test_courtesy.py",
-        f"{_ROUTING}/test_ranking.py",
+        f"{_ROUTING}/test_texts_of_cards.py",
     ],
     "risk/__init__.py": ["tests/unit/risk", "tests/unit/domain/test_transcript.py"],
     "risk/harm.py": ["tests/unit/risk"],

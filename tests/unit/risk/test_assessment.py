@@ -1,12 +1,10 @@
-"""How much harm a task could do, by its text: each entry of the lexicon is read as its examples say."""
+"""How much harm a task could do, by its text."""
 
 import json
-import re
 import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,23 +13,10 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk, Sign
 from claudomator_py.risk import MAX_SIGNS, assess, assess_anew
-from claudomator_py.risk.lexicon import KINDS, SPACELESS, data
-from claudomator_py.risk.orders import orders, sentences
-from claudomator_py.texts import listed
+from claudomator_py.risk.lexicon import data
 from tests.growth import grows_linearly
 
-LEAST = 0.6
-"""The share of its examples that are held, in each language."""
 DATA = Path(__file__).parents[2] / "data" / "routing"
-LEXICON = data()
-LANGUAGES = {name: text for name, text in LEXICON.items() if "reads" in text}
-
-
-def examples(name: str) -> Iterator[tuple[str, str, str]]:
-    for language, message in LANGUAGES.items():
-        for kind in KINDS:
-            for text in message[kind][name]:
-                yield language, kind, text
 
 
 def rows(name: str) -> list[dict[str, object]]:
@@ -44,96 +29,6 @@ def held(text: object) -> bool:
 
 def share(texts: list[object]) -> float:
     return sum(map(held, texts)) / len(texts)
-
-
-# --- the lexicon ------------------------------------------------------------------------------------------------------
-
-
-def test_each_language_has_each_class_with_examples_that_are_and_that_are_not() -> None:
-    assert set(LANGUAGES) == {"en", "de", "fr", "es", "pt", "it", "nl", "pl", "ru", "zh", "ja", "ko"}
-    assert set(LEXICON["classes"]) == set(KINDS) <= {sign.value for sign in Sign}
-    for text in LANGUAGES.values():
-        for kind in KINDS:
-            assert all(text[kind][name] for name in ("verbs", "things", "is", "is_not"))
-
-
-def lists(name: str) -> Iterator[tuple[str, list[str]]]:
-    for part in (LANGUAGES[name], *(LANGUAGES[name][kind] for kind in KINDS)):
-        yield from ((role, listed(text)) for role, text in part.items() if isinstance(text, str))
-
-
-def stands_for(name: str, role: str, entry: str, other: str) -> bool:
-    """Whether an entry of a list makes another one of it idle: its plural in English, what begins like it elsewhere."""
-    if name == "en":
-        forms = {f"{entry}s"} if " " in entry else {f"{entry}s", f"{entry}es", re.sub("y$", "ies", entry)}
-        return role in ("things", "code", "outside") and other in forms
-    is_stem = name not in SPACELESS and len(entry) > 3 and entry.isalpha()
-    return is_stem and role in ("verbs", "things", "code") and other.startswith(entry) and other.isalpha()
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_no_entry_of_a_list_is_idle(language: str) -> None:
-    for role, entries in lists(language):
-        assert len(entries) == len(set(entries)), role
-        idle = [
-            (entry, other)
-            for entry in entries
-            for other in entries
-            if entry != other and stands_for(language, role, entry, other)
-        ]
-        assert idle == [], role
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_strong_verb_is_a_verb_of_a_class(language: str) -> None:
-    """A word that is only strong would hide the verb within it: "push force" was no order, though "push" is."""
-    table = data()[language]
-    verbs = {entry for kind in KINDS for role in ("verbs", "done") for entry in listed(table[kind].get(role, ""))}
-    assert [entry for entry in listed(table.get("strong", "")) if entry.strip("$") not in verbs] == []
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_most_examples_that_are_are_held_and_none_that_are_not(language: str) -> None:
-    """What words of a class mean together is weighed, so not each of the examples is certain."""
-    assert share([text for name, _, text in examples("is") if name == language]) >= LEAST
-    assert [text for name, _, text in examples("is_not") if name == language and held(text)] == []
-
-
-@pytest.mark.parametrize(("language", "kind", "text"), list(examples("is")))
-def test_the_verbs_of_each_class_are_found_in_its_examples(language: str, kind: str, text: str) -> None:
-    assert any(kind in order.verbs for sentence in sentences(text) for order in orders(sentence))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Coupe l'accès de l'agence au VPN.",
-        "Coupe l\u2019accès de l\u2019agence au VPN.",
-        "Togli l'accesso all'utente Rossi.",
-    ],
-)
-def test_an_article_that_is_written_together_with_a_noun_does_not_hide_it(text: str) -> None:
-    assert held(text)
-
-
-@pytest.mark.parametrize("text", LEXICON["commands"]["is"])
-def test_what_has_a_command_run_that_acts_on_others_is_held(text: str) -> None:
-    assert held(text)
-
-
-@pytest.mark.parametrize("text", LEXICON["commands"]["is_not"])
-def test_what_only_speaks_of_a_command_is_not(text: str) -> None:
-    assert not held(text)
-
-
-@pytest.mark.parametrize("entry", LEXICON["harm"], ids=lambda entry: entry["does"])
-def test_what_asks_for_harm_is_refused_or_asked_about(entry: Mapping[str, object]) -> None:
-    for text in list(entry["is"]):  # type: ignore[call-overload]
-        assessment = assess(text)
-        assert assessment.risk is Risk.HIGH, text
-        assert assessment.harmful or not entry.get("refuse", True), text
-    for text in list(entry["is_not"]):  # type: ignore[call-overload]
-        assert not {sign for sign, _ in assess(text).signs} & {Sign.HARMFUL, Sign.DOUBTFUL}, text
 
 
 # --- labelled texts ---------------------------------------------------------------------------------------------------
@@ -314,7 +209,7 @@ def test_an_order_is_seen_behind_the_same_words_pasted() -> None:
 
 CROWD = [f"Restart the mail server of customer {number}." for number in range(2 * MAX_SIGNS)]
 CRIMES = [
-    str(text) for entry in LEXICON["harm"] if entry.get("refuse", True) for text in entry["is"] if assess(text).harmful
+    str(text) for entry in data()["harm"] if entry.get("refuse", True) for text in entry["is"] if assess(text).harmful
 ]
 
 
