@@ -131,7 +131,7 @@ def _lesson(label: Label, spec: dict[str, object]) -> Lesson:
     return Lesson(text, label.specialist, label.wanted, label.at_ms)
 
 
-_BATCH_SIZE: Final = 256
+_BATCH_SIZE: Final = 64
 """Texts per call of the encoder: dense vectors need much memory until their zeros are dropped."""
 _MIN_DISTINCT: Final = 8
 """From this many texts on, identical vectors mean that the encoder is broken; two texts may differ in case only."""
