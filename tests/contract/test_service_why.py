@@ -8,6 +8,7 @@ import pytest
 from claudomator_py.domain.errors import BadCursor, NotFound, Problem
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.resources.agents import service as holds
+from claudomator_py.store import StoreUnavailable
 from claudomator_py.store.database import Database
 from tests.fakes.agents import CLAUDE, CODEX, LINT
 from tests.fakes.decisions import classification_of
@@ -257,6 +258,20 @@ def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> Non
 def test_readiness_names_what_is_wrong(world: World) -> None:
     assert world.overview.readiness().ready
     assert [check.name for check in world.overview.readiness().checks] == ["store", "drain"]
+
+
+def test_while_nothing_can_be_stored_an_unfinished_task_is_not_told_as_if_it_were_up_to_date(world: World) -> None:
+    world.submit("done")
+    world.tick()
+    world.succeed("done")
+    world.submit("t")
+    world.tick()
+    world.database.trouble = StoreUnavailable("the disk is full", "make room on it")
+    missing = "Nothing can be stored at present, so what has happened since is missing here"
+    assert world.service.why("t").sentences[1] == f"{missing}: the disk is full; make room on it."
+    assert not [line for line in world.service.why("done").sentences if "stored" in line]
+    world.database.trouble = None
+    assert not [line for line in world.service.why("t").sentences if "stored" in line]
 
 
 def test_who_asks_for_a_task_whose_file_was_refused_is_told_why(world: World) -> None:

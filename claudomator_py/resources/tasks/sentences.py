@@ -40,6 +40,11 @@ def not_ready(task: Task, dependencies: Sequence[DependencyState]) -> Blocked:
     return blocked(code, until=task.until_ms)
 
 
+def stale_sentences(trouble: str) -> list[str]:
+    """Return what to know of a task while nothing can be stored. trouble: why, and what to do."""
+    return [f"Nothing can be stored at present, so what has happened since is missing here: {trouble}."]
+
+
 def backlog_sentences(backlog: Backlog | None) -> list[str]:
     """Return a sentence on the unread output of a running task's agent, if there is enough to matter."""
     if backlog is None:

@@ -50,13 +50,14 @@ from claudomator_py.resources.tasks.sentences import (
     revival_sentences,
     role_sentences,
     schedule_sentences,
+    stale_sentences,
     thread_sentences,
     tree_sentences,
 )
 from claudomator_py.resources.tasks.views import TaskViews, with_tree
 from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.sources.inbox.refusals import Refusals, readable
-from claudomator_py.store import decision_rows, events, reads, run_rows, specialist_rows, task_rows
+from claudomator_py.store import StoreUnavailable, decision_rows, events, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.surface import answers
 from claudomator_py.tasks.accept import NewTask, accept, in_context, replace_content
@@ -173,7 +174,8 @@ class Tasks(KeyedService):
         """Explain why the task is in its state, with the underlying decisions and events."""
         task = self._find(connection, ref)
         view = self.views.of(connection, [task], with_spec=True)[0]
-        return why_view(connection, task, view, self._by, self.clock(), self.observer, self.host)
+        trouble = self.database.trouble if self._by.sees_all else None
+        return why_view(connection, task, view, self._by, self.clock(), self.observer, self.host, trouble)
 
     @answers(TaskCalls.submit)
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None, context: str | None = None) -> TaskView:
@@ -348,9 +350,16 @@ def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
 
 
 def why_view(
-    connection: Connection, task: Task, view: TaskView, by: Principal, now_ms: int, observer: Observer, host: RunHost
+    connection: Connection,
+    task: Task,
+    view: TaskView,
+    by: Principal,
+    now_ms: int,
+    observer: Observer,
+    host: RunHost,
+    trouble: StoreUnavailable | None,
 ) -> WhyView:
-    """Explain why the task is in its state. view: of the task."""
+    """Explain why the task is in its state. view: of the task. trouble: why nothing can be stored at present."""
     decided = decision_rows.of_task(connection, task.id)
     routing = routing_of(task, decided, known_to(connection, decided, by))
     runs = without_hidden(connection, run_rows.of_task(connection, task.id), by)
@@ -359,6 +368,7 @@ def why_view(
     by_run = {str(decision.run_id): decision for decision in decided if decision.kind == DecisionKind.PLACEMENT}
     sentences = [
         _headline(view),
+        *(() if trouble is None or task.state in ENDED else stale_sentences(str(trouble))),
         *(f"Warning: {warning}" for warning in view.warnings),
         *_live_sentences(runs, observer, host),
         *hold_sentences(view.holds),
