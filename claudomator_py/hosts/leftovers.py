@@ -49,6 +49,19 @@ def size_of(path: Path) -> int:
     return total
 
 
+def unreadable(path: Path) -> str | None:
+    """Return a folder in that folder whose content cannot be listed; None if all can. Links are not followed."""
+    pending = [str(path)]
+    while pending:
+        folder = pending.pop()
+        try:
+            with os.scandir(folder) as listing:
+                pending += [entry.path for entry in listing if entry.is_dir(follow_symlinks=False)]
+        except PermissionError:
+            return folder
+    return None
+
+
 def working_in(path: Path) -> list[int]:
     """Return the pids of visible processes whose working directory is in that folder."""
     real = path.resolve()

@@ -146,12 +146,16 @@ class LocalTrees:
                 tree = self._located(record[0])
                 with self._at(tree) as at, self._alone(tree.common_dir):
                     tip = at.shadow.tip(tree.ref)
+                    is_whole = record[1] and Path(tree.path).exists()
+                    if is_whole and (closed := leftovers.unreadable(Path(tree.path))) is not None:
+                        # git passes over it with a warning.
+                        raise TreeFault(f"{closed} cannot be read; make it readable, or remove it by hand")
                     if keep is not None:
                         require_sound(tree)
                         keep(tree, at.shadow)
                     elif not (state := at.state(made=record[1])).standing.is_spent:
                         raise TreeFault(f"{tree.path} is {state.standing.value}")
-                    if record[1] and Path(tree.path).exists():
+                    if is_whole:
                         at.take_away()
                     else:
                         at.clear()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -256,6 +257,25 @@ def test_a_tree_with_folders_that_nobody_may_write_to_is_removed(repository: Rep
     trees.remove(tree)
     assert (repository.trees, repository.branches, trees.all()) == (1, ["main"], [])
     assert not Path(tree.path).exists()
+
+
+def test_a_folder_into_which_git_cannot_look_keeps_a_tree(
+    trees: LocalTrees, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = trees.ensure(order(repository.path))
+    (closed := Path(tree.path) / "closed/folder").mkdir(parents=True)
+    scandir = os.scandir
+
+    def closed_to_us(path: str | int) -> Any:  # for root, there is no such folder
+        if path == str(closed):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed_to_us)
+    for keep in (None, lambda *_: None):
+        with pytest.raises(TreeFault, match=f"^{closed} cannot be read"):
+            trees.remove(tree, keep)
+    assert (closed.is_dir(), repository.trees, standing(trees, tree)) == (True, 2, TreeStanding.UNCHANGED)
 
 
 def test_changes_and_new_files_keep_a_tree(trees: LocalTrees, repository: Repository) -> None:
