@@ -279,7 +279,8 @@ def own_certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
     """What serves 127.0.0.1 with a certificate that nobody trusts, and the file by which it can be trusted. Needs
     openssl."""
     key, certificate = folder / "key.pem", folder / "certificate.pem"
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    make = ["openssl", "req", "-x509", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    make += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]  # RSA's primes take a tenth of a second
     make += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run(make, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -50,7 +50,8 @@ _PR_SET_PDEATHSIG = 1
 _IMPORTED_LATE = (
     *("anyio._backends._asyncio", "apscheduler.triggers.interval", "encodings.idna", "stringprep", "tomllib"),
     *("tzdata.zoneinfo", "uvicorn.lifespan.off"),
-    *("claudomator_py.protocols.a2a", "claudomator_py.sources.alarms"),
+    *("claudomator_py.api.guard.websocket", "claudomator_py.protocols.a2a", "claudomator_py.sources.alarms"),
+    "claudomator_py.telemetry.otlp",
     *("claudomator_py.agents.command.kind", "claudomator_py.agents.simulated.kind"),
     "claudomator_py.risk.orders",
 )

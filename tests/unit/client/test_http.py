@@ -2,8 +2,6 @@
 
 import contextlib
 import shutil
-import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +21,7 @@ from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.schema.taskfile import parse_task
 from tests.fakes.daemon import Daemon
+from tests.fakes.http_api import own_certificate
 from tests.fakes.prepared import PreparedService
 
 SUCCESS = Outcome(status=OutcomeStatus.SUCCEEDED)
@@ -226,11 +225,7 @@ def test_a_broken_url_is_told() -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
-    subprocess.run([*make, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context, _ = own_certificate(tmp_path)
     with bind("127.0.0.1:0") as sock:
         sock.setblocking(True)
 
