@@ -2,8 +2,9 @@
 
 import ast
 import inspect
-import textwrap
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -170,19 +171,29 @@ def member_words(kind: type) -> dict[str, str]:
     for base in reversed(kind.__mro__):
         # Classes that pydantic makes of generic models, such as ``Page[TaskView]``, have no source.
         if base.__module__.startswith("claudomator_py") and "[" not in base.__name__:
-            words |= _own(base)
+            words |= _words_in(base.__module__)[base.__qualname__]
     return words
 
 
-def _own(kind: type) -> dict[str, str]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef))
-    words = {}
+@cache
+def _words_in(module: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the docstrings below the members of each class of a module, by the class's qualified name. Parsing is
+    costly, and a module has several classes."""
+    words: dict[str, dict[str, str]] = {}
+    pending = [("", ast.parse(inspect.getsource(sys.modules[module])).body)]
+    for prefix, body in pending:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                words[prefix + node.name] = dict(_member_docstrings(node.body))
+                pending.append((f"{prefix}{node.name}.", node.body))
+    return words
+
+
+def _member_docstrings(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
     for statement, below in pairwise(body):
         match statement, below:
             case (
                 ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)),
                 ast.Expr(value=ast.Constant(value=str(text))),
             ):
-                words[name] = " ".join(text.split()).replace("``", "`")
-    return words
+                yield name, " ".join(text.split()).replace("``", "`")
