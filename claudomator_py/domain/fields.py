@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterator
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -153,14 +154,6 @@ def _directory(value: str) -> str:
     raise refusal(f"`{shown(value)}` is relative, and it would not be clear to what", "begin it with / or ~/")
 
 
-def _words(value: object) -> object:
-    return _split(value, listed=False)
-
-
-def _listed_words(value: object) -> object:
-    return _split(value, listed=True)
-
-
 def _split(value: object, *, listed: bool) -> object:
     if not isinstance(value, str):
         return value
@@ -295,10 +288,12 @@ _WORDS_SCHEMA = WithJsonSchema(
     }
 )
 _Argv = Annotated[tuple[Text, ...], Field(min_length=1, max_length=1_000)]
-Words = Annotated[_Argv, TextUse.COMMAND, BeforeValidator(_words), AfterValidator(_with_program), _WORDS_SCHEMA]
+Words = Annotated[
+    _Argv, TextUse.COMMAND, BeforeValidator(partial(_split, listed=False)), AfterValidator(_with_program), _WORDS_SCHEMA
+]
 """One command, as a list of words or as a text without shell syntax."""
 _ListedWords = Annotated[
-    _Argv, TextUse.CHECK, BeforeValidator(_listed_words), AfterValidator(_with_program), _WORDS_SCHEMA
+    _Argv, TextUse.CHECK, BeforeValidator(partial(_split, listed=True)), AfterValidator(_with_program), _WORDS_SCHEMA
 ]
 Commands = Annotated[tuple[_ListedWords, ...], BeforeValidator(_commands), OneOrMore]
 """Commands, each as in ``Words``; a text may hold several, one per line."""

@@ -32,10 +32,6 @@ def _asks_for_all() -> TaskSpec:
 _UNCHECKED = AgentHealth(installed=True)
 
 
-def _lacks_fence(agent: AgentSpec, reach: Reach | None, why: str | None) -> list[str]:
-    return [] if why is None else [f"{agent.name} cannot be kept within reach {reach}: {why}"]
-
-
 class AgentRegistry:
     """Agents by name, in the order of the configuration. Thread-safe."""
 
@@ -167,7 +163,9 @@ class AgentRegistry:
     def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what the task asks for that the agent cannot enforce, as sentences."""
         elsewhere = _is_elsewhere(spec, agent)
-        fence = [] if spec.reach in (None, Reach.ANY) else _lacks_fence(agent, spec.reach, self.unfenced(agent))
+        fence = []
+        if spec.reach not in (None, Reach.ANY) and (why := self.unfenced(agent)) is not None:
+            fence.append(f"{agent.name} cannot be kept within reach {spec.reach}: {why}")
         return [*self._kinds[agent.kind].unsupported(spec, agent), *fence, *unmeasured(spec, agent), *elsewhere]
 
     def unfenced(self, agent: AgentSpec) -> str | None:

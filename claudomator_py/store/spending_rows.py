@@ -13,7 +13,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
-    Row,
     bindparam,
     case,
     cast,
@@ -44,16 +43,13 @@ _WINDOWS = Statement(
 def of_task(connection: Connection, task_id: str) -> Spending:
     """Return the spending of all runs of the task, of all generations."""
     query = select(*_sums()).where(RUN.c.task_id == task_id, BEGUN)
-    return _spending(connection.execute(query).one())
+    return _spending(*connection.execute(query).one())
 
 
 def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal = OPERATOR) -> Mapping[str, Spending]:
     """Return the spending by agent of runs visible to the principal that began from start_ms until before end_ms."""
     rows = _by_agent(alike(by)).rows(connection, start=start_ms, end=end_ms)
-    return {
-        agent: Spending(float(usd), int(tokens), int(runs), int(unpriced), int(uncounted))
-        for agent, runs, usd, tokens, unpriced, uncounted in rows
-    }
+    return {agent: _spending(*sums) for agent, *sums in rows}
 
 
 @lru_cache(maxsize=16)
@@ -125,5 +121,5 @@ def _sums() -> tuple[ColumnElement[Any], ...]:
     )
 
 
-def _spending(row: Row[Any]) -> Spending:
-    return Spending(float(row.usd), int(row.tokens), int(row.runs), int(row.unpriced), int(row.uncounted))
+def _spending(runs: int, usd: float, tokens: int, unpriced: int, uncounted: int) -> Spending:
+    return Spending(float(usd), int(tokens), int(runs), int(unpriced), int(uncounted))

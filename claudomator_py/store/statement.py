@@ -267,11 +267,9 @@ class _Compiled:
             bind = compiler.binds[of]
             given: Any = bind.value
             otherwise = given if place is None or of in self._names else given[place]
-            bound.append((name, _Bound(of, place, self._binding(bind), otherwise)))
+            process = bind.type.dialect_impl(self._dialect).bind_processor(self._dialect)
+            bound.append((name, _Bound(of, place, process, otherwise)))
         return _Form(state.statement, bound, self._names, positional=compiler.positional)
-
-    def _binding(self, bind: BindParameter[Any]) -> _Process | None:
-        return bind.type.dialect_impl(self._dialect).bind_processor(self._dialect)
 
 
 def _with_literals(clause: _Clause) -> _Clause:
