@@ -161,18 +161,14 @@ class ContextReader:
 
     def _read(self, connection: Connection, queued: QueuedTask, agent: str) -> RunContext:
         task = queued.task
-        context = self._going_on(connection, task, queued.spec, agent)
+        context = self._going_on(connection, queued, agent)
         resumption = resumption_of(task)
         if resumption is not None and resumption.follows is not None:
-            context = _following(connection, context, resumption.follows)
+            context = _following(connection, context, resumption.follows, queued)
         before = run_rows.of_generation(connection, task.id, task.generation) if task.seq > 0 else ()
         working_dir, earlier = context.spec.isolated_dir, context.earlier or context.follows
-        known = context.known
-        if known is not queued.spec:  # which is as the specialist is given it
-            known = done_by(known, queued.card, Constraints.parse(task.constraints))
         return replace(
             context,
-            known=known,
             tree=None if working_dir is None else tree_request(connection, task, context.spec, working_dir, earlier),
             left=left_by(before, agent) if context.earlier is None else None,
             card=queued.card,
@@ -182,7 +178,8 @@ class ContextReader:
             spending=spending_rows.of_task(connection, task.id) if context.spec.budget.units else Spending(),
         )
 
-    def _going_on(self, connection: Connection, task: Task, spec: TaskSpec, agent: str) -> RunContext:
+    def _going_on(self, connection: Connection, queued: QueuedTask, agent: str) -> RunContext:
+        task, spec = queued.task, queued.spec
         resumption = resumption_of(task)
         if resumption is None or resumption.given_up or (resumption.optional and resumption.agent != agent):
             return RunContext(task, spec, known=spec)
@@ -191,7 +188,7 @@ class ContextReader:
         if earlier is None or obstacle is not None:
             return RunContext(task, spec, known=spec, obstacle=obstacle)
         earlier = run_rows.newest_in_conversation(connection, earlier)
-        return RunContext(task, spec, task_rows.spec_of(connection, task.id, resumption.revision), earlier)
+        return RunContext(task, spec, _given(connection, queued, task.id, resumption.revision), earlier)
 
     def scratch(self, context: RunContext) -> str | None:
         """Return the run whose scratch folder the next run takes over, if any."""
@@ -225,12 +222,18 @@ class ContextReader:
         return None if kind is None else kind.transcript("stdout")
 
 
-def _following(connection: Connection, context: RunContext, run_id: str) -> RunContext:
+def _given(connection: Connection, queued: QueuedTask, task_id: str, revision: int) -> TaskSpec:
+    """Return a task's content as the queued task's specialist is given it."""
+    spec = task_rows.spec_of(connection, task_id, revision)
+    return done_by(spec, queued.card, Constraints.parse(queued.task.constraints))
+
+
+def _following(connection: Connection, context: RunContext, run_id: str, queued: QueuedTask) -> RunContext:
     """Return the context with the predecessor's run, and that run's content if a new conversation begins."""
     run = run_rows.find(connection, run_id)
     if run is None or context.earlier is not None:
         return replace(context, follows=run)
-    return replace(context, follows=run, known=task_rows.spec_of(connection, run.task_id, run.revision))
+    return replace(context, follows=run, known=_given(connection, queued, run.task_id, run.revision))
 
 
 _MAX_DECISIONS = 50
