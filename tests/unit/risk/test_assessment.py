@@ -131,6 +131,12 @@ def test_what_a_person_approves_has_its_numbers_as_they_were_written(text: str) 
     assert "ersion 2.4.0" in assess(text).signs[0][1]
 
 
+@pytest.mark.parametrize("text", ["Turn the backups off", "Take the production database down"])
+def test_a_verb_is_known_although_its_thing_parts_it(text: str) -> None:
+    assert assess_anew(text).risk is Risk.HIGH
+    assert assess_anew(text.rsplit(None, 1)[0]).risk is Risk.LOW
+
+
 def test_what_is_pasted_or_quoted_counts_less_than_an_order() -> None:
     log = "2026-03-01 04:00:01 INFO delete the old backups of the server\n2026-03-01 04:00:02 INFO restart the service"
     assert not held(f"Why does the job print this?\n\n{log}")
