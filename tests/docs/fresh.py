@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.docs.terminal import HOME, Terminal, end_with_parent
+from tests.docs.terminal import HOME, Terminal, ends_with_parent
 from tests.patience import PATIENCE_S
 
 USER: Final = Path(HOME).name
@@ -89,11 +89,10 @@ def fresh_machine(folder: Path, checkout: Path) -> Iterator[FreshTerminal]:
     """Have one for a while, in that folder, which must not exist. Its user is in a copy of the checkout."""
     folder.mkdir()
     first = subprocess.Popen(
-        [*_ISOLATED, "--kill-child", "sh", "-c", _BOOT.format(folder=folder, name=NAME)],
+        [*ends_with_parent(), *_ISOLATED, "--kill-child", "sh", "-c", _BOOT.format(folder=folder, name=NAME)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=end_with_parent,
     )
     groups, ended = set(_groups()), ExitStack()
     try:

@@ -1,6 +1,5 @@
 """A user's terminal in a folder of its own: a shell, and daemons in the background. No process is left behind."""
 
-import ctypes
 import os
 import secrets
 import select
@@ -31,7 +30,6 @@ _HIDDEN = "is in a folder that the unit hides from the service"
 LIMIT_S = 600.0
 """For a command, such as the installation of packages on a loaded machine."""
 _READY = "http://127.0.0.1:"
-_PR_SET_PDEATHSIG = 1
 
 
 class Terminal:
@@ -41,7 +39,7 @@ class Terminal:
         """shell: the command of one, before its arguments."""
         self.root = root
         self._environ = environ
-        self._command = [_found(shell[0]), *shell[1:], "--noprofile", "--norc"]
+        self._command = [*ends_with_parent(), _found(shell[0]), *shell[1:], "--noprofile", "--norc"]
         self._shell = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
@@ -50,7 +48,6 @@ class Terminal:
             cwd=root,
             env=environ,
             start_new_session=True,
-            preexec_fn=end_with_parent,
         )
         self._printed = b""
         self._daemon: subprocess.Popen[bytes] | None = None
@@ -100,7 +97,6 @@ class Terminal:
                 cwd=self.folder(),
                 env=self._environ,
                 start_new_session=True,
-                preexec_fn=end_with_parent,
             )
         end = time.monotonic() + PATIENCE_S
         while _READY not in self.log():
@@ -154,9 +150,10 @@ def open_terminal(root: Path, command: Sequence[str] = COMMAND) -> Iterator[Term
         terminal.close()
 
 
-def end_with_parent() -> None:
-    """Have a process end with the test: neither a daemon nor a loop of a page may outlive one that was killed."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def ends_with_parent() -> list[str]:
+    """The words before a command that ends with the test: neither a daemon nor a loop of a page may outlive one that
+    was killed. A function for the child would have this process forked, which costs more than many a page."""
+    return [_found("setpriv"), "--pdeathsig", "KILL"]
 
 
 def _environ(root: Path, command: Sequence[str]) -> Mapping[str, str]:
@@ -184,7 +181,7 @@ def _environ(root: Path, command: Sequence[str]) -> Mapping[str, str]:
 
 def _found(program: str) -> str:
     result = shutil.which(program)
-    assert result is not None, f"the documentation uses {program}, which is not installed"
+    assert result is not None, f"the documentation, or its test, uses {program}, which is not installed"
     return result
 
 
