@@ -3,12 +3,12 @@ and the file with the URL for those commands.
 """
 
 import contextlib
-import ipaddress
 import os
 import socket
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.fields import is_wildcard
 from claudomator_py.private_files import replacing
 
 ENDPOINT_FILE = "endpoint"
@@ -28,14 +28,6 @@ def parse_listen(text: str) -> tuple[str, int]:
     if not separator or not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
         raise ValueError(f"{text!r} is not an address to listen on; write host:port, such as 127.0.0.1:8484")
     return host, int(port)
-
-
-def is_wildcard(host: str) -> bool:
-    """Return whether the address means all addresses of the machine."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_unspecified
-    except ValueError:
-        return host in ("", "*", "0")
 
 
 def bind(listen: str) -> socket.socket:

@@ -10,8 +10,9 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import field
 
-from claudomator_py.api.endpoint import is_wildcard, parse_listen
+from claudomator_py.api.endpoint import parse_listen
 from claudomator_py.api.guard.limits import RequestLimits
+from claudomator_py.domain.fields import is_wildcard
 from claudomator_py.domain.remote import is_loopback
 from claudomator_py.values import dataclass
 

@@ -314,18 +314,19 @@ def _allowed_host(value: str) -> str:
         raise refusal(f"`{text}` is a URL or a path", "write the host alone, such as box.example or box.example:8443")
     match = _HOST.fullmatch(value)
     name = match["name"] if match is not None else value.partition(":")[0]
-    if name in ("*", "0") or _unspecified(name):
+    if is_wildcard(name):
         raise refusal(f"`{text}` stands for every host, which would let any page in", "name each host itself")
     if match is None or int(match["port"] or 1) not in range(1, 65_536):
         raise refusal(f"`{text}` is not a host", "write it as in a URL, such as box.example or [fd00::1]:8443")
     return value.lower()
 
 
-def _unspecified(host: str) -> bool:
+def is_wildcard(host: str) -> bool:
+    """Return whether the address means all addresses of the machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:
-        return False
+        return host in ("", "*", "0")
 
 
 Hosts = Annotated[

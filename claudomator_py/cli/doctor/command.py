@@ -101,10 +101,11 @@ def _all(
     yield from daemon
     yield from agent_findings(settings, asked, os.environ)
     if settings.hosts:
-        from claudomator_py.cli.doctor.hosts import host_findings  # few have one
+        from claudomator_py.cli.doctor.hosts import host_findings, tools_findings  # few have one
 
         for name, host in settings.hosts.items():
             yield from host_findings(name, host)
+            yield from tools_findings(name, settings)
     yield from _around(settings)
 
 

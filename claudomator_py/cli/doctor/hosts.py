@@ -14,10 +14,13 @@ from pathlib import Path
 from claudomator_py.cli.doctor import Finding, Severity, ok, problem, warn
 from claudomator_py.cli.doctor.agents import login_files
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.fields import is_wildcard
 from claudomator_py.domain.host import SLURM_COMMANDS, HostSpec
+from claudomator_py.domain.remote import is_loopback
 from claudomator_py.hosts.slurm import EngineSilent, ask
 from claudomator_py.hosts.slurm.nodes import list_nodes
 from claudomator_py.hosts.slurm.trial import Tried, Untried, Wanted, tried, tried_between
+from claudomator_py.schema.settings import Settings
 
 _PATIENCE_S = 5.0
 _SLURM_CONF = "/etc/slurm/slurm.conf"
@@ -122,6 +125,19 @@ def _tracking(name: str) -> Iterator[Finding]:
     else:
         detail = f"with {kind[1]}, processes in sessions of their own survive their job"
         yield warn(name, detail, "Set ProctrackType=proctrack/cgroup in slurm.conf.")
+
+
+def tools_findings(name: str, settings: Settings) -> Iterator[Finding]:
+    """Yield a finding if nodes cannot reach the daemon where it listens, and agents that work there have tools."""
+    there = [
+        key for key, agent in settings.agents.items() if name in agent.hosts and agent.mcp.enabled and agent.info.mcp
+    ]
+    listen, host = settings.http.listen, settings.http.host
+    if there and (is_loopback(host) or is_wildcard(host)):
+        becomes = "" if is_loopback(host) else ", which nodes find as the loopback address"
+        detail = f"http.listen is {listen}{becomes}: on other machines, tools of {', '.join(there)} do not reach it"
+        remedy = "Set http.listen to an address of this machine that nodes reach, or `mcp: {enabled: false}` there."
+        yield warn(f"host {name}: tools", detail, remedy)
 
 
 _MAX_SHOWN = 5

@@ -124,6 +124,37 @@ def test_a_cluster_without_folder_and_commands_and_one_that_does_not_answer(offl
     assert list(shared.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("listen", "kind", "mcp", "says"),
+    [
+        ("0.0.0.0:8484", "claude", "{}", "0.0.0.0:8484, which nodes find as the loopback address: "),
+        ("'[::]:8484'", "claude", "{}", "[::]:8484, which nodes find as the loopback address: "),
+        ("0:8484", "claude", "{}", "0:8484, which nodes find as the loopback address: "),
+        ("127.0.0.1:8484", "claude", "{}", "127.0.0.1:8484: "),
+        ("192.0.2.7:8484", "claude", "{}", None),
+        ("0.0.0.0:8484", "claude", "{enabled: false}", None),
+        ("0.0.0.0:8484", "aider", None, None),
+    ],
+)
+def test_an_address_that_nodes_do_not_reach_is_named_where_runs_have_tools(
+    listen: str, kind: str, mcp: str | None, says: str | None, offline: Command, tmp_path: Path
+) -> None:
+    """A node finds the daemon's address in the state folder, where one for all addresses stands as loopback."""
+    tools = "" if mcp is None else f", mcp: {mcp}"
+    (offline.home / "claudomator.yaml").write_text(
+        f"http: {{listen: {listen}}}\nhosts: {{lab: {{kind: slurm, root: {tmp_path}}}}}\n"
+        f"agents: {{writer: {{kind: {kind}, hosts: [local, lab]{tools}}}, here: {{kind: claude}}}}\n"
+    )
+    check = _checks(offline, PATH="/usr/bin:/bin").get("host lab: tools")
+    if says is None:
+        assert check is None
+    else:
+        assert check is not None
+        detail = f"http.listen is {says}on other machines, tools of writer do not reach it"
+        assert (check["verdict"], check["detail"]) == ("warn", detail)
+        assert "http.listen" in str(check["remedy"])
+
+
 def test_a_munged_that_is_missing_or_dead_is_named(offline: Command, tmp_path: Path) -> None:
     """Slurm's commands hang without it."""
     (offline.home / "claudomator.yaml").write_text(f"hosts: {{lab: {{kind: slurm, root: {tmp_path}}}}}\n")
