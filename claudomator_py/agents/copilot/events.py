@@ -55,7 +55,8 @@ class CopilotEvents(RunEvents):
 
     @property
     def terminal(self) -> bool:
-        return self.last is not None
+        # A turn that is told to stop has a result as well, with exit code 0.
+        return self.last is not None and not (self.is_aborted and self.cut >= _IN_VAIN)
 
     def take(self, event: Event) -> list[Part]:
         data = event_of(event, "data")
@@ -64,6 +65,8 @@ class CopilotEvents(RunEvents):
         match event.get("type"):
             case "abort":
                 self.is_aborted = True
+            case "assistant.idle":
+                self.is_aborted = data.get("aborted") is True
             case "user.message":
                 self.conversation_id = self.given or self.conversation_id
             case "assistant.message":

@@ -50,3 +50,33 @@ def test_a_call_between_them_that_was_whole_is_progress() -> None:
         reader.feed("stdout", called(number, cut=cut, error="no such file"))
     assert reader.stuck_since is None
     assert reader.outcome(stopped("timeout"), NOW_MS).reason is Reason.TIMEOUT
+
+
+def test_that_it_was_told_to_stop_is_no_other_end_of_them() -> None:
+    """Such a turn has a result, with exit code 0, if the program has the time to write one."""
+    reader = EventReader(CopilotEvents())
+    for number in range(3):
+        reader.feed("stdout", called(number, cut=True))
+    ending = [
+        {"type": "abort", "data": {"reason": "user_initiated"}},
+        {"type": "assistant.turn_end", "data": {"turnId": "2"}},
+        {"type": "assistant.idle", "data": {"aborted": True}},
+        {"type": "result", "sessionId": "s", "exitCode": 0},
+    ]
+    reader.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in ending))
+    outcome = reader.outcome(stopped("cancel"), NOW_MS)
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.UNFINISHED)
+
+
+def test_a_turn_that_was_told_to_stop_is_no_success() -> None:
+    reader = EventReader(CopilotEvents())
+    events = [
+        {"type": "assistant.message", "data": {"content": "I look."}},
+        {"type": "abort", "data": {"reason": "user_initiated"}},
+        {"type": "assistant.turn_end", "data": {"turnId": "0"}},
+        {"type": "assistant.idle", "data": {"aborted": True}},
+        {"type": "result", "sessionId": "s", "exitCode": 0},
+    ]
+    reader.feed("stdout", b"".join(json.dumps(event).encode() + b"\n" for event in events))
+    outcome = reader.outcome(ExitRecord(0, None, NOW_MS, NOW_MS + 1_000), NOW_MS)
+    assert (outcome.status, outcome.reason) == (OutcomeStatus.FAILED, Reason.INTERRUPTED)
