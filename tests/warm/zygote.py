@@ -63,7 +63,13 @@ class _Parent:
 
     def _hear(self, connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
         # What comes with it is only received in the child: a test that ends whatever has its files open would end this.
-        request = json.loads(connection.recv(_MAX_MESSAGE_BYTES, socket.MSG_PEEK))
+        message = b""
+        with suppress(ConnectionResetError):
+            message = connection.recv(_MAX_MESSAGE_BYTES, socket.MSG_PEEK)
+        if not message:  # a test has ended who was about to ask
+            connection.close()
+            return None
+        request = json.loads(message)
         if "command" not in request:
             connection.recv(_MAX_MESSAGE_BYTES)
         if "wait" in request:
@@ -77,7 +83,8 @@ class _Parent:
             elif pid := os.fork():
                 self._ended.pop(pid, None)
                 self._living[os.pidfd_open(pid)] = pid
-                connection.send(b"%d" % pid)
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    connection.send(b"%d" % pid)
             else:
                 for waiting in self._waiting.values():
                     waiting.close()
