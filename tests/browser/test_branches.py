@@ -78,6 +78,10 @@ def test_the_forms_are_readable_on_a_narrow_screen(lasting_desktop: Desktop, sho
         page.goto(lasting_desktop.url + path)
         assert violations(page) == [], path
         assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"], path
+    page.goto(f"{lasting_desktop.url}/tasks/{task.id}")
+    # A doubt may be a sentence of its agent.
+    page.locator(".title-line > .chip").evaluate("one => one.textContent = 'its result says what it leaves '.repeat(9)")
+    assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
     page.goto(f"{lasting_desktop.url}/tasks/{task.id}/merge?commit=yes")
     assert violations(page) == []
 
