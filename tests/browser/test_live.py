@@ -172,8 +172,8 @@ def test_what_has_no_id_keeps_the_focus_as_well(lasting_desktop: Desktop, wanted
     page.locator("#problems summary").click()
     page.locator(wanted).first.focus()
     # Without its text: a count may change, as tasks of other tests may still end.
-    page.evaluate("window.keyOf = (one) => one.outerHTML.replace(/>[^<]+/g, '>')")
-    page.evaluate("window.before = document.activeElement; window.key = keyOf(before)")
+    page.evaluate("window.keyOf = one => one.outerHTML.replace(/>[^<]+/g, '>'); before = document.activeElement")
+    page.evaluate("window.key = keyOf(before)")
     desktop.task(f"event-for-{sum(map(ord, wanted))}", "delay=50ms")
     page.wait_for_function("() => !window.before.isConnected")
     page.wait_for_function("() => document.activeElement !== document.body")
