@@ -16,8 +16,14 @@ UNFINISHED_MARKER: Final = "CLAUDOMATOR UNFINISHED:"
 """Starts a line in an agent's last message; everything from there to the end says what it leaves undone."""
 MAX_LEFT: Final = 200
 """Maximum characters shown of that."""
-_MAX_NOTHING_WORDS: Final = 2
-"""Words with which that may say that nothing is."""
+_NOTHING_LEFT: Final = regex(
+    r"(?:no|none|nothing)(?: (?:is|was|has been|remains))?"
+    r"(?: (?:left|remaining|undone|unfinished|open|outstanding|pending|to do|to report))*"
+)
+"""How a clause says there that nothing is, although it was to leave the marker out."""
+_CLAUSE: Final = regex(r"[.,;:!()]|\s[-\u2013\u2014]+\s")
+_MAX_GAP_WORDS: Final = 2
+"""Words between two counts of one tally."""
 MAX_LINES: Final = 400
 """How many lines of a result are searched for lists and headings."""
 _MAX_STATUS_WORDS: Final = 8
@@ -79,9 +85,12 @@ def left_undone(text: str) -> str | None:
     left = after_marker(text, UNFINISHED_MARKER)
     if left is None:
         return None
-    words = spaced_words(fold(left))
-    is_nothing = _marks().nothing.match(words) and words.count(" ") < _MAX_NOTHING_WORDS
-    return None if is_nothing else cut(one_line(left).rstrip("."), MAX_LEFT)
+    clause = next((spaced_words(fold(part)) for part in _CLAUSE.split(left) if spaced_words(part)), "")
+    is_nothing = _NOTHING_LEFT.fullmatch(clause) or (
+        # "Everything", which in a list may be what is done.
+        _marks().nothing.fullmatch(clause) and not clause.startswith(("every", "all "))
+    )
+    return None if is_nothing else cut(one_line(left).strip("*_ ").rstrip("."), MAX_LEFT)
 
 
 def is_partial(text: str) -> bool:
@@ -177,17 +186,29 @@ def _is_listed(lines: Sequence[str]) -> bool:
 def _is_tallied(lines: Sequence[str]) -> bool:
     """Return whether the last tally of tests has failures, which the text does not excuse."""
     for number in reversed(range(len(lines))):
-        tally = list(_TALLY.finditer(lines[number]))
-        counts = {
-            (match["state"] or match["heading"]).lower(): int(match["number"] or match["behind"])
-            for match in tally
-            if not match["run"]
-        }
-        if counts.get("pass") or (counts and any(match["run"] for match in tally)):
-            near = fold(" ".join(lines[number : number + 2]))
-            fails = counts.get("fail", 0) + counts.get("error", 0) > 0
-            return fails and not any(holds(near, words.spared, is_spaced=words.is_spaced) for words in _languages())
+        for tally in reversed(_tallies(lines[number])):
+            counts = {
+                (match["state"] or match["heading"]).lower(): int(match["number"] or match["behind"])
+                for match in tally
+                if not match["run"]
+            }
+            if counts.get("pass") or (counts and any(match["run"] for match in tally)):
+                near = fold(" ".join(lines[number : number + 2]))
+                fails = counts.get("fail", 0) + counts.get("error", 0) > 0
+                return fails and not any(holds(near, words.spared, is_spaced=words.is_spaced) for words in _languages())
     return False
+
+
+def _tallies(line: str) -> list[list[Match[str]]]:
+    """Return the counts of a line, of which those with hardly a word between them are one tally."""
+    tallies = list[list[Match[str]]]()
+    for match in _TALLY.finditer(line):
+        gap = len(line[tallies[-1][-1].end() : match.start()].split()) if tallies else 0
+        if tallies and gap <= _MAX_GAP_WORDS:
+            tallies[-1].append(match)
+        else:
+            tallies.append([match])
+    return tallies
 
 
 def _statuses(line: str) -> Iterator[tuple[int, bool | None]]:

@@ -7,6 +7,10 @@ import pytest
 from claudomator_py.domain.progress import MAX_LEFT, UNFINISHED_MARKER, is_partial, left_undone
 from claudomator_py.values import toml_data
 
+NOTHING = (
+    *("none", "no", "No.", "Nothing left.", "N/A", "(none)", "- nichts", "\u65e0", ""),
+    *("Nothing is left undone.", "None - everything is complete.", "nothing, all tests pass"),
+)
 LANGUAGES = toml_data("claudomator_py.domain", "progress.toml")
 
 
@@ -67,6 +71,7 @@ def test_other_results_that_say_it(text: str) -> None:
         "Tests: 40 passed, 0 failed.",
         "Before: 3 failed, 97 passed. The fixture was stale.\n\nNow: 100 passed.",
         "88 passed, 2 failed. Both fail on main, too.",
+        "It was 2 failed on the first run; once mended: 12 passed",
         "The tests run before the server is up. Then 11 tests fail; now they wait for it.",
         "Tests run: 40, Failures: 0, Errors: 0",
         "test result: ok. 266 passed; 0 failed; 4 ignored",
@@ -110,11 +115,13 @@ def test_a_long_result_is_read_quickly() -> None:
         (f"{UNFINISHED_MARKER} None of the tests were run.", "None of the tests were run"),
         (f"{UNFINISHED_MARKER} Keine Zeit für die Doku.", "Keine Zeit für die Doku"),
         (f"{UNFINISHED_MARKER} {'x' * 2 * MAX_LEFT}", "x" * (MAX_LEFT - 3) + "..."),
-        *[
-            (f"All done.\n\n{UNFINISHED_MARKER} {no}", None)
-            for no in ("none", "Nothing left.", "N/A", "- nichts", "无", "")
-        ],
+        *[(f"All done.\n\n{UNFINISHED_MARKER} {no}", None) for no in NOTHING],
         (f"{UNFINISHED_MARKER} the \x1b[31mred\x1b[0m one\u202e", "the red one"),
+        *[
+            (f"{UNFINISHED_MARKER} {left}.", left)
+            for left in ("Everything", "No tests were run", "None of it was tried")
+        ],
+        (f"**{UNFINISHED_MARKER} the docs**", "the docs"),
         (f"I read of `{UNFINISHED_MARKER} all of it`.", None),
         (f"```\n{UNFINISHED_MARKER} the docs\n```\nThat is what it printed.", None),
         (f"> {UNFINISHED_MARKER} the docs", None),
