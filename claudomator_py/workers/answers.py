@@ -6,9 +6,6 @@ any point is harmless: before the commit nothing was delivered, after it the ans
 
 import logging
 from collections.abc import Callable
-from functools import partial
-
-from sqlalchemy import Connection
 
 from claudomator_py.domain.channel import ChannelSettings
 from claudomator_py.domain.crashpoint import crashpoint
@@ -16,7 +13,7 @@ from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock
 from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.tables import Channel, ChannelAnswer
+from claudomator_py.store.tables import ChannelAnswer
 from claudomator_py.tasks.messages import Policy, TriageInputs, deliver, no_policy
 from claudomator_py.workers import Worker
 
@@ -62,7 +59,7 @@ class AnswerDispatcher(Worker):
 
     def _give(self, answer: ChannelAnswer) -> int:
         try:
-            channel = self._database.read(partial(_channel_of, answer=answer))
+            channel = self._database.read(lambda connection: channel_rows.get(connection, answer.channel_id))
             working_dir = ChannelSettings.model_validate(channel.settings).working_dir
             advice = TriageInputs(dir_key=place_key(working_dir, self._workdirs()), policy=self._policy)
             crashpoint("answer-due")
@@ -75,7 +72,3 @@ class AnswerDispatcher(Worker):
             return 0
         crashpoint("answer-given")
         return 0 if given is None else 1
-
-
-def _channel_of(connection: Connection, answer: ChannelAnswer) -> Channel:
-    return channel_rows.get(connection, answer.channel_id)

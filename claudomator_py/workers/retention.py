@@ -76,19 +76,21 @@ class Retainer(Worker):
         """The steps to carry out, by name, in order."""
         steps: dict[str, Callable[[], int]] = {}
         if policy.runs is not None:
-            steps["run_directories"] = partial(self._old_directories, now_ms - policy.runs)
+            clean = partial(self._cleaner.remove_old_runs, now_ms - policy.runs, DIRECTORIES_AT_ONCE, self._faults)
+            steps["run_directories"] = partial(self._repeat, clean)
         if policy.decisions is not None:
-            find = partial(_old, pruning.old_decisions, now_ms - policy.decisions)
-            steps["decisions"] = self._in_batches(find, pruning.decisions)
+            steps["decisions"] = self._in_batches(pruning.old_decisions, now_ms - policy.decisions, pruning.decisions)
         if policy.snapshots is not None:
             before_ms = now_ms - policy.snapshots
-            find = partial(_old, pruning.old_snapshots, before_ms)
-            steps["snapshots"] = self._in_batches(find, partial(pruning.snapshots, before_ms=before_ms))
+            remove_snapshots = partial(pruning.snapshots, before_ms=before_ms)
+            steps["snapshots"] = self._in_batches(pruning.old_snapshots, before_ms, remove_snapshots)
         if policy.messages is not None:
-            written = partial(_old, pruning.old_messages, now_ms - policy.messages)
-            steps["messages"] = self._in_batches(written, pruning.messages)
+            steps["messages"] = self._in_batches(pruning.old_messages, now_ms - policy.messages, pruning.messages)
         if policy.events is not None:
-            steps |= self._what_happened(now_ms - policy.events)
+            before_ms = now_ms - policy.events
+            steps["events"] = partial(self._old_events, before_ms)
+            steps["schedule_times"] = self._in_batches(pruning.old_fires, before_ms, pruning.fires)
+            steps["holds"] = self._in_batches(pruning.old_holds, before_ms, pruning.holds)
             steps["notices"] = partial(self._old_notices, now_ms)
         if policy.tasks is not None:
             steps["tasks"] = partial(self._old_tasks, now_ms - policy.tasks)
@@ -101,17 +103,10 @@ class Retainer(Worker):
     def _first_pause_s(self) -> float:
         return FIRST_S
 
-    def _what_happened(self, before_ms: int) -> dict[str, Callable[[], int]]:
-        return {
-            "events": partial(self._old_events, before_ms),
-            "schedule_times": self._in_batches(partial(_old, pruning.old_fires, before_ms), pruning.fires),
-            "holds": self._in_batches(partial(_old, pruning.old_holds, before_ms), pruning.holds),
-        }
-
     def _old_events(self, before_ms: int) -> int:
         targets = tuple(self._targets())
         end = self._database.read(lambda connection: pruning.events_end(connection, before_ms, targets))
-        return self._in_batches(lambda connection: pruning.old_events(connection, end, BATCH), pruning.events)()
+        return self._in_batches(pruning.old_events, end, pruning.events)()
 
     def _old_notices(self, now_ms: int) -> int:
         """Remove notices that were delivered or given up. They are not counted."""
@@ -119,14 +114,16 @@ class Retainer(Worker):
             self._database.write(lambda connection: outbox_rows.forget_old(connection, now_ms))
         return 0
 
-    def _old_directories(self, before_ms: int) -> int:
-        return self._repeat(lambda: self._cleaner.remove_old_runs(before_ms, DIRECTORIES_AT_ONCE, self._faults))
-
     def _in_batches(
-        self, find: Callable[[Connection], Collection[T]], remove: Callable[[Connection, Collection[T]], int]
+        self,
+        find: Callable[[Connection, int, int], Collection[T]],
+        before: int,
+        remove: Callable[[Connection, Collection[T]], int],
     ) -> Callable[[], int]:
+        """Return the step that removes, ``BATCH`` at a time, all rows that ``find`` returns for that time or id."""
+
         def batch() -> int:
-            rows = self._database.read(find)
+            rows = self._database.read(lambda connection: find(connection, before, BATCH))
             number = self._database.write(lambda connection: remove(connection, rows)) if rows else 0
             if number:
                 crashpoint("rows-pruned")
@@ -174,10 +171,3 @@ class Retainer(Worker):
 
     def _page(self, before_ms: int, after: str) -> Sequence[tuple[str, Sequence[str]]]:
         return self._database.read(partial(pruning.old_tasks, before_ms=before_ms, after=after, limit=TASKS_AT_ONCE))
-
-
-def _old(
-    find: Callable[[Connection, int, int], Collection[T]], before_ms: int, connection: Connection
-) -> Collection[T]:
-    """The next batch of rows that old."""
-    return find(connection, before_ms, BATCH)

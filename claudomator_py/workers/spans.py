@@ -19,7 +19,6 @@ from claudomator_py.domain.trace import Attribute, Span, SpanLink, SpanName, che
 from claudomator_py.domain.units import format_instant
 from claudomator_py.scheduler.records import (
     RECORDS,
-    Candidate,
     DecisionKind,
     DecisionRecord,
     HandoffRecord,
@@ -120,7 +119,11 @@ def _runs(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Spa
     """Each run with its check and the decisions about it."""
     ends = _ends(history.changes)
     decisions = [decision for decision in history.decisions if decision.run_id is not None]
-    handed_on = {decision.run_id for decision in decisions if _is_accepted(decision)}
+    handed_on = {
+        decision.run_id
+        for decision in decisions
+        if decision.kind == DecisionKind.HANDOFF.value and decision.specialist is not None
+    }
     before: Run | None = None
     for run in history.runs:
         follows, before = before, run
@@ -233,21 +236,16 @@ def _recorded(record: Record) -> Mapping[str, object]:
         data["claudomator.decision.tier_source"] = record.classification.source
         data["claudomator.decision.tier_cause"] = record.classification.cause
     if isinstance(record, DecisionRecord):
-        data["claudomator.decision.rejected"] = tuple(map(_rejected, _not_chosen(record)))
+        data["claudomator.decision.rejected"] = tuple(
+            f"{candidate.agent}: {candidate.rejected.code.value}"
+            for candidate in record.candidates
+            if candidate.rejected is not None
+        )
     if isinstance(record, HandoffRecord):
         data["claudomator.decision.accepted"] = record.accepted
     if isinstance(record, PolicyRecord):
         data["claudomator.decision.approved_by"] = record.approved_by
     return data
-
-
-def _not_chosen(record: DecisionRecord) -> Iterator[Candidate]:
-    return (candidate for candidate in record.candidates if candidate.rejected is not None)
-
-
-def _rejected(candidate: Candidate) -> str:
-    code = "" if candidate.rejected is None else candidate.rejected.code.value
-    return f"{candidate.agent}: {code}"
 
 
 def _task(history: TaskHistory, generation: int) -> dict[str, object]:
@@ -266,10 +264,6 @@ def _ends(changes: Sequence[Event]) -> Mapping[str | None, Event]:
 
 def _generation(event: Event) -> int:
     return int(event.data.get("generation", 1))
-
-
-def _is_accepted(decision: Decision) -> bool:
-    return decision.kind == DecisionKind.HANDOFF.value and decision.specialist is not None
 
 
 def _link(history: TaskHistory, run_id: str | None, why: str) -> tuple[SpanLink, ...]:
