@@ -52,6 +52,7 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import resumption_of
 from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import hold_agent, release_agent
+from claudomator_py.texts import cut_line
 from claudomator_py.values import dataclass
 
 _SOURCE = 1_000
@@ -101,19 +102,32 @@ def agent_views(
     warned = run_rows.warnings(connection, now_ms)
     accounts = {(agent.kind, agent.quota_account) for agent in agents}
     windows = {account: _windows(connection, *account, now_ms, by) for account in accounts}
-    return [
-        _agent_view(
-            agent,
-            registry,
-            active[agent.name],
-            holds[agent.name],
-            windows[agent.kind, agent.quota_account],
-            _near_limit(agent, warned, by),
-            spending_view(own.of(agent.name)),
-            agent_budget(connection, agent, budgets, today, now_ms),
+    views = []
+    for agent in agents:
+        whole = next((hold for hold in holds[agent.name] if hold.family is None and not hold.probing), None)
+        health = registry.health(agent.name)
+        is_there = agent.kind != "hub" or agent.specialist is None or registry.is_present(agent.specialist)
+        views.append(
+            AgentView.of(
+                agent,
+                program=health.program,
+                version=health.version,
+                installed=health.installed,
+                problem=health.problem or (None if is_there else AWAY),
+                active=active[agent.name],
+                limited=whole is not None,
+                limited_until=whole.until if whole is not None else None,
+                hold_reason=hold_label(whole.blocked) if whole is not None and whole.blocked is not None else None,
+                provenance=whole.provenance if whole is not None else None,
+                cannot_enforce=tuple(registry.cannot_enforce(agent)),
+                holds=holds[agent.name],
+                windows=windows[agent.kind, agent.quota_account],
+                near_limit=_near_limit(agent, warned, by),
+                spent_today=spending_view(own.of(agent.name)),
+                budget=agent_budget(connection, agent, budgets, today, now_ms),
+            )
         )
-        for agent in agents
-    ]
+    return views
 
 
 def _seen(connection: Connection, agents: Sequence[AgentSpec], by: Principal) -> list[AgentSpec]:
@@ -133,7 +147,7 @@ def _hold_sentence(hold: HoldView) -> str:
         return f"An operator has held {hold.bucket} since {instant_text(hold.since)}."
     # Without a run, the classifier met it, or its run has been removed.
     read = f" from run {short_id(hold.run_id)}" if hold.run_id is not None else ""
-    source = f": {_shown(hold.source)}" if hold.source else ""
+    source = f": {cut_line(hold.source, _SOURCE)}" if hold.source else ""
     return f"The hold on {hold.bucket} ({hold.reason}) was read at {instant_text(hold.since)}{read}{source}."
 
 
@@ -164,11 +178,6 @@ def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: P
         may_start=may_start,
         doubted=hold.doubted_ms,
     )
-
-
-def _shown(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SOURCE else f"{line[:_SOURCE]}..."
 
 
 def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run], by: Principal) -> NearLimitView | None:
@@ -212,40 +221,6 @@ def _forecast_view(forecast: Forecast | None) -> ForecastView | None:
         return None
     since = forecast.since
     return ForecastView.model_validate({"full_at": forecast.full_ms, "since": since.at_ms, "used_then": since.use.used})
-
-
-def _agent_view(
-    agent: AgentSpec,
-    registry: AgentRegistry,
-    active: int,
-    holds: tuple[HoldView, ...],
-    windows: tuple[WindowView, ...],
-    near_limit: NearLimitView | None,
-    spent_today: SpendingView,
-    budget: BudgetView | None,
-) -> AgentView:
-    """Return the agent's view. holds: its open ones, the longest first."""
-    hold = next((hold for hold in holds if hold.family is None and not hold.probing), None)
-    health = registry.health(agent.name)
-    is_there = agent.kind != "hub" or agent.specialist is None or registry.is_present(agent.specialist)
-    return AgentView.of(
-        agent,
-        program=health.program,
-        version=health.version,
-        installed=health.installed,
-        problem=health.problem or (None if is_there else AWAY),
-        active=active,
-        limited=hold is not None,
-        limited_until=hold.until if hold is not None else None,
-        hold_reason=hold_label(hold.blocked) if hold is not None and hold.blocked is not None else None,
-        provenance=hold.provenance if hold is not None else None,
-        cannot_enforce=tuple(registry.cannot_enforce(agent)),
-        holds=holds,
-        windows=windows,
-        near_limit=near_limit,
-        spent_today=spent_today,
-        budget=budget,
-    )
 
 
 def spending_view(spending: Spending) -> SpendingView:

@@ -12,7 +12,7 @@ from claudomator_py.dispatch.policing import Policing
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Conflict, NotFound, Problem, StaleVersion, refuse, shown
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.principal import Principal, RequestKey
+from claudomator_py.domain.principal import RequestKey
 from claudomator_py.domain.requests import LatestFilter, RestartRequest, TaskFilter
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.task import TaskSpec
@@ -57,7 +57,7 @@ from claudomator_py.resources.tasks.sentences import (
 from claudomator_py.resources.tasks.views import TaskViews, with_tree
 from claudomator_py.scheduler.records import DecisionKind
 from claudomator_py.sources.inbox.refusals import Refusals, readable
-from claudomator_py.store import StoreUnavailable, decision_rows, events, reads, run_rows, specialist_rows, task_rows
+from claudomator_py.store import decision_rows, events, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.surface import answers
 from claudomator_py.tasks.accept import NewTask, accept, in_context, replace_content
@@ -172,10 +172,35 @@ class Tasks(KeyedService):
     @reading
     def why(self, connection: Connection, ref: str) -> WhyView:
         """Explain why the task is in its state, with the underlying decisions and events."""
-        task = self._find(connection, ref)
+        task, by, now_ms = self._find(connection, ref), self._by, self.clock()
         view = self.views.of(connection, [task], with_spec=True)[0]
-        trouble = self.database.trouble if self._by.sees_all else None
-        return why_view(connection, task, view, self._by, self.clock(), self.observer, self.host, trouble)
+        trouble = self.database.trouble if by.sees_all else None
+        decided = decision_rows.of_task(connection, task.id)
+        routing = routing_of(task, decided, known_to(connection, decided, by))
+        runs = without_hidden(connection, run_rows.of_task(connection, task.id), by)
+        history = without_hidden(connection, events.of_task(connection, task.id), by)
+        specialists = self.observer.routes and bool(specialist_rows.ids_seen(connection, by))
+        by_run = {str(decision.run_id): decision for decision in decided if decision.kind == DecisionKind.PLACEMENT}
+        sentences = [
+            _headline(view),
+            *(() if trouble is None or task.state in ENDED else stale_sentences(str(trouble))),
+            *(f"Warning: {warning}" for warning in view.warnings),
+            *_live_sentences(runs, self.observer, self.host),
+            *hold_sentences(view.holds),
+            *input_sentences(task, history, now_ms, specialists=specialists),
+            *_event_sentences(connection, task, view, history),
+            *(() if routing is None else routing.sentences),
+            *role_sentences(connection, task, by),
+            *history_sentences(runs, by_run, history, now_ms),
+        ]
+        shape = WhyView(
+            task=view,
+            sentences=tuple(sentences),
+            routing=routing,
+            decisions=placements_of(connection, task, decided, by),
+            events=event_views(connection, history, by),
+        )
+        return concealed(connection, [shape], by)[0]
 
     @answers(TaskCalls.submit)
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None, context: str | None = None) -> TaskView:
@@ -347,45 +372,6 @@ def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
         return []
     message = "makes this a schedule, not a task"
     return [Problem(field="schedule", message=message, remedy="send it to /v1/schedules, or leave it out")]
-
-
-def why_view(
-    connection: Connection,
-    task: Task,
-    view: TaskView,
-    by: Principal,
-    now_ms: int,
-    observer: Observer,
-    host: RunHost,
-    trouble: StoreUnavailable | None,
-) -> WhyView:
-    """Explain why the task is in its state. view: of the task. trouble: why nothing can be stored at present."""
-    decided = decision_rows.of_task(connection, task.id)
-    routing = routing_of(task, decided, known_to(connection, decided, by))
-    runs = without_hidden(connection, run_rows.of_task(connection, task.id), by)
-    history = without_hidden(connection, events.of_task(connection, task.id), by)
-    specialists = observer.routes and bool(specialist_rows.ids_seen(connection, by))
-    by_run = {str(decision.run_id): decision for decision in decided if decision.kind == DecisionKind.PLACEMENT}
-    sentences = [
-        _headline(view),
-        *(() if trouble is None or task.state in ENDED else stale_sentences(str(trouble))),
-        *(f"Warning: {warning}" for warning in view.warnings),
-        *_live_sentences(runs, observer, host),
-        *hold_sentences(view.holds),
-        *input_sentences(task, history, now_ms, specialists=specialists),
-        *_event_sentences(connection, task, view, history),
-        *(() if routing is None else routing.sentences),
-        *role_sentences(connection, task, by),
-        *history_sentences(runs, by_run, history, now_ms),
-    ]
-    shape = WhyView(
-        task=view,
-        sentences=tuple(sentences),
-        routing=routing,
-        decisions=placements_of(connection, task, decided, by),
-        events=event_views(connection, history, by),
-    )
-    return concealed(connection, [shape], by)[0]
 
 
 def _live_sentences(runs: list[Run], observer: Observer, host: RunHost) -> list[str]:
