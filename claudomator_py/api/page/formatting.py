@@ -104,8 +104,12 @@ Filters = Annotated[TaskFilter, Depends(_filter)]
 
 def filter_url(path: str, wanted: TaskFilter, **more: str | None) -> str:
     """Return the address of the filtered tasks at that path. more: further parameters."""
-    given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag, "specialist": wanted.specialist, **more}
-    query = urlencode({key: value for key, value in given.items() if value})
+    return address(path, state=wanted.state, q=wanted.text, tag=wanted.tag, specialist=wanted.specialist, **more)
+
+
+def address(path: str, **given: str | None) -> str:
+    """Return the path with these parameters, leaving out empty ones."""
+    query = urlencode({name: value for name, value in given.items() if value})
     return f"{path}?{query}" if query else path
 
 

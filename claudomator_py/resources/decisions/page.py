@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
-from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
@@ -12,6 +11,7 @@ from claudomator_py.api.page.formatting import (
     PART,
     Cursor,
     Ref,
+    address,
     model_text,
     read_fields,
     read_times,
@@ -82,7 +82,8 @@ def show_all(granted: Allowed, filters: Filters, cursor: Cursor = None) -> Respo
     values["rows"] = [
         (decision, decision.subject, one_line(decision.reason), _links(decision)) for decision in part.items
     ]
-    values["more_url"] = None if part.next_cursor is None else list_url(filters, part.next_cursor)
+    if part.next_cursor is not None:
+        values["more_url"] = address("/decisions", **filters, cursor=part.next_cursor)
     return render("decisions.html", values, granted)
 
 
@@ -112,12 +113,6 @@ def download(granted: Allowed, decision_id: Ref) -> Response:
 def url_of(decision_id: str) -> str:
     """Return the path of its page. An id needs no quoting."""
     return f"/decisions/{decision_id}"
-
-
-def list_url(filters: Mapping[str, str], cursor: str | None) -> str:
-    """Return the path of the list with these filters, leaving out empty ones. cursor: where it continues."""
-    given = {name: value for name, value in filters.items() if value} | ({"cursor": cursor} if cursor else {})
-    return "/decisions" + (f"?{urlencode(given)}" if given else "")
 
 
 def _links(decision: DecisionView) -> Sequence[Link]:

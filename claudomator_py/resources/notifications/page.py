@@ -1,13 +1,12 @@
 """/notices: who was told about what, what did not arrive and why, and sending it again."""
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Path
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import PART, Cursor
+from claudomator_py.api.page.formatting import PART, Cursor, address
 from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.notice import DeliveryState
@@ -33,7 +32,7 @@ def show(granted: Allowed, state: DeliveryState | None = None, cursor: Cursor = 
         "tones": _TONES,
         "spans": [(f"{word.capitalize()} ({number:,})", url, choice == state) for choice, word, number, url in choices],
         "state": state,
-        "more": _more(state, page.next_cursor),
+        "more": None if page.next_cursor is None else address("/notices", cursor=page.next_cursor, state=state),
         "place": "/notices",
     }
     return render("notices.html", values, granted)
@@ -47,9 +46,3 @@ def _same(delivery: DeliveryView) -> tuple[str, str, str | None] | None:
     if delivery.state is not DeliveryState.DELIVERED:
         return None
     return delivery.target, delivery.notice.title, delivery.notice.task_id
-
-
-def _more(state: DeliveryState | None, cursor: str | None) -> str | None:
-    if cursor is None:
-        return None
-    return "/notices?" + urlencode({"cursor": cursor} | ({} if state is None else {"state": state}))

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import Cookie, Query
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import read_times, time_field
+from claudomator_py.api.page.formatting import address, read_times, time_field
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import grouped, row_of
 from claudomator_py.domain.budget import cost_text
@@ -123,7 +122,7 @@ def _nights(report: ReportView, now_ms: int, zone: tzinfo) -> list[tuple[str, st
     if until.timestamp() * SECOND_MS < now_ms:
         ends["until"] = format_instant(round(until.timestamp() * SECOND_MS))
     is_shown = report.since == ends["since"] and report.until == ends.get("until", report.until)
-    return [("Last night", "/report?" + urlencode(ends), is_shown)]
+    return [("Last night", address("/report", **ends), is_shown)]
 
 
 def _spans(report: ReportView, given: Mapping[str, str]) -> list[tuple[str, str, bool]]:
@@ -132,7 +131,7 @@ def _spans(report: ReportView, given: Mapping[str, str]) -> list[tuple[str, str,
     now_ms = parse_instant(report.until) // MINUTE_MS * MINUTE_MS
     days = []
     for hours in _SPANS:
-        url = "/report?" + urlencode({"since": format_instant(now_ms - hours * HOUR_MS)})
+        url = address("/report", since=format_instant(now_ms - hours * HOUR_MS))
         shown = (
             not given["until"] and abs(lasts.total_seconds() - hours * HOUR_MS / SECOND_MS) < 2 * MINUTE_MS / SECOND_MS
         )
