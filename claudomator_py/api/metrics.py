@@ -248,22 +248,14 @@ def _metric(family: Family, measured: Measured) -> "Metric":
         HistogramMetricFamily,
     )  # see ``exposition``
 
-    match family.kind:
-        case "gauge":
-            gauge = GaugeMetricFamily(family.name, family.help, labels=family.labels)
-            for labels, value in family.values(measured):
-                gauge.add_metric(labels, value)
-            return gauge
-        case "counter":
-            counter = CounterMetricFamily(family.name, family.help, labels=family.labels)
-            for labels, value in family.values(measured):
-                counter.add_metric(labels, value)
-            return counter
-        case "histogram":
-            histogram = HistogramMetricFamily(family.name, family.help, labels=family.labels)
-            for labels, seen in family.histograms(measured).items():
-                buckets = [
-                    ("+Inf" if math.isinf(bound) else repr(bound), number) for bound, number in seen.cumulative()
-                ]
-                histogram.add_metric(labels, buckets, seen.total)
-            return histogram
+    if family.kind == "histogram":
+        histogram = HistogramMetricFamily(family.name, family.help, labels=family.labels)
+        for labels, seen in family.histograms(measured).items():
+            buckets = [("+Inf" if math.isinf(bound) else repr(bound), number) for bound, number in seen.cumulative()]
+            histogram.add_metric(labels, buckets, seen.total)
+        return histogram
+    form = GaugeMetricFamily if family.kind == "gauge" else CounterMetricFamily
+    metric: GaugeMetricFamily | CounterMetricFamily = form(family.name, family.help, labels=family.labels)
+    for labels, value in family.values(measured):
+        metric.add_metric(labels, value)
+    return metric

@@ -88,13 +88,9 @@ def files_at(path: Path) -> list[Path]:
     unreadable: list[Path] = []
     files: list[Path] = []
     for folder, folders, names in os.walk(path, onerror=lambda error: unreadable.append(Path(str(error.filename)))):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
+        folders[:] = [name for name in folders if not name.startswith(".")]
         files += [Path(folder, name) for name in names if is_document(name)]
     return sorted(unreadable + files)
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".")
 
 
 def content(path: Path, noun: str) -> TaskFileContent | Problem:

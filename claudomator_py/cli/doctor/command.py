@@ -57,7 +57,15 @@ def doctor(
             if finding.remedy:
                 note(f"{finding.name}: {finding.detail}\n  {finding.remedy}")
     if bundle is not None:
-        _bundle(bundle, findings, settings, (config, state_dir), tasks=include_tasks)
+        from claudomator_py.cli.doctor.bundle import write_bundle
+
+        try:
+            write_bundle(bundle, findings, settings, (config, state_dir), tasks=include_tasks)
+        except FileExistsError:
+            fail(f"{bundle} already exists.", "Name another file, or remove it.")
+        except OSError as error:
+            fail(f"{bundle} cannot be written: {error.strerror}.", "Name a file in a folder you can write.")
+        note(f"{bundle} written; review it before you send it.")
     if any(finding.verdict is Severity.PROBLEM for finding in findings):
         raise typer.Exit(ExitCode.FAILURE)
 
@@ -128,22 +136,3 @@ def _around(settings: "Settings") -> "Iterator[Finding]":
 
     yield from service_findings(Path.home(), agents_configured=settings.agents_configured)
     yield from machine_findings()
-
-
-def _bundle(
-    path: Path,
-    findings: "list[Finding]",
-    settings: "Settings",
-    where: tuple[Path | None, Path | None],
-    *,
-    tasks: bool,
-) -> None:
-    from claudomator_py.cli.doctor.bundle import write_bundle
-
-    try:
-        write_bundle(path, findings, settings, where, tasks=tasks)
-    except FileExistsError:
-        fail(f"{path} already exists.", "Name another file, or remove it.")
-    except OSError as error:
-        fail(f"{path} cannot be written: {error.strerror}.", "Name a file in a folder you can write.")
-    note(f"{path} written; review it before you send it.")

@@ -94,7 +94,9 @@ def _ask(client: Client, wanted: TaskFilter) -> StatusView | list[TaskView]:
 
 
 def _text(status: StatusView | list[TaskView]) -> str:
-    return _list(status) if isinstance(status, list) else overview(status)
+    if not isinstance(status, list):
+        return overview(status)
+    return tasks_table(status, ids=short_ids([task.id for task in status])) if status else ""
 
 
 def overview(status: StatusView) -> str:
@@ -188,12 +190,6 @@ def _trouble(checks: Sequence[CheckView]) -> str:
         line = one_line("; ".join(part for part in (f"{check.name}: {detail}", check.remedy) if part))
         lines += wrapped(line, NARROWEST)
     return "\n".join(lines)
-
-
-def _list(tasks: Sequence[TaskView]) -> str:
-    if not tasks:
-        return ""
-    return tasks_table(tasks, ids=short_ids([task.id for task in tasks]))
 
 
 def draw(client: Client, text: Callable[[], str]) -> None:

@@ -86,10 +86,8 @@ def _several(alike: Sequence[_NumberedRun], now_ms: int) -> list[str]:
 
 def _single(numbered: _NumberedRun, now_ms: int) -> list[str]:
     run, decision = numbered.run, numbered.decision
-    sentences, record = list[str](), None
-    if decision is not None:
-        record = readable(DecisionRecord, decision.data)
-    if decision is not None and record is not None:
+    sentences: list[str] = []
+    if decision is not None and (record := readable(DecisionRecord, decision.data)) is not None:
         sentences = decision_sentences(record, numbered.number, decision.at_ms, now_ms)
     return [*sentences, run_sentence(run, numbered.number, now_ms, numbered.note_of), *check_sentences(run, now_ms)]
 
