@@ -21,14 +21,7 @@ from starlette.exceptions import HTTPException
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may, may_post
 from claudomator_py.api.operation import Allowed, UnlistedRoutes, body_of
-from claudomator_py.api.page.formatting import (
-    Version,
-    model_text,
-    read_fields,
-    remedy_text,
-    tokens_text,
-    took,
-)
+from claudomator_py.api.page.formatting import Version, model_text, read_fields, remedy_text, tokens_text, took
 from claudomator_py.api.served import taken_from
 from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion

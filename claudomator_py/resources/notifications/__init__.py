@@ -4,16 +4,7 @@ from typing import Annotated, Final
 
 from claudomator_py.domain.notice import DeliveryState, Notice
 from claudomator_py.domain.shape import Instant, Page, View
-from claudomator_py.surface import (
-    ADMIN_WHOLE,
-    READ_WHOLE,
-    Calls,
-    Cursor,
-    InPath,
-    InQuery,
-    Limit,
-    operation,
-)
+from claudomator_py.surface import ADMIN_WHOLE, READ_WHOLE, Calls, Cursor, InPath, InQuery, Limit, operation
 
 _MAX_ID: Final = 2**63 - 1
 
