@@ -87,6 +87,8 @@ class ParsedFile(Generic[T]):
     problems: tuple[Problem, ...]
     lines: tuple[Lines, ...] = ()
     """For each item, the lines of its fields."""
+    names: tuple[str, ...] = ()
+    """The names that its documents give, even if the file has problems."""
 
     def located(self, item: T, problem: Problem) -> Problem:
         """Return a problem of that item which was found later, with its line and the number of its document."""
@@ -101,6 +103,9 @@ def parsed_file(
 ) -> ParsedFile[T]:
     """Return what the documents describe, or all problems in the order of their lines. known: further problems."""
     items, problems = list[T](), list(known)
+    values = (document.value for document in documents)
+    given = (value.get("name") for value in values if isinstance(value, dict))
+    names = tuple(name for name in given if isinstance(name, str))
     for number, document in enumerate(documents, 1):
         parsed = parse(document)
         if isinstance(parsed, list):
@@ -109,8 +114,8 @@ def parsed_file(
         else:
             items.append(parsed)
     if problems:
-        return ParsedFile((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
-    return ParsedFile(tuple(items), (), tuple(document.lines for document in documents))
+        return ParsedFile((), tuple(sorted(problems, key=lambda problem: problem.line or 0)), names=names)
+    return ParsedFile(tuple(items), (), tuple(document.lines for document in documents), names)
 
 
 EVERY_USE = frozenset(TextUse)

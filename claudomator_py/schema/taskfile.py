@@ -135,7 +135,7 @@ def parse_task_file(data: bytes, filename: str) -> ParsedFile[TaskSpec]:
     specs = parsed.items
     if (cycle := _cycle(specs)) is not None:
         first = next(spec for spec in specs if spec.name == cycle[0])
-        return ParsedFile((), (parsed.located(first, cycle_problem(cycle, specs)),))
+        return ParsedFile((), (parsed.located(first, cycle_problem(cycle, specs)),), names=parsed.names)
     return parsed
 
 

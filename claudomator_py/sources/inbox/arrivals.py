@@ -228,7 +228,7 @@ class Arrivals:
             self._refuse(folder, name, RefusedFile(content.stamp, (parsed,), lasting=True))
             return None
         if parsed.problems:
-            self._refuse(folder, name, RefusedFile(content.stamp, tuple(parsed.problems), lasting=True))
+            self._refuse(folder, name, RefusedFile(content.stamp, parsed.problems, lasting=True, names=parsed.names))
             return None
         return InboxReading(self.path_of(name), content.stamp, parsed, self._renamed_from(name, content.stamp))
 
@@ -262,7 +262,8 @@ class Arrivals:
         for reading, problems in zip(current, verdicts, strict=True):
             name = reading.path.rpartition("/")[2]
             if problems:
-                self._refuse(folder, name, RefusedFile(reading.stamp, tuple(problems), offered=True))
+                names = reading.parsed.names
+                self._refuse(folder, name, RefusedFile(reading.stamp, tuple(problems), offered=True, names=names))
             else:
                 self._ledger.accept(name, reading.stamp)
                 self.mend(folder, name)
@@ -286,7 +287,7 @@ class Arrivals:
         if self._ledger.refuse(name, kept):
             self._tally.refused.append(name)
             self._tally.changed = True
-            self._refusals.put(self.path_of(name), kept.problems)
+            self._refusals.put(self.path_of(name), kept.problems, kept.names)
             write_error_file(folder, name, render_problems(name, problems, self._format.without))
 
     def mend(self, folder: Folder, name: str) -> None:

@@ -147,13 +147,15 @@ class RefusedFile:
     """A file with problems.
 
     lasting: True if its content is wrong, so that it is not read again until its stamp changes. offered: True if it is
-    valid in itself and was refused by the intake; it may be accepted later, for example once a name is free.
+    valid in itself and was refused by the intake; it may be accepted later, for example once a name is free. names:
+    those that it gives its tasks or cards, as far as it can be read.
     """
 
     stamp: FileStamp
     problems: tuple[Problem, ...]
     lasting: bool = False
     offered: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

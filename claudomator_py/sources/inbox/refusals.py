@@ -127,11 +127,13 @@ def as_they_are(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused file. number: increases with each refusal. path: may contain any bytes, decoded by ``os.fsdecode``."""
+    """A refused file. number: increases with each refusal. path: may contain any bytes, decoded by ``os.fsdecode``.
+    names: those that the file gives its tasks or cards."""
 
     number: int
     path: str
     problems: tuple[Problem, ...]
+    names: tuple[str, ...]
 
 
 class Refusals:
@@ -147,12 +149,12 @@ class Refusals:
     def __len__(self) -> int:
         return len(self._refused)
 
-    def put(self, path: str, problems: Sequence[Problem]) -> None:
-        """Record that the file is refused, for these reasons."""
+    def put(self, path: str, problems: Sequence[Problem], names: Sequence[str] = ()) -> None:
+        """Record that the file, which gives these names, is refused for these reasons."""
         with self._lock:
             self._last += 1
             self._refused.pop(path, None)
-            self._refused[path] = Refusal(self._last, path, tuple(problems))
+            self._refused[path] = Refusal(self._last, path, tuple(problems), tuple(names))
 
     def drop(self, path: str) -> None:
         """Drop the file's refusal, as the file is valid or gone."""
@@ -175,9 +177,12 @@ class Refusals:
             return list(islice(refusals, limit))
 
     def of_task(self, name: str) -> Refusal | None:
-        """Return the latest refusal of a file that would have named its task so; None if there is none."""
-        named = (refusal for refusal in self.page() if default_task_name(Path(refusal.path).name) == name)
-        return next(named, None)
+        """Return the latest refusal of a file that names a task so, by itself or by its own name; None if there is
+        none."""
+        for refusal in self.page():
+            if name in refusal.names or default_task_name(Path(refusal.path).name) == name:
+                return refusal
+        return None
 
 
 def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:

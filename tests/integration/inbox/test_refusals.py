@@ -44,6 +44,24 @@ def test_a_conflict_copy_is_told_and_does_not_run(inbox: InboxInSteps, intake: M
     assert error_files(folder) == []
 
 
+def test_a_refused_file_is_known_by_every_name_that_it_gives(
+    inbox: InboxInSteps, intake: MemoryIntake, folder: Path
+) -> None:
+    night = drop(folder, "night.yaml", f"{task('first')}---\n{BAD.replace('name: a', 'name: second')}---\n- no task\n")
+    circle = drop(folder, "circle.yaml", f"{task('egg')}after: [hen]\n---\n{task('hen')}after: [egg]\n")
+    elsewhere = drop(folder, "b.yaml", "name: c\ninstructions: Do it.\nagent: {type: gemini}\n")
+    inbox.scan_once()
+    names = {"first": night, "second": night, "night": night, "hen": circle, "c": elsewhere, "b": elsewhere}
+    known = {name: inbox.refusals.of_task(name) for name in names}
+    assert {name: refusal.path for name, refusal in known.items() if refusal} == {
+        name: str(path) for name, path in names.items()
+    }
+    assert inbox.refusals.of_task("third") is None
+    intake.agents.add("gemini")
+    inbox.scan_once()
+    assert inbox.refusals.of_task("c") is None
+
+
 def test_it_goes_when_the_file_is_mended(inbox: InboxInSteps, intake: MemoryIntake, folder: Path) -> None:
     path = drop(folder, "a.yaml", BAD)
     inbox.scan_once()
