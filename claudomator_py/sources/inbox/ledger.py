@@ -144,18 +144,17 @@ _BUSY_S = (0.02, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A file with problems.
-
-    lasting: True if its content is wrong, so that it is not read again until its stamp changes. offered: True if it is
-    valid in itself and was refused by the intake; it may be accepted later, for example once a name is free. names:
-    those that it gives its tasks or cards, as far as it can be read.
-    """
+    """A file with problems."""
 
     stamp: FileStamp
     problems: tuple[Problem, ...]
     lasting: bool = False
+    """True if its content is wrong, so that it is not read again until its stamp changes."""
     offered: bool = False
+    """True if it is valid in itself and was refused by the intake; it may be accepted later, for example once a name is
+    free."""
     names: tuple[str, ...] = ()
+    """Those that it gives its tasks or cards, as far as it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
