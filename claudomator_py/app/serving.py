@@ -125,9 +125,6 @@ async def _serve(
     renewal = Renewal(daemon, local.current, local.host, folders, state)
     reloader = Reloader(settings, read, renewal.apply_settings, notifier, ground.database, now_ms)
     web = Web(daemon, loop, settings.http, ground.token, listen or settings.http.listen, state)
-    publish(web.url, state, ground.in_place, stack)
-    stack.callback(published.withdraw)
-    published.publish(loaded)
 
     def stop() -> None:
         notifier.stopping()
@@ -141,6 +138,9 @@ async def _serve(
     handle_signals(
         asyncio.get_running_loop(), stop=stop, reload=lambda: loop.between_ticks(reloader.reload), leave=leave
     )
+    publish(web.url, state, ground.in_place, stack)
+    stack.callback(published.withdraw)
+    published.publish(loaded)
     _start(daemon, workers, web, settings, state)
     note_start(ground.database)
     await _run(web, loop, local, folders, notifier, state, at_once=bool(recalled))

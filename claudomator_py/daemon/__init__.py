@@ -126,6 +126,8 @@ def lower_open_files(soft: int) -> None:
 log = get_logger("claudomator")
 
 EXIT_AT_ONCE = 1
+_MAX_SIGNALS: Final = 4096
+"""Signals that are read at a time, a byte for each."""
 
 
 def handle_signals(
@@ -162,9 +164,15 @@ def handle_signals(
         else:
             soon(reload)
 
-    signal.signal(signal.SIGTERM, on_stop)
-    signal.signal(signal.SIGINT, on_stop)
-    signal.signal(signal.SIGHUP, on_hangup)
+    # Handlers run once this thread runs Python. One that waits for events is woken by the signal only if that reaches
+    # this very thread, and after it has begun to wait; otherwise the next timer, minutes later, would be the first.
+    heard, rung = os.pipe()  # open as long as the process, whatever becomes of the loop
+    os.set_blocking(heard, False)
+    os.set_blocking(rung, False)
+    signal.set_wakeup_fd(rung, warn_on_full_buffer=False)
+    loop.add_reader(heard, os.read, heard, _MAX_SIGNALS)
+    for number, handler in ((signal.SIGTERM, on_stop), (signal.SIGINT, on_stop), (signal.SIGHUP, on_hangup)):
+        signal.signal(number, handler)
 
 
 def ignore_signals() -> None:
