@@ -37,7 +37,7 @@ from claudomator_py.store import dependency_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.queue import Content
 from claudomator_py.store.tables import Task
-from claudomator_py.tasks.handing_on import hops
+from claudomator_py.tasks.handing_on import accepted_handoffs
 from claudomator_py.tasks.inputs import specialist_approved, specialist_meant
 from claudomator_py.values import dataclass
 
@@ -193,7 +193,7 @@ class Decider:
     ) -> Subject:
         """Return the task with all that its decision depends on. visible_to: a cache of specialists by creator, which
         is filled."""
-        handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
+        handed = accepted_handoffs(connection, task.id, task.generation)[-1:] if task.seq else ()
         by_hand = specialist_meant(task)
         no_role = self._takes_no_role(spec, by_hand)
         judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, by_hand))

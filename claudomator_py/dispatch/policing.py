@@ -34,7 +34,7 @@ from claudomator_py.store import access_rows, channel_rows, decision_rows, event
 from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.decisions import approved_rules
-from claudomator_py.tasks.handing_on import hops
+from claudomator_py.tasks.handing_on import accepted_handoffs
 from claudomator_py.tasks.inputs import refuse_others
 from claudomator_py.values import dataclass
 
@@ -316,7 +316,7 @@ def _content_author(connection: Connection, task: Task) -> str | None:
 
 def _with_handoff(connection: Connection, task: Task, spec: TaskSpec) -> TaskSpec:
     """Return the task with the words of its last handoff, which are judged like its own."""
-    handoffs = hops(connection, task.id, task.generation) if task.seq else []
+    handoffs = accepted_handoffs(connection, task.id, task.generation) if task.seq else []
     if not handoffs:
         return spec
     asked = handoffs[-1].asked

@@ -39,7 +39,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict, resumption_of
 from claudomator_py.tasks.decisions import record_policy, record_specialist, route
-from claudomator_py.tasks.handing_on import routed_again
+from claudomator_py.tasks.handing_on import rerouting_columns
 from claudomator_py.tasks.learning import correct
 from claudomator_py.tasks.readiness import ask
 
@@ -160,7 +160,7 @@ class SpecialistRouter:
     def leave(self, queued: QueuedTask) -> bool:
         """Have another specialist found for a task whose own is gone, in a new conversation, and return True. Without
         its card, the task would run with neither its role nor its permissions. Raises StoreUnavailable."""
-        columns = routed_again(queued.task, queued.content)
+        columns = rerouting_columns(queued.task, queued.content)
         with suppress(VersionConflict):  # it has changed meanwhile, and is planned again
             self._database.write(partial(task_rows.change, task=queued.task, now_ms=self._clock(), **columns))
         return True

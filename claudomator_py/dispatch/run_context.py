@@ -61,7 +61,7 @@ from claudomator_py.store import decision_rows, run_rows, spending_rows, task_ro
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import resumption_of
-from claudomator_py.tasks.handing_on import hops
+from claudomator_py.tasks.handing_on import accepted_handoffs
 from claudomator_py.texts import cut
 from claudomator_py.values import dataclass
 
@@ -173,7 +173,7 @@ class ContextReader:
             left=left_by(before, agent) if context.earlier is None else None,
             card=queued.card,
             before=tuple(before),
-            hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),
+            hops=tuple(accepted_handoffs(connection, task.id, task.generation)) if task.seq > 0 else (),
             decisions=decision_rows.references(connection, task.id, task.generation),
             spending=spending_rows.of_task(connection, task.id) if context.spec.budget.units else Spending(),
         )

@@ -33,7 +33,7 @@ FAILURES = 2
 _SPEAKS_AGAINST = frozenset({Reason.AGENT_ERROR, Reason.REFUSED, Reason.HANDOFF_REFUSED})
 
 
-def hops(connection: Connection, task_id: str, generation: int) -> list[HandoffRecord]:
+def accepted_handoffs(connection: Connection, task_id: str, generation: int) -> list[HandoffRecord]:
     """Return the accepted handoffs of the task in that generation, in order."""
     records = [
         HandoffRecord.model_validate(decision.data)
@@ -49,7 +49,7 @@ def decided(connection: Connection, run_id: str) -> HandoffRecord | None:
     return None if decision is None else HandoffRecord.model_validate(decision.data)
 
 
-def weigh(
+def evaluate_request(
     connection: Connection,
     task: Task,
     run: Run,
@@ -58,7 +58,7 @@ def weigh(
     *,
     by: Principal | None = None,
 ) -> HandoffRecord:
-    """Weigh the request and return the decision, without storing it. by: who makes the request for the run, if
+    """Return the decision about the request, without storing it. by: who makes the request for the run, if
     anybody."""
     creator = creator_of(task)
     may = specialist_rows.is_assignable(connection, request.to, creator)
@@ -68,7 +68,7 @@ def weigh(
     if by is not None and not is_run:
         may = may and seen
     cards = specialist_rows.cards(connection, [request.to]) if may else {}
-    before = hops(connection, task.id, run.generation)
+    before = accepted_handoffs(connection, task.id, run.generation)
     risk = None if run.risk is None else Risk(run.risk)
     return decide(request, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs, seen=seen)
 
@@ -77,11 +77,11 @@ def handoff_at_end(
     connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int
 ) -> HandoffRecord | None:
     """Return the decision about handing on the task now that its run has ended; None: no handoff was requested. A
-    handoff accepted during the run stays accepted. Nothing is written: see ``keep``."""
+    handoff accepted during the run stays accepted. Nothing is written: see ``store_decision``."""
     announced = decided(connection, run.id)
     if announced is not None or outcome.handoff is None:
         return announced
-    return weigh(connection, task, run, outcome.handoff, max_handoffs)
+    return evaluate_request(connection, task, run, outcome.handoff, max_handoffs)
 
 
 def fallback_handoff(
@@ -91,7 +91,7 @@ def fallback_handoff(
     card names as fallback; None: the task stays where it is.
 
     Only failures that speak against the specialist count. If the fallback may not be given the task, a person decides,
-    unless the task asks nobody. Nothing is written: see ``keep``.
+    unless the task asks nobody. Nothing is written: see ``store_decision``.
     """
     if run.specialist is None or outcome.reason not in _SPEAKS_AGAINST or outcome.status is not OutcomeStatus.FAILED:
         return None
@@ -103,10 +103,10 @@ def fallback_handoff(
         return None
     if card.fallback in WAYS_ON["fallback"]:
         label, risk = Route(card.fallback), None if run.risk is None else Risk(run.risk)
-        hopped = hops(connection, task.id, run.generation)
-        record = fall_back(label, run.id, run.specialist, hopped, risk=risk, max_handoffs=max_handoffs)
+        earlier = accepted_handoffs(connection, task.id, run.generation)
+        record = fall_back(label, run.id, run.specialist, earlier, risk=risk, max_handoffs=max_handoffs)
     else:
-        record = weigh(connection, task, run, HandoffRequest(to=card.fallback), max_handoffs)
+        record = evaluate_request(connection, task, run, HandoffRequest(to=card.fallback), max_handoffs)
         record = record.model_copy(update={"fallback": True})
         if record.accepted:
             why = rationale(RationaleCode.FAILED_TWICE, by=run.specialist, specialist=card.fallback)
@@ -133,8 +133,8 @@ def request_after_fallback(record: HandoffRecord, outcome: Outcome, run: Run, no
     return approval(text=text, handoff=record.route.value)
 
 
-def keep(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> None:
-    """Write the decision down, unless one is already stored for the run."""
+def store_decision(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> None:
+    """Store the decision, unless one is already stored for the run."""
     if decided(connection, record.run_id) is None:
         record_handoff(connection, task, record, now_ms)
 
@@ -163,13 +163,13 @@ def reassign_columns(
     a person chose before; records the event."""
     data = {"from": record.by, "to": record.asked.to, "hop": record.hop}
     events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=data)
-    columns, request = routed_again(task, spec), current_request(task)
+    columns, request = rerouting_columns(task, spec), current_request(task)
     if request is not None and request.answer is not None:
         columns["asks"] = request.model_copy(update={"answer": None}).model_dump(mode="json")
     return columns
 
 
-def routed_again(task: Task, spec: TaskSpec) -> dict[str, Any]:
+def rerouting_columns(task: Task, spec: TaskSpec) -> dict[str, Any]:
     """Return the columns that have another specialist found for the task; its conversation is given up."""
     before = resumption_of(task)
     kept = before is not None and (before.heard or before.follows is not None)

@@ -36,10 +36,10 @@ from claudomator_py.tasks.handing_on import (
     apply_handoff_verdict,
     fallback_handoff,
     handoff_at_end,
-    keep,
     reassign_columns,
     request_after_fallback,
-    routed_again,
+    rerouting_columns,
+    store_decision,
 )
 from claudomator_py.tasks.readiness import ready, ready_dependents
 from claudomator_py.tasks.renewal import renew
@@ -264,7 +264,7 @@ def _hold_and_handoff(connection: Connection, it: _Finishing) -> None:
     """Store the handoff decision, and the hold for a limit that the run met."""
     end = it.end
     if it.handing is not None:
-        keep(connection, it.task, it.handing, end.now_ms)
+        store_decision(connection, it.task, it.handing, end.now_ms)
     it.limit = _hold_after_run(connection, it.run, it.outcome, end)
     known_limit = it.limit is not None and it.limit.known and it.outcome.status is OutcomeStatus.LIMITED
     if not it.answered and (known_limit or it.outcome.reason in OUTAGES):
@@ -337,7 +337,7 @@ def _advance_task(connection: Connection, it: _Finishing, ending: Ending) -> Non
         request = (it.asks or asked_by(outcome, run.agent, run.id, now_ms)).within(it.spec.expires)
         event = replace(event, until=request.until_ms)
         if request.kind is InputKind.CLARIFICATION:
-            changes |= routed_again(it.task, it.spec)
+            changes |= rerouting_columns(it.task, it.spec)
         it.data |= request.event_data
         changes["asks"] = request.model_dump(mode="json")
         keeps = it.task.dir_key and it.end.input_hold_ms
@@ -364,7 +364,7 @@ def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lif
     if it.handing is not None and it.handing.accepted and isinstance(event, lifecycle.Requeued):
         return reassign_columns(connection, it.task, it.spec, it.handing, now_ms)
     if it.is_deserted:
-        return routed_again(it.task, it.spec)
+        return rerouting_columns(it.task, it.spec)
     if (ending.goes_on or ending.may_go_on) and it.conversation_id is not None:
         return goes_on(connection, it.task, run, optional=ending.may_go_on, confirms=ending.confirms)
     if run.resumes is not None:

@@ -156,7 +156,7 @@ EQUIVALENT = {
         "of the same facts follows the same context"
     ),
     "dispatch/deciding.py: the condition is True: "
-    "handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()": (
+    "handed = accepted_handoffs(connection, task.id, task.generation)[-1:] if task.seq else ()": (
         "without a run nothing is handed on"
     ),
     "dispatch/deciding.py: Or -> And: if not asked or self._directory is None or self._fallback is None:": (
@@ -352,7 +352,7 @@ EQUIVALENT = {
         "before its first run it has none"
     ),
     "dispatch/run_context.py: the condition is True: "
-    "hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
+    "hops=tuple(accepted_handoffs(connection, task.id, task.generation)) if task.seq > 0 else (),": (
         "without a run nothing is handed on"
     ),
     "dispatch/run_context.py: Gt -> GtE: "
@@ -360,7 +360,7 @@ EQUIVALENT = {
         "before its first run it has none"
     ),
     "dispatch/run_context.py: Gt -> GtE: "
-    "hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
+    "hops=tuple(accepted_handoffs(connection, task.id, task.generation)) if task.seq > 0 else (),": (
         "without a run nothing is handed on"
     ),
     "dispatch/agent_states.py: the condition is True: "

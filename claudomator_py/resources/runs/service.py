@@ -55,7 +55,7 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface import answers
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.decisions import record_handoff
-from claudomator_py.tasks.handing_on import decided, weigh
+from claudomator_py.tasks.handing_on import decided, evaluate_request
 from claudomator_py.tasks.specialists import task_problems
 from claudomator_py.values import dataclass
 
@@ -152,7 +152,7 @@ class Runs(KeyedService):
         if run.asked:
             detail = f"The run of {task.name} has asked a question, and only that run can receive the answer."
             raise Conflict(detail, remedy="Wait for the answer, and hand the task on then.")
-        record = weigh(connection, asking.task, run, request, self.rules().max_handoffs, by=self._by)
+        record = evaluate_request(connection, asking.task, run, request, self.rules().max_handoffs, by=self._by)
         if record.specialist is None:
             detail = ended(f"{task.name} cannot be handed on to {request.to}: {record.reason.text}")
             raise Conflict(detail, remedy=_GO_ON)

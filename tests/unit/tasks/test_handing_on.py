@@ -24,16 +24,16 @@ from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.tables import RUN, Run
 from claudomator_py.tasks.handing_on import (
     HANDED_ON,
+    accepted_handoffs,
     apply_handoff_verdict,
     decided,
+    evaluate_request,
     fallback_handoff,
     handoff_at_end,
-    hops,
-    keep,
     reassign_columns,
     request_after_fallback,
-    routed_again,
-    weigh,
+    rerouting_columns,
+    store_decision,
 )
 from tests.databases import open_migrated
 from tests.fakes.cards import card
@@ -102,7 +102,7 @@ def kept(world: World, run_id: str, to: str | None, hop: int) -> HandoffRecord:
         max_handoffs=2,
     )
     task = world.row("t")
-    world.database.write(lambda connection: keep(connection, task, record, world.now_ms))
+    world.database.write(lambda connection: store_decision(connection, task, record, world.now_ms))
     return record
 
 
@@ -114,8 +114,8 @@ def test_the_hops_of_a_generation_are_those_that_were_accepted_in_order(world: W
     second, first = kept(world, "b", "cid", 2), kept(world, "a", "ben", 1)
     kept(world, "c", None, 2)
     task_id = world.row("t").id
-    assert world.database.read(lambda connection: hops(connection, task_id, 1)) == [first, second]
-    assert world.database.read(lambda connection: hops(connection, task_id, 2)) == []
+    assert world.database.read(lambda connection: accepted_handoffs(connection, task_id, 1)) == [first, second]
+    assert world.database.read(lambda connection: accepted_handoffs(connection, task_id, 2)) == []
 
 
 def test_what_was_decided_on_a_run_stays_decided(world: World) -> None:
@@ -154,7 +154,7 @@ def test_of_a_conversation_that_is_left_only_what_a_person_said_or_what_it_conti
     if of is not None:
         ref = ResumedConversation(run_id="run", agent="claude", kind="claude", tier=None, revision=1, **of)
         task.resume = ref.model_dump(mode="json")
-    resume = routed_again(task, spec("t"))["resume"]
+    resume = rerouting_columns(task, spec("t"))["resume"]
     assert (resume is not None) is left
     if left:
         assert resume["given_up"] is True
@@ -178,7 +178,7 @@ def test_a_task_goes_to_nobody_who_is_hidden_from_its_maker_or_from_whoever_hand
 ) -> None:
     world.specialists.register(card("secret", visibility="private"))
     run = begin(world, maker)
-    record = read(world, weigh, run, HandoffRequest(to="secret"), 2, by=by)
+    record = read(world, evaluate_request, run, HandoffRequest(to="secret"), 2, by=by)
     assert record.accepted is accepted
     if not accepted:
         assert record.reason == rationale(RationaleCode.NO_SPECIALIST, specialist="secret")
@@ -188,7 +188,7 @@ def test_a_task_goes_to_nobody_who_is_hidden_from_its_maker_or_from_whoever_hand
 def test_a_task_goes_to_nobody_who_takes_on_less_than_its_risk(world: World, risk: str | None, accepted: bool) -> None:
     world.specialists.register(card("novice", risk_ceiling="low"))
     run = change(world, begin(world), risk=risk)
-    record = read(world, weigh, run, HandoffRequest(to="novice"), 2)
+    record = read(world, evaluate_request, run, HandoffRequest(to="novice"), 2)
     assert (record.accepted, record.risk) == (accepted, None if risk is None else Risk(risk))
 
 
