@@ -200,22 +200,22 @@ def early_text(outcome: Outcome) -> str | None:
     return f"may have stopped early: {near.used:.0%} of the {window_text(near.window or 'window')} was used up"
 
 
-def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> Bucket | None:
+def bucket_after(outcome: Outcome, ran_on: RanOn, fallback_model: str | None = None) -> Bucket | None:
     """Return the bucket to hold after a run's outcome; None if there is nothing to hold.
 
     A limit, a login or a credit problem concerns the account. An outage holds only the agent or, if it concerns the
-    model and the agent has a spare one, only that model of the agent. A limit on a family holds that family; if the run
-    asked for its model by a name that does not reveal the family, such as ``best``, that name is held. If neither the
-    requested nor the reported model name belongs to the family, the whole account is held: otherwise the same run would
-    meet the limit again immediately, and forever.
+    model and the agent has a fallback model, only that model of the agent. A limit on a family holds that family; if
+    the run asked for its model by a name that does not reveal the family, such as ``best``, that name is held. If
+    neither the requested nor the reported model name belongs to the family, the whole account is held: otherwise the
+    same run would meet the limit again immediately, and forever.
     """
     match _kind_of(outcome):
         case HoldKind.NONE:
             return None
         case HoldKind.BRIEF:
             falls_back = outcome.reason is not None and REASON_POLICIES[outcome.reason].falls_back
-            spared = falls_back and spare is not None and ran_on.model not in (None, spare)
-            return Bucket(agent=ran_on.agent, family=(ran_on.model or "").lower() if spared else None)
+            has_other = falls_back and fallback_model is not None and ran_on.model not in (None, fallback_model)
+            return Bucket(agent=ran_on.agent, family=(ran_on.model or "").lower() if has_other else None)
         case HoldKind.UNTIL_OPERATOR:
             return Bucket(kind=ran_on.kind, account=ran_on.account)
     return Bucket(kind=ran_on.kind, account=ran_on.account, family=_limited_models(outcome.family, ran_on))

@@ -74,7 +74,7 @@ def scratch_of(run: Run) -> str:
     return run.scratch_of or run.id
 
 
-def goes_on(
+def resuming_columns(
     connection: Connection, task: Task, run: Run, *, optional: bool = False, confirms: bool = False
 ) -> dict[str, Any]:
     """Return the columns with which the next attempt continues the conversation of this run, which has ended.
@@ -117,7 +117,7 @@ def record_fresh_start(
     record(connection, now_ms, GIVEN_UP, task_id=task.id, run_id=run_id, data={"resumes": resumes, "why": why})
 
 
-def meant_by_force(
+def forced_conversation(
     connection: Connection, task: Task, run: Run, restart: Mapping[str, Any], revision: int, now_ms: int
 ) -> ResumedConversation | None:
     """Return the conversation that a forced restart continues, now that the run it cancelled has ended; None for a

@@ -25,9 +25,9 @@ class Ending:
     counts_attempt: bool
     tier: Tier | None = None
     """Tier of the next attempt, if it changes."""
-    goes_on: bool = False
+    resumes: bool = False
     """True if the next attempt continues this run's conversation."""
-    may_go_on: bool = False
+    may_resume: bool = False
     """True if the next attempt continues it only if no other agent can start the task sooner."""
     confirms: bool = False
     """True if the next attempt is only asked to finish, or to confirm that this successful run was done."""
@@ -59,7 +59,7 @@ class EndedRun:
     """Runs of the task's generation that an outage ended after the model had answered."""
     spent: bool = False
     """True if the task's budget is used up."""
-    spare: bool = False
+    has_fallback_model: bool = False
     """True if the agent has another model for the task."""
     handed_on: bool = False
     """True if the run hands the task to another specialist, who continues it."""
@@ -99,7 +99,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         asked_ms = _asked_again(outcome, spec, run, now_ms)
         if asked_ms is None:
             return Ending(lifecycle.Succeeded(), counts_attempt=True)
-        return Ending(lifecycle.Retrying(asked_ms), counts_attempt=False, goes_on=True, confirms=True)
+        return Ending(lifecycle.Retrying(asked_ms), counts_attempt=False, resumes=True, confirms=True)
     if run.cancelled:
         return Ending(lifecycle.Cancelling(), counts_attempt=True)
     if run.asks is not None and not run.spent:
@@ -117,13 +117,13 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         quota = limited or reason is Reason.RATE_LIMITED
         if quota and spec.on_limit is OnLimit.FAIL:
             return Ending(lifecycle.Failing(reason), counts_attempt=False)
-        goes_on = run.resumed or (quota and spec.on_limit is OnLimit.WAIT)
-        may_go_on = (quota or run.begun) and not goes_on
+        resumes = run.resumed or (quota and spec.on_limit is OnLimit.WAIT)
+        may_resume = (quota or run.begun) and not resumes
         event = lifecycle.Requeued(QueueReason.LIMITED, run.held_until)
         if run.tries:
             # Otherwise the run would be tried again immediately, over and over.
             event = lifecycle.Retrying(now_ms + backoff_ms(spec.retry.backoff, run.tries, run.run_id))
-        return Ending(event, counts_attempt=False, goes_on=goes_on, may_go_on=may_go_on)
+        return Ending(event, counts_attempt=False, resumes=resumes, may_resume=may_resume)
     if reason is Reason.CANCELLED:
         # Nobody requested this through the daemon: the supervisor itself was told to stop.
         return Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
@@ -131,7 +131,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         return _after_outage(reason, spec, run, now_ms)
     unknown = reason in (Reason.LOST, Reason.INTERRUPTED)
     retries = spec.on_lost is OnLost.RETRY if unknown else policy.retries
-    retries = retries or (policy.falls_back and run.spare)
+    retries = retries or (policy.falls_back and run.has_fallback_model)
     tier = _stronger(run.tier, spec) if policy.escalates else None
     # The continued conversation may be what is too long, so a fresh one is worth an attempt on the same tier.
     differs = tier is not None or run.resumed or not policy.escalates
@@ -141,7 +141,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
             lifecycle.Retrying(now_ms + pause),
             policy.counts_attempt,
             tier,
-            goes_on=run.begun and _is_resumable_after(reason, run),
+            resumes=run.begun and _is_resumable_after(reason, run),
         )
     return Ending(lifecycle.Failing(reason), policy.counts_attempt)
 
@@ -169,10 +169,10 @@ def _after_outage(reason: Reason, spec: TaskSpec, run: EndedRun, now_ms: int) ->
     pause = backoff_ms(spec.retry.backoff, max(run.outages, 1), run.run_id, longest_ms=MAX_OUTAGE_PAUSE_MS)
     later = lifecycle.Retrying(now_ms + pause)
     if run.begun and (spec.on_limit is not OnLimit.FAILOVER or run.outages <= PATIENT_OUTAGES):
-        return Ending(later, counts, goes_on=True)
+        return Ending(later, counts, resumes=True)
     at_once = run.outages in (1, PATIENT_OUTAGES + 1) and not run.tries
     event = lifecycle.Requeued(QueueReason.LIMITED, run.held_until) if at_once else later
-    return Ending(event, counts, may_go_on=run.begun)
+    return Ending(event, counts, may_resume=run.begun)
 
 
 def _is_resumable_after(reason: Reason, run: EndedRun) -> bool:

@@ -22,7 +22,7 @@ from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, ExitRecord
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS, counted
-from claudomator_py.prompts.conversations import give_up_conversation, goes_on, meant_by_force
+from claudomator_py.prompts.conversations import forced_conversation, give_up_conversation, resuming_columns
 from claudomator_py.routing.role import is_named
 from claudomator_py.scheduler.after_run import EndedRun, Ending, after_run
 from claudomator_py.scheduler.records import DecisionKind, HandoffRecord, SpecialistRecord
@@ -309,7 +309,7 @@ def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
         outages=outages,
         interrupted_answers=interrupted_answers,
         spent=is_spent(it.spec.budget, lambda: spending_rows.of_task(connection, it.task.id)),
-        spare=it.end.fallback_model not in (None, run.model) and it.spec.agent.model is None,
+        has_fallback_model=it.end.fallback_model not in (None, run.model) and it.spec.agent.model is None,
         handed_on=it.handed_on,
         confirms=_confirms(it.task, run),
         is_deserted=it.is_deserted,
@@ -365,8 +365,8 @@ def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lif
         return reassign_columns(connection, it.task, it.spec, it.handing, now_ms)
     if it.is_deserted:
         return rerouting_columns(it.task, it.spec)
-    if (ending.goes_on or ending.may_go_on) and it.conversation_id is not None:
-        return goes_on(connection, it.task, run, optional=ending.may_go_on, confirms=ending.confirms)
+    if (ending.resumes or ending.may_resume) and it.conversation_id is not None:
+        return resuming_columns(connection, it.task, run, optional=ending.may_resume, confirms=ending.confirms)
     if run.resumes is not None:
         lost = it.outcome.conversation_lost
         why = f"{run.agent} no longer knows it" if lost else f"it ended in {it.outcome.reason}"
@@ -448,7 +448,7 @@ def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any
     if restart is not None:
         # Content that arrived after the restart request is the newer wish.
         revision = max(int(restart["revision"]), task.next_revision or 0)
-        meant = meant_by_force(connection, task, run, restart, revision, now_ms) if restart.get("resume") else None
+        meant = forced_conversation(connection, task, run, restart, revision, now_ms) if restart.get("resume") else None
         renew(connection, task, now_ms, revision=revision, data={"restart": restart}, resumption=meant)
     elif task.next_revision is not None:  # which a cancel takes back: this has come since
         data = {"why": "its content had changed while it ran"}

@@ -79,9 +79,9 @@ def later(pauses: int, longest_ms: int = 600_000) -> lifecycle.Retrying:
 def test_every_reason_with_every_status(reason: Reason, status: OutcomeStatus) -> None:
     ending = end(Outcome(status=status, reason=reason))
     if status is OutcomeStatus.LIMITED or TABLE.get(reason) == WAITS:
-        may_go_on = status is OutcomeStatus.LIMITED or reason is Reason.RATE_LIMITED
+        may_resume = status is OutcomeStatus.LIMITED or reason is Reason.RATE_LIMITED
         queued = lifecycle.Requeued(QueueReason.LIMITED, HELD)
-        assert ending == Ending(queued, counts_attempt=False, may_go_on=may_go_on)
+        assert ending == Ending(queued, counts_attempt=False, may_resume=may_resume)
     elif reason is Reason.CANCELLED:
         assert ending == Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
     elif TABLE.get(reason) == OUTAGE:
@@ -169,27 +169,27 @@ TAKEN_UP_BY_WHOEVER_IS_FIRST = {"rate_limited", "auth", "no_credit"}
 def test_a_conversation_that_is_not_to_blame_goes_on(reason: Reason, begun: bool) -> None:
     run = {"begun": begun, "answered": begun, "outages": 1}
     ending = end(failed(reason), on_lost="retry", run=run)
-    assert ending.goes_on is (begun and reason.value in RESUMED_AFTER)
+    assert ending.resumes is (begun and reason.value in RESUMED_AFTER)
     # A limit's run had a conversation in any case: it may not have said more than that it met the limit.
-    assert ending.may_go_on is (reason.value in TAKEN_UP_BY_WHOEVER_IS_FIRST and (begun or reason == "rate_limited"))
+    assert ending.may_resume is (reason.value in TAKEN_UP_BY_WHOEVER_IS_FIRST and (begun or reason == "rate_limited"))
 
 
 @pytest.mark.parametrize("reason", [Reason.RATE_LIMITED, Reason.AUTH, Reason.NO_CREDIT])
 def test_who_waited_for_its_conversation_waits_again(reason: Reason) -> None:
     ending = end(failed(reason), run={"begun": True, "resumed": True})
-    assert (ending.goes_on, ending.may_go_on) == (True, False)
+    assert (ending.resumes, ending.may_resume) == (True, False)
 
 
 def test_a_try_that_meets_the_limit_keeps_its_conversation() -> None:
     ending = end(failed(Reason.RATE_LIMITED), run={"tries": 2})
     assert ending.event == later(2)
-    assert ending.may_go_on
+    assert ending.may_resume
 
 
 @pytest.mark.parametrize("reason", [Reason.STALLED, Reason.UNFINISHED])
 def test_what_stalls_or_is_cut_off_again_in_the_same_conversation_begins_afresh(reason: Reason) -> None:
-    assert end(failed(reason), run={"begun": True}).goes_on
-    assert not end(failed(reason), run={"begun": True, "resumed": True}).goes_on
+    assert end(failed(reason), run={"begun": True}).resumes
+    assert not end(failed(reason), run={"begun": True, "resumed": True}).resumes
 
 
 @pytest.mark.parametrize("reason", [Reason.LOST, Reason.INTERRUPTED])
@@ -217,11 +217,11 @@ def test_a_conversation_waits_for_its_agent_and_then_for_whoever_is_first() -> N
         return end(failed(Reason.OVERLOADED), run=run, **fields)
 
     for outages in range(1, PATIENT_OUTAGES + 1):
-        assert after(outages) == Ending(later(outages), counts_attempt=False, goes_on=True)
+        assert after(outages) == Ending(later(outages), counts_attempt=False, resumes=True)
     queued = lifecycle.Requeued(QueueReason.LIMITED, HELD)
-    assert after(PATIENT_OUTAGES + 1) == Ending(queued, counts_attempt=False, may_go_on=True)
-    assert after(PATIENT_OUTAGES + 2) == Ending(later(PATIENT_OUTAGES + 2), counts_attempt=False, may_go_on=True)
-    assert after(30, on_limit="wait").goes_on
+    assert after(PATIENT_OUTAGES + 1) == Ending(queued, counts_attempt=False, may_resume=True)
+    assert after(PATIENT_OUTAGES + 2) == Ending(later(PATIENT_OUTAGES + 2), counts_attempt=False, may_resume=True)
+    assert after(30, on_limit="wait").resumes
 
 
 def test_answers_that_are_cut_short_again_and_again_use_up_attempts() -> None:
@@ -231,7 +231,7 @@ def test_answers_that_are_cut_short_again_and_again_use_up_attempts() -> None:
 
     assert not after(FREE_INTERRUPTED_ANSWERS).counts_attempt
     assert after(FREE_INTERRUPTED_ANSWERS + 1).counts_attempt
-    assert after(FREE_INTERRUPTED_ANSWERS + 1, attempt=2).goes_on
+    assert after(FREE_INTERRUPTED_ANSWERS + 1, attempt=2).resumes
     last = after(FREE_INTERRUPTED_ANSWERS + 1, attempt=3)
     assert last == Ending(lifecycle.Failing(Reason.NETWORK), counts_attempt=True)
 
@@ -252,7 +252,7 @@ def test_at_a_limit_a_task_fails_or_goes_on_in_its_conversation_if_it_says_so(at
     given_up = end(limited, attempt=attempt, on_limit="fail")
     assert given_up == Ending(lifecycle.Failing(Reason.RATE_LIMITED), counts_attempt=False)
     waiting = end(limited, attempt=attempt, on_limit="wait")
-    assert waiting == Ending(lifecycle.Requeued(QueueReason.LIMITED, HELD), counts_attempt=False, goes_on=True)
+    assert waiting == Ending(lifecycle.Requeued(QueueReason.LIMITED, HELD), counts_attempt=False, resumes=True)
 
 
 @pytest.mark.parametrize(("of", "waits"), [(BudgetOf.AGENT, True), (BudgetOf.DAY, True), (BudgetOf.TASK, False)])
@@ -261,8 +261,8 @@ def test_a_days_budget_is_a_limit_and_a_tasks_own_is_its_end(of: BudgetOf, waits
     outcome = failed(Reason.BUDGET).model_copy(update={"over_budget": over})
     ends = Ending(lifecycle.Failing(Reason.BUDGET), counts_attempt=not waits)
     requeued = lifecycle.Requeued(QueueReason.LIMITED, HELD)
-    patient = Ending(requeued, counts_attempt=False, goes_on=True)
-    flows = Ending(requeued, counts_attempt=False, may_go_on=True)
+    patient = Ending(requeued, counts_attempt=False, resumes=True)
+    flows = Ending(requeued, counts_attempt=False, may_resume=True)
     assert end(outcome, attempt=3, on_limit="fail") == ends
     assert end(outcome, attempt=3, on_limit="wait") == (patient if waits else ends)
     assert end(outcome, attempt=3) == (flows if waits else ends)
