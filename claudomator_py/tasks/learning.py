@@ -105,7 +105,7 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
         rule = LabelRule.HANDED_ON
     chars = None if answer is None else len(answer)
     learning_rows.keep_label(connection, _row(decision, rule, now_ms, answer_chars=chars))
-    _follow(connection, task_id, decision, now_ms)
+    _relabel_predecessor(connection, task_id, decision, now_ms)
 
 
 def _is_handed_on(decision: Decision) -> bool:
@@ -114,7 +114,7 @@ def _is_handed_on(decision: Decision) -> bool:
     return isinstance(reason, dict) and reason.get("code") == RationaleCode.HANDED_ON
 
 
-def _follow(connection: Connection, task_id: str, decision: Decision, now_ms: int) -> None:
+def _relabel_predecessor(connection: Connection, task_id: str, decision: Decision, now_ms: int) -> None:
     """Label the continued task's short answer as useful after all, if the same specialist continues it."""
     earlier = _continued_by(connection, task_id)
     decision_before = None if earlier is None else _standing(connection, earlier)

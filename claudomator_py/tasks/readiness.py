@@ -47,13 +47,13 @@ def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int
         case Queued():
             if task.state == "QUEUED":
                 return task
-            task = _follow(connection, task, spec, now_ms)
+            task = _take_over_predecessor(connection, task, spec, now_ms)
             return task_rows.advance(connection, task, BecameReady(), now_ms)
         case Waiting(reason, until) as waiting:
             if task_rows.state_of(task) == waiting:
                 return task
             if reason is not WaitReason.DEPENDENCY:
-                task = _follow(connection, task, spec, now_ms)
+                task = _take_over_predecessor(connection, task, spec, now_ms)
             return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
         case Failing() as failing:
             return _fail_dependent(connection, task, failing, now_ms)
@@ -110,7 +110,7 @@ def refuse_after_failed(connection: Connection, task: Task) -> None:
         raise Conflict(f"{task.name} depends on {', '.join(failed)}, which did not complete.", remedy=remedy)
 
 
-def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
+def _take_over_predecessor(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
     """Have a task whose dependencies are complete take over the place, thread and conversation of the task it
     continues. spec: its content."""
     if spec.continues is None or task.reason != WaitReason.DEPENDENCY:
