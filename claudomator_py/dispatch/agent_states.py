@@ -49,17 +49,17 @@ def begun_under(hold: Hold, run: Run) -> bool:
 
 
 def probed(
-    connection: Connection, live: Sequence[Run], now_ms: int, over: Sequence[Hold] | None = None
+    connection: Connection, live: Sequence[Run], now_ms: int, expired: Sequence[Hold] | None = None
 ) -> Sequence[Probed]:
-    """Return the buckets whose use ramps up again. over: holds as of ``hold_rows.over``; None to read them."""
-    holds = hold_rows.over(connection, now_ms) if over is None else over
+    """Return the buckets whose use ramps up again. expired: holds as of ``hold_rows.expired``; None to read them."""
+    holds = hold_rows.expired(connection, now_ms) if expired is None else expired
     states = []
     for hold in holds:
         since_ms = hold.until_ms if hold.until_ms is not None else now_ms
         answered = [run for run in run_rows.answered_since(connection, since_ms) if hold.is_on(run)]
         allowed = ramp(len(answered))
         # A probe of an earlier limit whose model has not answered yet still counts as the probe of this one.
-        earlier_ms = hold_rows.first_end_over(connection, hold.bucket, now_ms) or since_ms
+        earlier_ms = hold_rows.first_expiry(connection, hold.bucket, now_ms) or since_ms
         living = sum(
             hold.is_on(ran_on(run)) and (run.started_ms >= since_ms or (_silent(run) and run.started_ms >= earlier_ms))
             for run in live
@@ -78,7 +78,7 @@ def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold],
     the limit, and more once a model has answered."""
     rooms = {}
     for hold in in_force:
-        met, last_ms = hold_rows.met(connection, hold.bucket, now_ms)
+        met, last_ms = hold_rows.hits(connection, hold.bucket, now_ms)
         if not met:
             continue
         answered = sum(1 for run in run_rows.answered_since(connection, last_ms) if hold.is_on(run))

@@ -283,11 +283,11 @@ class Collector:
 
 def _probes(connection: Connection, silent: Sequence[Run], now_ms: int) -> set[str]:
     """Return the silent runs that probe whether a limit is over."""
-    in_force, over = hold_rows.in_force_and_over(connection, now_ms)
+    in_force, expired = hold_rows.in_force_and_expired(connection, now_ms)
     return {
         run.id
         for run in silent
-        if any(begun_since(hold, run) for hold in over) or any(begun_under(hold, run) for hold in in_force)
+        if any(begun_since(hold, run) for hold in expired) or any(begun_under(hold, run) for hold in in_force)
     }
 
 

@@ -142,12 +142,12 @@ class Observer:
             self._registry.closed_hosts = {**self._closed_hosts(), **drained}
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
         rare, rules = tick_rows.present(connection, now_ms), self._rules()
-        in_force, over = hold_rows.in_force_and_over(connection, now_ms) if rare.holds else ((), ())
+        in_force, expired = hold_rows.in_force_and_expired(connection, now_ms) if rare.holds else ((), ())
         if rules.routing and not rules.policed and not rare.specialists:
             rules = rules.model_copy(update={"routing": False})
         slots = slots_in_use(live, rules, self.check_slots.to_check)
         spent_holds = self._spent_holds(connection, spent, now_ms)
-        narrow = [hold.bucket.family for hold in (*in_force, *over)]
+        narrow = [hold.bucket.family for hold in (*in_force, *expired)]
         narrow += [hold.family for holds in spent_holds.values() for hold in holds]
         return Snapshot(
             now=now_ms,
@@ -157,7 +157,7 @@ class Observer:
                 live,
                 in_force,
                 tries(connection, live, in_force, now_ms) if rules.when_all_limited == "try" else {},
-                probed(connection, live, now_ms, over),
+                probed(connection, live, now_ms, expired),
                 run_rows.warned(connection, now_ms) if rare.warned else frozenset(),
                 spent_holds,
                 self._default_models(connection) if any(narrow) else {},

@@ -31,11 +31,11 @@ E = TypeVar("E", bound=StrEnum)
 @dataclass(frozen=True, slots=True)
 class LimitHit:
     """The hold that results from a run's limit. known: the limit was met before, and has not been shown to be over
-    since. news: the hold is new, or lasts longer than was known."""
+    since. is_news: the hold is new, or lasts longer than was known."""
 
     hold: Hold
     known: bool
-    news: bool
+    is_news: bool
 
 
 def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
@@ -48,18 +48,18 @@ def record_limit_hit(connection: Connection, hold: Hold, run_id: str, met_ms: in
     met_ms: when the run ended, in epoch milliseconds. The count of runs continues while the limit is being retried."""
     same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))
     now_ms = hold.created_ms
-    query = select(HOLD).where(same, _open(now_ms) | _over(now_ms)).order_by(HOLD.c.id.desc())
+    query = select(HOLD).where(same, _open(now_ms) | _expired(now_ms)).order_by(HOLD.c.id.desc())
     rows = connection.execute(query).all()
     met = {"met": 1 + max((row.met or 1 for row in rows), default=0), "met_ms": met_ms}
     held = max((row for row in rows if _hold(row).holds_at(now_ms)), key=lambda row: _hold(row).end, default=None)
     if held is None:
         connection.execute(insert(HOLD).values(**_columns(hold, run_id), **met))
-        return LimitHit(hold, known=bool(rows), news=True)
+        return LimitHit(hold, known=bool(rows), is_news=True)
     known = _hold(held)
     longer = hold.end > known.end
     changes = {**_columns(hold, run_id), **met} if longer else met
     connection.execute(update(HOLD).where(HOLD.c.id == held.id).values(**changes))
-    return LimitHit(hold if longer else known, known=True, news=hold.is_news_after(known))
+    return LimitHit(hold if longer else known, known=True, is_news=hold.is_news_after(known))
 
 
 def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
@@ -67,20 +67,20 @@ def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
     return _longest(_IN_FORCE.rows(connection, now=now_ms))
 
 
-def in_force_and_over(connection: Connection, now_ms: int) -> tuple[Sequence[Hold], Sequence[Hold]]:
-    """Return the holds ``in_force``, and those ``over``."""
-    longest = _longest(_IN_FORCE_OR_OVER.rows(connection, now=now_ms))
+def in_force_and_expired(connection: Connection, now_ms: int) -> tuple[Sequence[Hold], Sequence[Hold]]:
+    """Return the holds ``in_force``, and those ``expired``."""
+    longest = _longest(_IN_FORCE_OR_EXPIRED.rows(connection, now=now_ms))
     return [hold for hold in longest if hold.holds_at(now_ms)], [hold for hold in longest if not hold.holds_at(now_ms)]
 
 
-def over(connection: Connection, now_ms: int) -> Sequence[Hold]:
-    """Return the limits whose time is over but that are not closed yet, for buckets without a hold in force."""
-    return in_force_and_over(connection, now_ms)[1]
+def expired(connection: Connection, now_ms: int) -> Sequence[Hold]:
+    """Return the limits whose time is over but that are not closed yet, of buckets without a hold in force."""
+    return in_force_and_expired(connection, now_ms)[1]
 
 
-def first_end_over(connection: Connection, bucket: Bucket, now_ms: int) -> int | None:
+def first_expiry(connection: Connection, bucket: Bucket, now_ms: int) -> int | None:
     """Return the earliest end of the bucket's limits that are over but not closed, in epoch milliseconds, or None."""
-    query = select(func.min(HOLD.c.until_ms)).where(_on(bucket), _over(now_ms))
+    query = select(func.min(HOLD.c.until_ms)).where(_on(bucket), _expired(now_ms))
     first: int | None = connection.execute(query).scalar_one()
     return first
 
@@ -110,7 +110,7 @@ def latest(connection: Connection, bucket: Bucket) -> Hold | None:
     return None if row is None else _hold(row)
 
 
-def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
+def hits(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
     """Return how many runs have met the limits in force on the bucket, and when the last did (epoch milliseconds); 0
     if none has."""
     number = func.coalesce(func.sum(func.coalesce(HOLD.c.met, 1)), 0)
@@ -126,7 +126,7 @@ def release(
     """Release all holds on the agent's buckets, and return their number. family: only holds on this family of models,
     by any of its names."""
     its = or_(HOLD.c.agent == agent, and_(HOLD.c.kind == kind, HOLD.c.account == account))
-    its &= _open(now_ms) | _over(now_ms)
+    its &= _open(now_ms) | _expired(now_ms)
     if family is not None:
         held = connection.execute(select(HOLD.c.family).where(its, HOLD.c.family.is_not(None)).distinct()).scalars()
         its &= HOLD.c.family.in_([name for name in held if name == family or in_family(family, name)])
@@ -147,7 +147,7 @@ def _open(now_ms: int | BindParameter[int]) -> ColumnElement[bool]:
     return HOLD.c.released_ms.is_(None) & or_(HOLD.c.until_ms.is_(None), HOLD.c.until_ms > now_ms)
 
 
-def _over(now_ms: int | BindParameter[int]) -> ColumnElement[bool]:
+def _expired(now_ms: int | BindParameter[int]) -> ColumnElement[bool]:
     tried = HOLD.c.reason.in_(sorted(TRIED_FIRST))
     return HOLD.c.released_ms.is_(None) & tried & (HOLD.c.until_ms <= now_ms)
 
@@ -206,8 +206,8 @@ _END_MS = 253_402_300_800_000
 # Compiled once, as each tick runs them.
 _NOW: BindParameter[int] = bindparam("now", type_=BigInteger)
 _IN_FORCE = Statement(select(HOLD).where(_open(_NOW)).order_by(HOLD.c.id))
-IN_FORCE_OR_OVER = _open(_NOW) | _over(_NOW)
-_IN_FORCE_OR_OVER = Statement(select(HOLD).where(IN_FORCE_OR_OVER).order_by(HOLD.c.id))
+IN_FORCE_OR_EXPIRED = _open(_NOW) | _expired(_NOW)
+_IN_FORCE_OR_EXPIRED = Statement(select(HOLD).where(IN_FORCE_OR_EXPIRED).order_by(HOLD.c.id))
 NEXT_END = select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > _NOW)
 """When the next hold ends by itself, in epoch milliseconds; see ``tick_rows.next_times``."""
 _NAMES = tuple(column.name for column in HOLD.columns)

@@ -20,7 +20,7 @@ class RareRows(NamedTuple):
     """Whether there are any rows of each kind."""
 
     holds: bool
-    """See ``hold_rows.in_force_and_over``."""
+    """See ``hold_rows.in_force_and_expired``."""
     warned: bool
     """See ``run_rows.warned``."""
     specialists: bool
@@ -115,7 +115,7 @@ _WITH_INTENT = or_(TASK.c.cancel_requested_ms.is_not(None), TASK.c.restart_reque
 _INTENT = Selection(Task, select(TASK).where(_WITH_INTENT))
 _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state.in_(UNENDED)).group_by(TASK.c.state)
 _KINDS: tuple[Any, ...] = (
-    exists().where(hold_rows.IN_FORCE_OR_OVER),
+    exists().where(hold_rows.IN_FORCE_OR_EXPIRED),
     exists().where(run_rows.NEAR_LIMIT),
     exists().where(specialist_rows.REGISTERED),
     exists().where(SWITCH.c.name == hold_rows.DRAIN),

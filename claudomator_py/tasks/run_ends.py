@@ -102,9 +102,9 @@ class _Finishing:
     end: RunEnd
     outcome: Outcome
     answered: bool = False
-    handing: HandoffRecord | None = None
-    """The handoff decision; None: no handoff was requested."""
-    asks: InputRequest | None = None
+    handoff: HandoffRecord | None = None
+    """The decision; None: no handoff was requested."""
+    request: InputRequest | None = None
     """The request to a person, made if the task could not be handed on."""
     is_deserted: bool = False
     """See ``EndedRun``."""
@@ -120,7 +120,7 @@ class _Finishing:
 
     @property
     def handed_on(self) -> bool:
-        return self.handing is not None and self.handing.accepted
+        return self.handoff is not None and self.handoff.accepted
 
 
 def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None:
@@ -137,7 +137,7 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
     _hold_and_handoff(connection, it)
     ending = after_run(it.outcome, spec, _ended_run(connection, it), end.now_ms)
     _advance_task(connection, it, ending)
-    return Finished(it.outcome, it.limit.hold if it.limit is not None and it.limit.news else None)
+    return Finished(it.outcome, it.limit.hold if it.limit is not None and it.limit.is_news else None)
 
 
 def _after_earlier(connection: Connection, run: Run, task: Task, spec: TaskSpec, outcome: Outcome) -> Outcome:
@@ -214,13 +214,13 @@ def _has_changed(run: Run) -> bool:
 
 def _decide_handoff(connection: Connection, it: _Finishing) -> None:
     """Decide on a handoff that was requested, or that follows from repeated failure."""
-    it.handing = handoff_at_end(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
-    if it.handing is not None:
-        it.outcome = apply_handoff_verdict(it.outcome, it.handing, it.spec)
+    it.handoff = handoff_at_end(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
+    if it.handoff is not None:
+        it.outcome = apply_handoff_verdict(it.outcome, it.handoff, it.spec)
         return
-    it.handing = fallback_handoff(connection, it.task, it.run, it.outcome, it.spec, it.end.max_handoffs)
-    if it.handing is not None and not it.handing.accepted:
-        it.asks = request_after_fallback(it.handing, it.outcome, it.run, it.end.now_ms)
+    it.handoff = fallback_handoff(connection, it.task, it.run, it.outcome, it.spec, it.end.max_handoffs)
+    if it.handoff is not None and not it.handoff.accepted:
+        it.request = request_after_fallback(it.handoff, it.outcome, it.run, it.end.now_ms)
 
 
 def _write_end(connection: Connection, it: _Finishing) -> bool:
@@ -263,8 +263,8 @@ def _check_result(connection: Connection, it: _Finishing) -> CheckResult:
 def _hold_and_handoff(connection: Connection, it: _Finishing) -> None:
     """Store the handoff decision, and the hold for a limit that the run met."""
     end = it.end
-    if it.handing is not None:
-        store_decision(connection, it.task, it.handing, end.now_ms)
+    if it.handoff is not None:
+        store_decision(connection, it.task, it.handoff, end.now_ms)
     it.limit = _hold_after_run(connection, it.run, it.outcome, end)
     known_limit = it.limit is not None and it.limit.known and it.outcome.status is OutcomeStatus.LIMITED
     if not it.answered and (known_limit or it.outcome.reason in OUTAGES):
@@ -282,11 +282,11 @@ def _hold_after_run(connection: Connection, run: Run, outcome: Outcome, end: Run
     hold = hold_after(outcome, bucket, previous, end.now_ms, end.ended_ms, run.started_ms)
     if hold is None:
         return None
-    met_limit = hold_rows.record_limit_hit(connection, hold, run.id, end.ended_ms)
-    if met_limit.news:
-        data = {"agent": run.agent, **met_limit.hold.event_data}
+    hit = hold_rows.record_limit_hit(connection, hold, run.id, end.ended_ms)
+    if hit.is_news:
+        data = {"agent": run.agent, **hit.hold.event_data}
         record(connection, end.now_ms, "hold", task_id=run.task_id, run_id=run.id, data=data)
-    return met_limit
+    return hit
 
 
 def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
@@ -313,7 +313,7 @@ def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
         handed_on=it.handed_on,
         confirms=_confirms(it.task, run),
         is_deserted=it.is_deserted,
-        asks=None if it.asks is None else it.asks.kind,
+        asks=None if it.request is None else it.request.kind,
     )
 
 
@@ -334,7 +334,7 @@ def _advance_task(connection: Connection, it: _Finishing, ending: Ending) -> Non
     if isinstance(event, lifecycle.Retrying | lifecycle.Requeued):
         changes |= _next_run(connection, it, ending, event)
     if isinstance(event, lifecycle.InputAsked):
-        request = (it.asks or asked_by(outcome, run.agent, run.id, now_ms)).within(it.spec.expires)
+        request = (it.request or asked_by(outcome, run.agent, run.id, now_ms)).within(it.spec.expires)
         event = replace(event, until=request.until_ms)
         if request.kind is InputKind.CLARIFICATION:
             changes |= rerouting_columns(it.task, it.spec)
@@ -343,7 +343,7 @@ def _advance_task(connection: Connection, it: _Finishing, ending: Ending) -> Non
         keeps = it.task.dir_key and it.end.input_hold_ms
         changes["kept_until_ms"] = now_ms + it.end.input_hold_ms if keeps else None
     task = task_rows.advance(connection, it.task, event, now_ms, run_id=run.id, data=it.data, **changes)
-    _follow(connection, task, run, restart, now_ms)
+    _propagate(connection, task, run, restart, now_ms)
 
 
 def _event_data(it: _Finishing) -> dict[str, Any]:
@@ -361,8 +361,8 @@ def _event_data(it: _Finishing) -> dict[str, Any]:
 def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lifecycle.Event) -> dict[str, Any]:
     """The columns from which the task's next run begins: another specialist, this conversation, or a fresh one."""
     run, now_ms = it.run, it.end.now_ms
-    if it.handing is not None and it.handing.accepted and isinstance(event, lifecycle.Requeued):
-        return reassign_columns(connection, it.task, it.spec, it.handing, now_ms)
+    if it.handoff is not None and it.handed_on and isinstance(event, lifecycle.Requeued):
+        return reassign_columns(connection, it.task, it.spec, it.handoff, now_ms)
     if it.is_deserted:
         return rerouting_columns(it.task, it.spec)
     if (ending.resumes or ending.may_resume) and it.conversation_id is not None:
@@ -408,7 +408,7 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     event = _superseding_event(task, event)
     data = {"why": "the run was given up before it started"}
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=data, cancel_requested_ms=None)
-    _follow(connection, task, run, restart, now_ms)
+    _propagate(connection, task, run, restart, now_ms)
     return True
 
 
@@ -444,7 +444,8 @@ def _superseding_event(task: Task, event: lifecycle.Event) -> lifecycle.Event:
     return event
 
 
-def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any] | None, now_ms: int) -> None:
+def _propagate(connection: Connection, task: Task, run: Run, restart: dict[str, Any] | None, now_ms: int) -> None:
+    """Begin the generation that was requested during the run; without one, ready the task or those that wait for it."""
     if restart is not None:
         # Content that arrived after the restart request is the newer wish.
         revision = max(int(restart["revision"]), task.next_revision or 0)

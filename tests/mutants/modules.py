@@ -364,7 +364,7 @@ EQUIVALENT = {
         "without a run nothing is handed on"
     ),
     "dispatch/agent_states.py: the condition is True: "
-    "holds = hold_rows.over(connection, now_ms) if over is None else over": "whoever gives them has read the same",
+    "holds = hold_rows.expired(connection, now_ms) if expired is None else expired": "callers have read the same",
     "dispatch/agent_states.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
     "hosts/local/fate.py: Gt -> GtE: if is_there or time.monotonic() > began + patience:": (

@@ -312,10 +312,10 @@ def test_the_end_of_a_run_whose_model_answered_ends_the_care_after_a_limit(world
     begun(world, agent={"type": "claude", "strict": True})
     world.limit("t", reset_at=world.now_ms + HOUR_MS)
     world.tick(HOUR_MS)
-    assert world.database.read(partial(hold_rows.over, now_ms=world.now_ms)), "it is tried with care"
+    assert world.database.read(partial(hold_rows.expired, now_ms=world.now_ms)), "it is tried with care"
     reported(world, world.live("t").id)
     assert CLAUDE.max_concurrent == 2
-    assert world.database.read(partial(hold_rows.over, now_ms=world.now_ms)) == [], "two may run, and it has two slots"
+    assert world.database.read(partial(hold_rows.expired, now_ms=world.now_ms)) == [], "two may run, in two slots"
 
 
 # --- its figures ----------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Table:
 
     def over(self, now_ms: int = NOW) -> list[tuple[str, int | None]]:
         """Label and end of each."""
-        result = self.ask(lambda connection: hold_rows.over(connection, now_ms))
+        result = self.ask(lambda connection: hold_rows.expired(connection, now_ms))
         return [(hold.bucket.label, hold.until_ms) for hold in result]
 
     def close(self, hold: Hold, now_ms: int = NOW) -> None:
@@ -109,7 +109,7 @@ def test_a_limit_is_over_and_tried_once_its_time_has_come_and_nothing_else_holds
 
 def test_what_is_in_force_and_what_is_over_are_told_apart(table: Table) -> None:
     over, in_force = table.add(NOW), table.add(NOW + 5, bucket=OPUS)
-    result = table.ask(lambda connection: hold_rows.in_force_and_over(connection, NOW))
+    result = table.ask(lambda connection: hold_rows.in_force_and_expired(connection, NOW))
     assert [[hold.bucket for hold in holds] for holds in result] == [[in_force.bucket], [over.bucket]]
 
 
@@ -128,17 +128,17 @@ def test_closing_ends_the_limits_of_that_bucket_alone(table: Table) -> None:
 
 def test_runs_that_meet_one_limit_together_make_one_hold_that_is_never_shortened(table: Table) -> None:
     def times() -> tuple[int, int]:
-        return table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW))
+        return table.ask(lambda connection: hold_rows.hits(connection, CLAUDE, NOW))
 
     first = table.meet(NOW + 100, NOW - 3)
-    assert (first.known, first.news, times()) == (False, True, (1, NOW - 3))
+    assert (first.known, first.is_news, times()) == (False, True, (1, NOW - 3))
     shorter = table.meet(NOW + 50, NOW - 2)
-    assert (shorter.known, shorter.news, shorter.hold.until_ms) == (True, False, NOW + 100)
+    assert (shorter.known, shorter.is_news, shorter.hold.until_ms) == (True, False, NOW + 100)
     assert table.in_force() == [("claude/default", NOW + 100)]
     longer = table.meet(NOW + 101, NOW - 1, "longer")
-    assert (longer.known, longer.news, longer.hold.until_ms) == (True, False, NOW + 101)
+    assert (longer.known, longer.is_news, longer.hold.until_ms) == (True, False, NOW + 101)
     news = table.meet(NOW + 102 + NEWS_MS, NOW, "news")
-    assert (news.known, news.news) == (True, True)
+    assert (news.known, news.is_news) == (True, True)
     assert table.in_force() == [("claude/default", NOW + 102 + NEWS_MS)]
     (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
     assert hold.run_id == "news"
@@ -148,7 +148,7 @@ def test_runs_that_meet_one_limit_together_make_one_hold_that_is_never_shortened
 def test_of_two_that_end_together_the_one_that_was_known_stays(table: Table) -> None:
     table.meet(NOW + 100, NOW - 3, "first")
     met = table.meet(NOW + 100, NOW - 2, "second", created_ms=NOW - 500)
-    assert (met.known, met.news, met.hold.created_ms) == (True, False, NOW - 1_000)
+    assert (met.known, met.is_news, met.hold.created_ms) == (True, False, NOW - 1_000)
     table.add(NOW + 100, reason=Reason.OVERLOADED)
     (hold,) = table.ask(lambda connection: hold_rows.in_force(connection, NOW))
     assert (hold.run_id, hold.created_ms, hold.reason) == ("first", NOW - 1_000, Reason.RATE_LIMITED)
@@ -158,20 +158,20 @@ def test_of_several_holds_for_one_reason_the_longest_is_the_one_that_is_met(tabl
     for until_ms in (NOW + 100, NOW + 300, NOW + 200):
         table.add(until_ms)
     met = table.meet(NOW + 250, NOW)
-    assert (met.news, met.hold.until_ms) == (False, NOW + 300)
+    assert (met.is_news, met.hold.until_ms) == (False, NOW + 300)
 
 
 def test_a_limit_that_is_met_again_after_its_time_is_a_new_hold_that_goes_on_counting(table: Table) -> None:
     table.meet(NOW - 500, NOW - 900)
     again = table.meet(NOW + 100, NOW, created_ms=NOW)
-    assert (again.known, again.news, again.hold.until_ms) == (True, True, NOW + 100)
-    assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW)) == (2, NOW)
+    assert (again.known, again.is_news, again.hold.until_ms) == (True, True, NOW + 100)
+    assert table.ask(lambda connection: hold_rows.hits(connection, CLAUDE, NOW)) == (2, NOW)
     third = table.meet(NOW + 300, NOW + 150, created_ms=NOW + 150)
     assert (third.known, third.hold.until_ms) == (True, NOW + 300)
-    assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW + 150)) == (3, NOW + 150)
+    assert table.ask(lambda connection: hold_rows.hits(connection, CLAUDE, NOW + 150)) == (3, NOW + 150)
     table.release("claude")
     anew = table.meet(NOW + 200, NOW + 1, created_ms=NOW + 1)
-    assert (anew.known, anew.news) == (False, True), "it was released, so nobody knew"
+    assert (anew.known, anew.is_news) == (False, True), "it was released, so nobody knew"
 
 
 @pytest.mark.parametrize(
@@ -180,15 +180,15 @@ def test_a_limit_that_is_met_again_after_its_time_is_a_new_hold_that_goes_on_cou
 def test_holds_of_another_bucket_or_for_another_reason_stand_beside_it(table: Table, other: dict[str, Any]) -> None:
     table.add(NOW + 500, **other)
     met = table.meet(NOW + 100, NOW)
-    assert (met.known, met.news, met.hold.until_ms) == (False, True, NOW + 100)
+    assert (met.known, met.is_news, met.hold.until_ms) == (False, True, NOW + 100)
     counted = 2 if other == {"reason": Reason.NO_CREDIT} else 1
-    assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW))[0] == counted
+    assert table.ask(lambda connection: hold_rows.hits(connection, CLAUDE, NOW))[0] == counted
 
 
 def test_what_runs_have_met_is_not_counted_for_an_operators_hold_nor_past_its_time(table: Table) -> None:
     table.add(None, reason=None)
     table.add(NOW)
-    assert table.ask(lambda connection: hold_rows.met(connection, CLAUDE, NOW)) == (0, 0)
+    assert table.ask(lambda connection: hold_rows.hits(connection, CLAUDE, NOW)) == (0, 0)
 
 
 def test_the_newest_hold_that_no_operator_has_put_there_is_the_latest_whatever_became_of_it(table: Table) -> None:
