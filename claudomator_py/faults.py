@@ -188,7 +188,7 @@ class Faults:
         finally:
             self._doing = outer
         if whole:
-            self.over(item)
+            self.clear(item)
         return result
 
     def note(self, item: Item, error: Exception) -> ItemFault:
@@ -208,7 +208,7 @@ class Faults:
             _log_of(item).error("item_failed", doing=item.doing.value, problem=text, exc_info=trace)
         return fault
 
-    def over(self, item: Item) -> None:
+    def clear(self, item: Item) -> None:
         """Clear the item's fault, as the item is done."""
         if not self._faults:
             return

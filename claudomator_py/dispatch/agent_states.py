@@ -169,7 +169,7 @@ class CheckSlots:
             self._live = {run.id: run for run in live}
             self._to_check = self._to_check.intersection(self._live)
 
-    def over(self, run: Run) -> None:
+    def release(self, run: Run) -> None:
         """Free the slot of a run that has ended."""
         with self._lock:
             self._live.pop(run.id, None)

@@ -275,7 +275,7 @@ class ReportApplier:
         if outcome.reason is Reason.BUDGET and not has_figures:
             # An agent that stopped by its own budget option does not know the figures.
             note_use(connection, run, Used.by(outcome), now_ms)
-            over = self._budgets.over(connection, run, subject.spec, agent)
+            over = self._budgets.exceeded(connection, run, subject.spec, agent)
             outcome = outcome.model_copy(update={"over_budget": over})
         if outcome.changes is not None:
             changes = with_branch_made(connection, run, outcome.changes)

@@ -208,13 +208,13 @@ class Collector:
             self._database.write(
                 lambda connection: self._budgets.change_and_record(connection, noting, run, agent, now_ms)
             )
-        over = self._database.read(lambda connection: self._budgets.over(connection, run, subject.spec, agent))
-        if over is None:
+        exceeded = self._database.read(lambda connection: self._budgets.exceeded(connection, run, subject.spec, agent))
+        if exceeded is None:
             return
-        if not self._database.write(lambda connection: stop_over_budget(connection, run, over, now_ms)):
+        if not self._database.write(lambda connection: stop_over_budget(connection, run, exceeded, now_ms)):
             return
         crashpoint("budget-met")
-        _log_of(subject).warning("run_over_budget", why=over.text)
+        _log_of(subject).warning("run_over_budget", why=exceeded.text)
         self._host.cancel(run.id)
         crashpoint("cancel-asked")
 

@@ -224,11 +224,11 @@ class Reconciler:
         if isinstance(lives, PendingEnd):
             self._ending.append((item, lives))
         elif lives is not None:
-            self._faults.over(item)
+            self._faults.clear(item)
         if lives is False or isinstance(lives, PendingEnd):
-            self._observer.check_slots.over(run)
+            self._observer.check_slots.release(run)
         if lives is not None and stopping:
-            self._faults.over(collecting)
+            self._faults.clear(collecting)
 
     def _serve(self, present: "_Present", now_ms: int) -> None:
         """Handle due tasks, and requested cancellations of tasks without a run. A request that comes during the tick
@@ -306,7 +306,7 @@ class Reconciler:
             if (error := failed.get(ask.head.task_id)) is not None:
                 self._faults.note(item, error)
             else:
-                self._faults.over(item)
+                self._faults.clear(item)
 
     def _forget_ended(self) -> None:
         """Forget the faults of tasks that have ended."""

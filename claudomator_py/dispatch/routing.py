@@ -186,7 +186,7 @@ class SpecialistRouter:
         if self._is_in_force(connection):
             queue.pass_routing(connection, {task.id: task.version for task in tasks})
             for task in tasks:
-                self._faults.over(item_of(Activity.ROUTE, task))
+                self._faults.clear(item_of(Activity.ROUTE, task))
 
     def _next_tasks(
         self, connection: Connection, in_progress: frozenset[str]
@@ -336,7 +336,7 @@ class SpecialistRouter:
     def _write(self, decided: Decided, connection: Connection) -> None:
         """Store the decision, which ends a fault of its task."""
         if self._store(decided, connection):
-            self._faults.over(item_of(Activity.ROUTE, decided.subject.task))
+            self._faults.clear(item_of(Activity.ROUTE, decided.subject.task))
 
     def _store(self, decided: Decided, connection: Connection) -> bool:
         """Store the decision, and return whether it was stored. It is not, and the task is routed again, if the task or

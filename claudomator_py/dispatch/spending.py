@@ -181,7 +181,7 @@ class Budgets:
         budgets: tuple[Budget, ...] = (spec.budget, agent.budget, self._budget())
         return any(unit is not Unit.RUNS for budget in budgets for unit in budget.units)
 
-    def over(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> SpentBudget | None:
+    def exceeded(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> SpentBudget | None:
         """Return the used-up budget for which the run has to stop, if any."""
         for drawn in self._drawn_on(connection, run, spec, agent):
             unit = overspent(drawn.budget, drawn.spending)
