@@ -180,7 +180,7 @@ _VALUES: Mapping[str, Callable[[Measured], Iterable[Labelled]]] = {
     "classifier_fallbacks_total": _fallbacks,
     "failed_ticks_total": lambda measured: _unlabelled(measured.ticks.failed),
     "last_tick_timestamp_seconds": lambda measured: _unlabelled((measured.ticks.completed_ms or 0) / SECOND_MS),
-    "unserved_request_timestamp_seconds": lambda measured: _unlabelled((measured.ticks.unserved_ms or 0) / SECOND_MS),
+    "unserved_request_timestamp_seconds": lambda measured: _unlabelled((measured.ticks.overdue_ms or 0) / SECOND_MS),
     "failing_items": lambda measured: [
         ((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Activity
     ],

@@ -35,13 +35,13 @@ class Pulse:
         self._clock = clock
         self._monotonic = monotonic
         self._round_s = monotonic()
-        self.unserved: OverdueRequest | None = None
+        self.overdue: OverdueRequest | None = None
         """The oldest cancel or restart request that the last tick left untouched."""
 
-    def came_round(self, unserved: OverdueRequest | None) -> None:
+    def came_round(self, overdue: OverdueRequest | None) -> None:
         """Note that a tick was completed."""
         self._round_s = self._monotonic()
-        self.unserved = unserved
+        self.overdue = overdue
 
     def check(self) -> CheckView:
         """Return whether a tick completed recently and no cancel or restart request is overdue."""
@@ -51,7 +51,7 @@ class Pulse:
             what = "" if doing is None else f"; it is {doing.doing.value} {doing.name or doing.id}"
             detail = f"no tick has completed for {format_duration(int(since_s) * SECOND_MS)}{what}"
             return CheckView(name="scheduler", ok=False, detail=detail, remedy=_REMEDY)
-        if (left := self.unserved) is not None and self._clock() - left.since_ms > LATE_S * SECOND_MS:
+        if (left := self.overdue) is not None and self._clock() - left.since_ms > LATE_S * SECOND_MS:
             detail = f"that {left.name} is to be stopped was asked for at {left.since}, and nothing was done about it"
             return CheckView(name="scheduler", ok=False, detail=detail, remedy="restart the daemon, and report a bug")
         return CheckView(name="scheduler", ok=True, detail="the last tick was completed")

@@ -38,13 +38,13 @@ class StateLost(CannotServe):
 class Ticks:
     """Counters of this process's ticks. durations: seconds per completed tick; completed_ms: time of the last one.
 
-    unserved_ms: time of the oldest cancel or restart request that the last tick left untouched.
+    overdue_ms: time of the oldest cancel or restart request that the last tick left untouched.
     """
 
     durations: Histogram
     completed_ms: int | None = None
     failed: int = 0
-    unserved_ms: int | None = None
+    overdue_ms: int | None = None
 
 
 Watch = Callable[[Iterable[tuple[str, int]]], None]
@@ -169,9 +169,9 @@ class Daemon:
         self._trouble = None
         self._failed_in_a_row = 0
         durations = self.ticks.durations.plus(time.monotonic() - begin_s)
-        unserved_ms = None if report.unserved is None else report.unserved.since_ms
-        self.ticks = replace(self.ticks, durations=durations, completed_ms=self._clock(), unserved_ms=unserved_ms)
-        self._pulse.came_round(report.unserved)
+        overdue_ms = None if report.overdue is None else report.overdue.since_ms
+        self.ticks = replace(self.ticks, durations=durations, completed_ms=self._clock(), overdue_ms=overdue_ms)
+        self._pulse.came_round(report.overdue)
         self._follow(report)
         if not starting and self._live_to_await is not None:
             self._live_to_await = len(report.live)

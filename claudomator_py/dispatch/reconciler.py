@@ -16,7 +16,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.run import RunConflict
-from claudomator_py.domain.units import SECOND_MS, format_duration, format_instant
+from claudomator_py.domain.units import SECOND_MS, format_duration, format_instant, short_id
 from claudomator_py.faults import Activity, Faults, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
@@ -32,10 +32,10 @@ from claudomator_py.values import dataclass
 log = get_logger("claudomator.tick")
 
 DUE_BATCH_SIZE = 500
-TOGETHER = 8
-"""Ends per commit at most, so that other writers need not wait for all of them."""
+MAX_ENDS_PER_COMMIT = 8
+"""So that other writers need not wait for all of them."""
 SOON_MS = 200
-ELSEWHERE_MS = 1_000
+REMOTE_POLL_MS = 1_000
 ARRIVING_MS = 20
 """Pause before the next tick while files are arriving. Usually the inbox wakes it earlier."""
 COUNT_MS = 1_000
@@ -43,8 +43,6 @@ COUNT_MS = 1_000
 SET_BACK_MS = 10 * SECOND_MS
 """By more than this the machine's clock is set back at once; less is what time servers correct."""
 ALL_RUNS = "*"
-_RUN = 8
-"""Characters of a run's id that are shown."""
 _FOR_TASKS = (Activity.START, Activity.ROUTE, Activity.CLASSIFY, Activity.READY, Activity.CANCEL)
 _LEFT = {
     "cancelled": "its run was alive and has been asked to end",
@@ -84,7 +82,7 @@ class TickReport:
     live: tuple[LiveStep, ...]
     wake_ms: int | None
     """Latest time of the next tick, in epoch milliseconds; None if only an event can require one."""
-    unserved: OverdueRequest | None = None
+    overdue: OverdueRequest | None = None
     """The oldest request that the tick did not try to handle. A failed attempt is a fault instead."""
 
 
@@ -163,7 +161,7 @@ class Reconciler:
         # The end of a run and the start that takes its slot are one commit; so are acceptance and start of a file.
         with self._database.together(with_lazy=True):
             self._collect(present, now_ms)
-            self._serve(present, now_ms)
+            self._apply_requests(present, now_ms)
             self._route()
             held_back = starting and self.arriving()
             try:
@@ -200,8 +198,8 @@ class Reconciler:
         self._faults.forget_others(Activity.COLLECT, ids)
         self._faults.forget_others(Activity.STOP, ids)
         for run in present.live:
-            self._take_further(run, present.running.get(run.task_id), now_ms, present.commits)
-            if len(self._ending) == TOGETHER:
+            self._advance_run(run, present.running.get(run.task_id), now_ms, present.commits)
+            if len(self._ending) == MAX_ENDS_PER_COMMIT:
                 self._flush()
 
     def _flush(self) -> None:
@@ -213,24 +211,24 @@ class Reconciler:
         for subject, begun in self._collector.begun():
             self._faults.attempt(_collecting(subject.run, subject.task), begun.result, whole=False)
 
-    def _take_further(self, run: Run, task: Task | None, now_ms: int, as_of: int) -> None:
+    def _advance_run(self, run: Run, task: Task | None, now_ms: int, as_of: int) -> None:
         """Advance the run. A run that is to stop does not wait for the end of a pause after a fault."""
         self._seen.add(run.task_id)
         collecting = _collecting(run, task)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
         item = replace(collecting, doing=Activity.STOP) if stopping else collecting
         advancing = partial(self._collector.collect, run, now_ms, task, as_of)
-        lives = self._faults.attempt(item, advancing, whole=False)
-        if isinstance(lives, PendingEnd):
-            self._ending.append((item, lives))
-        elif lives is not None:
+        result = self._faults.attempt(item, advancing, whole=False)
+        if isinstance(result, PendingEnd):
+            self._ending.append((item, result))
+        elif result is not None:
             self._faults.clear(item)
-        if lives is False or isinstance(lives, PendingEnd):
+        if result is False or isinstance(result, PendingEnd):
             self._observer.check_slots.release(run)
-        if lives is not None and stopping:
+        if result is not None and stopping:
             self._faults.clear(collecting)
 
-    def _serve(self, present: "_Present", now_ms: int) -> None:
+    def _apply_requests(self, present: "_Present", now_ms: int) -> None:
         """Handle due tasks, and requested cancellations of tasks without a run. A request that comes during the tick
         wakes the next one."""
         for task in present.wanted:
@@ -281,11 +279,11 @@ class Reconciler:
             return observed
         queued = [observed.tasks[start.head.task_id] for start in observed.starts]
         checks = [
-            (each.task, partial(router.leave, each) if each.is_deserted else partial(router.rejudge, each.task))
+            (each.task, partial(router.reroute, each) if each.is_deserted else partial(router.reroute_stale, each.task))
             for each in queued
             if each.is_deserted or router.rejudges
         ]
-        # A task for which that check fails does not start either.
+        # One that is rerouted does not start, and neither does one for which this fails.
         held = {
             task.id for task, check in checks if self._faults.attempt(item_of(Activity.ROUTE, task), check) is not False
         }
@@ -340,15 +338,15 @@ class Reconciler:
         ]
         known = [time for time in times if time is not None]
         steps = tuple(LiveStep(run_id, check) for run_id, _, check in live)
-        return TickReport(started, steps, min(known) if known else None, self._unserved(wanted, begun_ms))
+        return TickReport(started, steps, min(known) if known else None, self._oldest_overdue(wanted, begun_ms))
 
     def _starting_again(self, live: Sequence[tuple[str, str, int]], now_ms: int) -> int | None:
         """Return when to check starting runs again, or None if there are none. A cluster is polled less often."""
         hosts = {self._host.host_of(run_id) for run_id, state, _ in live if state == "starting"}
-        pauses = [SOON_MS if host == LOCAL else ELSEWHERE_MS for host in hosts]
+        pauses = [SOON_MS if host == LOCAL else REMOTE_POLL_MS for host in hosts]
         return now_ms + min(pauses) if pauses else None
 
-    def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> OverdueRequest | None:
+    def _oldest_overdue(self, wanted: Sequence[Task], begun_ms: int) -> OverdueRequest | None:
         """Return the oldest request from before the tick that the tick did not examine."""
         left = [
             OverdueRequest(task.name, task.cancel_requested_ms or task.updated_ms)
@@ -389,7 +387,7 @@ def _left(connection: Connection, begun_ms: int) -> _Left:
 def _collecting(run: Run, task: Task | None) -> Item:
     """Return the item under which faults of the run are noted. task: the run's, if read."""
     return Item(
-        Activity.COLLECT, run.id, f"{run.task_id if task is None else task.name} (run {run.id[:_RUN]})", run.task_id
+        Activity.COLLECT, run.id, f"{run.task_id if task is None else task.name} (run {short_id(run.id)})", run.task_id
     )
 
 

@@ -16,7 +16,7 @@ from claudomator_py.dispatch.cheap_model import Chooser
 from claudomator_py.dispatch.deciding import Creator, Decided, Decider, Subject
 from claudomator_py.dispatch.heads import QueuedTask
 from claudomator_py.dispatch.policing import is_long
-from claudomator_py.dispatch.start import TOGETHER
+from claudomator_py.dispatch.start import MAX_STARTS_PER_COMMIT
 from claudomator_py.dispatch.stopping import stop
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
@@ -149,7 +149,7 @@ class SpecialistRouter:
         """Whether the policy's verdict may change while a task waits."""
         return self.decider.policing.is_volatile
 
-    def rejudge(self, task: Task) -> bool:
+    def reroute_stale(self, task: Task) -> bool:
         """Return whether a task that is about to start is routed again first, because rules on the time or on spending
         give another verdict by now. Raises StoreUnavailable."""
         if not self._database.read(partial(self.decider.is_outdated, task=task)):
@@ -157,13 +157,12 @@ class SpecialistRouter:
         self._database.write(partial(queue.route_again, task_ids=[task.id]))
         return True
 
-    def leave(self, queued: QueuedTask) -> bool:
-        """Have another specialist found for a task whose own is gone, in a new conversation, and return True. Without
-        its card, the task would run with neither its role nor its permissions. Raises StoreUnavailable."""
+    def reroute(self, queued: QueuedTask) -> None:
+        """Have another specialist found for a task whose own is gone, in a new conversation. Without its card, the task
+        would run with neither its role nor its permissions. Raises StoreUnavailable."""
         columns = rerouting_columns(queued.task, queued.content)
         with suppress(VersionConflict):  # it has changed meanwhile, and is planned again
             self._database.write(partial(task_rows.change, task=queued.task, now_ms=self._clock(), **columns))
-        return True
 
     def _follow_policy(self) -> None:
         """Have tasks that were queued under other rules judged by the current ones."""
@@ -298,7 +297,7 @@ class SpecialistRouter:
         written = [
             (each.subject.task, self._database.submit(partial(self._write, each), planned=planned)) for each in decided
         ]
-        waits = not (planned and len(written) <= TOGETHER and self._database.is_together)
+        waits = not (planned and len(written) <= MAX_STARTS_PER_COMMIT and self._database.is_together)
         for task, future in written:
             if waits or future.done():  # what failed is done
                 self._attempt(task, future.result)

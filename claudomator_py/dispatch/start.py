@@ -46,8 +46,8 @@ from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.start")
 
-TOGETHER = 4
-"""Starts per commit at most: no other write happens while their directories are created."""
+MAX_STARTS_PER_COMMIT = 4
+"""No other write happens while their directories are created."""
 MAX_STARTS = 7
 """Attempts in a row to start a task that fails by a fault of its own: about ten minutes with the pauses."""
 
@@ -126,7 +126,7 @@ class Starter:
                 if ready is not None:
                     prepared.append((item, ready))
                     contents[ready.run.id] = queued.content
-                if len(prepared) == TOGETHER:
+                if len(prepared) == MAX_STARTS_PER_COMMIT:
                     batch, prepared = prepared, []
                     started += self._spawn_all(batch, flush)
         finally:

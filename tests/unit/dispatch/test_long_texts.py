@@ -109,8 +109,8 @@ def test_a_long_text_with_an_old_verdict_is_not_judged_on_the_way_to_its_start(d
     reading.later.work()
     reading.world.now_ms += MINUTE_MS
 
-    assert reading.router.rejudge(reading.world.row("long"))
-    assert not reading.router.rejudge(reading.world.row("short"))
+    assert reading.router.reroute_stale(reading.world.row("long"))
+    assert not reading.router.reroute_stale(reading.world.row("short"))
     assert (reading.is_routed("long"), reading.is_routed("short")) == (False, True)
 
 
@@ -156,7 +156,7 @@ def test_a_rule_that_may_take_long_is_not_asked_again_on_the_way_to_a_start(data
     assert reading.is_routed("t")
     reading.world.now_ms += MINUTE_MS
 
-    assert reading.router.rejudge(reading.world.row("t"))
+    assert reading.router.reroute_stale(reading.world.row("t"))
     assert not reading.is_routed("t")
 
 

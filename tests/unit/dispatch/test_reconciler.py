@@ -189,13 +189,13 @@ def test_a_request_that_a_tick_does_not_get_to_is_told_until_one_does(world: Wor
     world.tick()
     world.host.stubborn = True
     world.service.cancel("t")
-    assert world.tick(1).unserved is None, "its run was asked to end"
+    assert world.tick(1).overdue is None, "its run was asked to end"
     assert world.faults.all() == [], "it is cancelled once its run has ended"
     lost = RUN.update().where(RUN.c.id == world.live("t").id)
     world.database.write(lambda connection: connection.execute(lost.values(live=False)))
-    assert world.tick(1).unserved == OverdueRequest("t", START_MS)
+    assert world.tick(1).overdue == OverdueRequest("t", START_MS)
     world.database.write(lambda connection: connection.execute(lost.values(live=True)))
-    assert world.tick(1).unserved is None
+    assert world.tick(1).overdue is None
 
 
 def test_of_several_such_requests_the_oldest_is_told(world: World) -> None:
@@ -207,8 +207,8 @@ def test_of_several_such_requests_the_oldest_is_told(world: World) -> None:
         change = TASK.update().where(TASK.c.name == name).values(cancel_requested_ms=at_ms)
         world.database.write(partial(Connection.execute, statement=change))
     world.database.write(lambda connection: connection.execute(RUN.update().values(live=False)))
-    assert world.tick(2).unserved is None, "it was asked for while the tick ran"
-    assert world.tick(2).unserved == OverdueRequest("older", START_MS + 2)
+    assert world.tick(2).overdue is None, "it was asked for while the tick ran"
+    assert world.tick(2).overdue == OverdueRequest("older", START_MS + 2)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_task_whose_run_ended_just_before_it_was_to_be_cancelled_is_cancelled(
     world.database.write(lambda connection: connection.execute(asked))
     report = world.tick(1)
     assert world.state("t") == "CANCELLED"
-    assert (report.started, report.unserved) == (0, None)
+    assert (report.started, report.overdue) == (0, None)
 
 
 def test_the_next_tick_is_due_soon_while_a_run_starts(world: World) -> None:

@@ -190,11 +190,11 @@ def test_a_task_of_which_rules_say_something_else_by_now_is_routed_again(databas
     assert world.running().keys() == {"first"}
     before = world.row("second")
 
-    assert not world.router.rejudge(before), "it was judged just now"
+    assert not world.router.reroute_stale(before), "it was judged just now"
     assert world.row("second") == before
 
     world.now_ms += MINUTE_MS
-    assert world.router.rejudge(before)
+    assert world.router.reroute_stale(before)
     world.router.route()
     assert '"fast"' in str(world.row("second").constraints)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.dispatch.launch import runs_its_input
-from claudomator_py.dispatch.start import TOGETHER
+from claudomator_py.dispatch.start import MAX_STARTS_PER_COMMIT
 from claudomator_py.domain.host import LOCAL, HostNeeds
 from claudomator_py.domain.run import Launch, LaunchRequest, RunConflict, RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
@@ -281,14 +281,14 @@ def test_what_a_task_needs_takes_its_runs_to_clusters_alone(database: Database) 
 def test_however_many_start_at_once_a_few_share_a_commit(database: Database) -> None:
     """Nobody else can write while directories are made, so what is started begins before all are."""
     world = World(database, agents=[CLAUDE.model_copy(update={"max_concurrent": 20})], total=20)
-    for number in range(2 * TOGETHER + 1):
+    for number in range(2 * MAX_STARTS_PER_COMMIT + 1):
         world.submit(f"t{number}")
     commits: list[int] = []
     world.database.on_commit(lambda: commits.append(1))
-    assert world.tick().started == 2 * TOGETHER + 1
+    assert world.tick().started == 2 * MAX_STARTS_PER_COMMIT + 1
     assert len(commits) == 3
     calls = [call for call, *_ in world.host.calls]
-    assert calls == 2 * (["prepare"] * TOGETHER + ["spawn"] * TOGETHER) + ["prepare", "spawn"]
+    assert calls == 2 * (["prepare"] * MAX_STARTS_PER_COMMIT + ["spawn"] * MAX_STARTS_PER_COMMIT) + ["prepare", "spawn"]
 
 
 @pytest.mark.parametrize(
