@@ -109,8 +109,9 @@ class Policing:
         self._clock = clock
         self._budgets = budgets
         self._reviews = reviews
-        self._spends, self._acts = policy.mentions("spent"), policy.mentions("actor") or policy.mentions("task.author")
-        self.is_volatile = self._spends or policy.mentions("now")
+        self._uses_spending = policy.mentions("spent")
+        self._uses_actor = policy.mentions("actor") or policy.mentions("task.author")
+        self.is_volatile = self._uses_spending or policy.mentions("now")
         """Whether verdicts depend on the time or on spending."""
         self._by_specialist = policy.mentions("task.specialist") or policy.mentions("task.skill")
         self.is_up_to_date = False
@@ -143,19 +144,19 @@ class Policing:
         reads: whether an agent reads the text as instructions. If none does, the text is not judged.
         """
         spec = _with_handoff(connection, task, spec)
-        judgement = assess(spec.instructions) if reads else Assessment(Risk.LOW)
+        assessment = assess(spec.instructions) if reads else Assessment(Risk.LOW)
         actor, role = self._actor(connection, task.creator, task.organisation), None
-        author = _content_author(connection, task) if self._acts and task.revision > 1 else None
+        author = _content_author(connection, task) if self._uses_actor and task.revision > 1 else None
         if author not in (None, task.creator):
             actor, role = self._author(connection, actor, author)
-        if task.channel is not None and self._acts:
+        if task.channel is not None and self._uses_actor:
             asked = channel_rows.question_behind(connection, task.channel, task.id)
             actor, role = self._author(connection, actor, None if asked is None else asked.author)
         facts = Facts(
-            spec, actor, task.source, spec.specialist, spec.skill, judgement.risk, role=role, creator=task.creator
+            spec, actor, task.source, spec.specialist, spec.skill, assessment.risk, role=role, creator=task.creator
         )
         facts = self._local(connection, facts) if self.has_rules else facts
-        judged = Judged(facts, Verdict(), judgement, asks=spec.approval and task.approved_ms is None)
+        judged = Judged(facts, Verdict(), assessment, asks=spec.approval and task.approved_ms is None)
         return _with_approval(connection, task, self._judged(judged))
 
     def judge_answer(self, connection: Connection, task: Task, text: str, by: Principal) -> PolicyRecord | None:
@@ -186,10 +187,10 @@ class Policing:
 
     def _verdict(self, connection: Connection, task: Task, spec: TaskSpec, by: Principal) -> Verdict:
         """Return the verdict on the task with that spec, as if the principal had submitted it."""
-        judgement = assess(spec.instructions)
-        facts = Facts(spec, by, task.source, task.specialist, task.skill, judgement.risk, creator=task.creator)
+        assessment = assess(spec.instructions)
+        facts = Facts(spec, by, task.source, task.specialist, task.skill, assessment.risk, creator=task.creator)
         verdict = self.policy.judge(self._local(connection, facts), Allowance.urgent())
-        return with_built_in(verdict, judgement, reviews=self._reviews)
+        return with_built_in(verdict, assessment, reviews=self._reviews)
 
     def judge_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
         """Return the checks by which the policy refuses a message, judged like a task with its text; empty if it does
@@ -198,7 +199,7 @@ class Policing:
             return ()
         spec = TaskSpec(name=channel.name, instructions=message.content, tags=("channel",))
         actor, role = self._actor(connection, channel.creator, channel.organisation), None
-        if message.role is MessageRole.USER and self._acts:
+        if message.role is MessageRole.USER and self._uses_actor:
             actor, role = self._author(connection, actor, message.author)
         facts = Facts(spec, actor, "channel", role=role, creator=channel.creator)
         verdict = self.policy.judge(self._local(connection, facts), Allowance.urgent())
@@ -239,13 +240,12 @@ class Policing:
         return judged.stopped or verdict.constraints != before or other or task.specialist in verdict.excluded
 
     def _judged(self, judged: Judged) -> Judged:
-        verdict, by_model = self.policy.judge(judged.facts), ""
+        verdict, by_model, detail = self.policy.judge(judged.facts), "", None
         if judged.raised_by is not None:
-            by_model = f"{judged.raised_by} judges its risk {judged.facts.risk}"
-            check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=by_model)
-            verdict = replace(verdict, checks=(check, *verdict.checks))
+            by_model = detail = f"{judged.raised_by} judges its risk {judged.facts.risk}"
         elif judged.unanswered_by is not None:
             detail = f"{judged.unanswered_by} has not assessed its risk, so only its words and rules count"
+        if detail is not None:
             check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=detail)
             verdict = replace(verdict, checks=(check, *verdict.checks))
         verdict = with_built_in(verdict, judged.assessment, reviews=self._reviews, by_model=by_model, asks=judged.asks)
@@ -255,13 +255,13 @@ class Policing:
         """Return the facts with what is known on this machine now. Spending is looked up only if a rule depends on
         it."""
         now_ms = self._clock()
-        spent = self._budgets.spent(connection, now_ms).total if self._spends else Spending()
+        spent = self._budgets.spent(connection, now_ms).total if self._uses_spending else Spending()
         return local_facts(facts, self._budgets.total, spent, now_ms)
 
     def _actor(self, connection: Connection, creator: str, organisation: str | None) -> Principal:
         """Return the creator with their current role: READ if their token was revoked or deleted."""
         local = {principal.id: principal for principal in (OPERATOR, INBOX)}
-        if creator in local or not self._acts:
+        if creator in local or not self._uses_actor:
             role = local[creator].role if creator in local else Role.OPERATE
             return Principal(creator, role, organisation)
         token = access_rows.token_named(connection, creator)
@@ -343,9 +343,9 @@ def try_rules(
 ) -> VerdictView:
     """Return the verdict on a task with those facts, and the agents that it leaves. Stores nothing and counts no
     approval. share: the number of tasks that share the cost limits of one."""
-    facts, judgement = judged_by_words(facts, registry.agents)
+    facts, assessment = judged_by_words(facts, registry.agents)
     verdict = policy.judge(local_facts(facts, limits, spent, now_ms), Allowance.of_task(share))
-    verdict = with_built_in(verdict, judgement, reviews=reviews, asks=facts.spec.approval)
+    verdict = with_built_in(verdict, assessment, reviews=reviews, asks=facts.spec.approval)
     left = verdict.constraints
     lacking = registry.lacking(done_by(facts.spec, None, left), left)
     open_ = [agent.name for agent in registry.agents if left.admits(agent.name, agent.kind)]
@@ -358,8 +358,8 @@ def judged_by_words(facts: Facts, agents: Iterable[AgentSpec]) -> tuple[Facts, A
     """Return the facts with the risk by the task's words, and the assessment, which is empty if no agent reads the text
     as instructions, see ``Policing.judge``. agents: the configured agents."""
     read = facts.specialist is not None or reads_task(facts.spec.agent.type, agents)
-    judgement = assess(facts.spec.instructions if read else "")
-    return replace(facts, risk=judgement.risk), judgement
+    assessment = assess(facts.spec.instructions if read else "")
+    return replace(facts, risk=assessment.risk), assessment
 
 
 def local_facts(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:

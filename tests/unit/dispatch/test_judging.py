@@ -330,7 +330,7 @@ def test_what_an_earlier_version_said_of_a_budget_is_not_said_twice(
     def over(*_: object) -> None:
         raise AssertionError("it is told already")
 
-    monkeypatch.setattr(world.budgets, "over", over)
+    monkeypatch.setattr(world.budgets, "exceeded", over)
     reported(world, run_id, outcome=CANCELLED)
     assert (ended(world).reason, ended(world).detail) == (Reason.BUDGET, "all is spent")
 
