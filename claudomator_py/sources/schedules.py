@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import problems_text
-from claudomator_py.domain.schedule import Due, Recurrence, due
+from claudomator_py.domain.schedule import Recurrence, due
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.registry import AgentRegistry
@@ -74,18 +74,18 @@ class ScheduleRunner:
     def run_due(self) -> int:
         """Create the tasks of every schedule that is due; returns the number of times handled. Raises StoreUnavailable.
         A schedule for which this fails does not hold up others; it is retried and misses no time."""
-        going = self._going()
-        self._faults.forget_others(Activity.SCHEDULE, {schedule.id for schedule in going})
-        return sum(self._faults.attempt(_item(schedule), partial(self._meet, schedule)) or 0 for schedule in going)
+        active = self._active()
+        self._faults.forget_others(Activity.SCHEDULE, {schedule.id for schedule in active})
+        return sum(self._faults.attempt(_item(schedule), partial(self._handle, schedule)) or 0 for schedule in active)
 
     def has_any(self) -> bool:
         """Return whether there is a schedule that is neither paused nor gone. Raises StoreUnavailable."""
-        return bool(self._going())
+        return bool(self._active())
 
     def recurrences(self) -> dict[str, Recurrence]:
         """Return the recurrence of every schedule that is neither paused nor gone, by id."""
         changes = {}
-        for schedule in self._going():
+        for schedule in self._active():
             try:
                 changes[schedule.id] = recurrence(schedule.cron, schedule.timezone)
             except Exception as error:
@@ -93,22 +93,29 @@ class ScheduleRunner:
                 log.debug("schedule_cannot_be_read", schedule=schedule.name, problem=str(error))
         return changes
 
-    def _going(self) -> list[Schedule]:
+    def _active(self) -> list[Schedule]:
         return [row for row in self._database.read(schedule_rows.all_there) if row.paused_ms is None]
 
-    def _meet(self, schedule: Schedule) -> int:
+    def _handle(self, schedule: Schedule) -> int:
+        """Handle the times of a schedule that have come. Return their number."""
         times = recurrence(schedule.cron, schedule.timezone)
         spec = TaskSpec.model_validate(schedule.spec)
         if schedule.last_ms > self._clock():
             schedule = self._database.write(partial(self._set_back, schedule.id))
-        fire = due(times.next_after, schedule.last_ms, self._clock(), spec.catch_up)
-        if not fire.times and fire.missed is None:
+        occasion = due(times.next_after, schedule.last_ms, self._clock(), spec.catch_up)
+        if not occasion.times and occasion.missed is None:
             return 0
-        problems = placement_problems(spec, self._registry, self._workdirs())
-        why = problems_text(problems) or None
+        why = problems_text(placement_problems(spec, self._registry, self._workdirs())) or None
         dir_key = directory_key(spec.working_dir) if why is None else ""
         crashpoint("schedule-due")
-        return self._deal_with(schedule, fire, dir_key, why)
+        if occasion.missed is not None:
+            self._database.write(partial(self._miss, schedule, occasion.missed))
+            log.info("schedule_missed", schedule=schedule.name, until=format_instant(occasion.missed))
+        for place, at_ms in enumerate(occasion.times):
+            self._database.write(partial(self._meet, schedule, at_ms, place, dir_key, why))
+            crashpoint("schedule-met")
+            log.info("schedule_met", schedule=schedule.name, due=format_instant(at_ms))
+        return len(occasion.times)
 
     def _set_back(self, schedule_id: str, connection: Connection) -> Schedule:
         """Return the schedule as it is after the clock has been set back: its times from now on count again, of which
@@ -121,49 +128,37 @@ class ScheduleRunner:
         schedule_rows.change(connection, schedule_id, now_ms, last_ms=now_ms)
         return schedule_rows.get(connection, schedule_id)
 
-    def _deal_with(self, schedule: Schedule, occasion: Due, dir_key: str, why: str | None) -> int:
-        """why: the reason why no task can be created."""
-
-        def passing_over(missed_ms: int, connection: Connection) -> None:
-            if self._unchanged(connection, schedule, missed_ms):
-                now_ms = self._clock()
-                schedule_rows.change(connection, schedule.id, now_ms, last_ms=missed_ms)
-                record(connection, now_ms, "schedule_missed", data={"schedule": schedule.name, "until": missed_ms})
-
-        def meeting(place: int, at_ms: int, connection: Connection) -> None:
-            if not self._unchanged(connection, schedule, at_ms):
-                return
+    def _miss(self, schedule: Schedule, missed_ms: int, connection: Connection) -> None:
+        """Record that the schedule's times up to this one passed while no daemon ran."""
+        if self._is_unchanged(connection, schedule, missed_ms):
             now_ms = self._clock()
-            if schedule_rows.was_fired(connection, schedule.id, at_ms):
-                pass  # handled before the clock was set back
-            elif why is not None:
-                skip(connection, schedule, at_ms, why, now_ms)
-            elif (other := make_way(connection, schedule, now_ms)) is not None:
-                warn_of(connection, schedule, other, now_ms)
-                skip(connection, schedule, at_ms, f"{other.name} had not ended ({other.state})", now_ms)
-            else:
-                fire(connection, schedule, at_ms, dir_key, "clock", now_ms, place)
-            schedule_rows.change(connection, schedule.id, now_ms, last_ms=at_ms)
+            schedule_rows.change(connection, schedule.id, now_ms, last_ms=missed_ms)
+            record(connection, now_ms, "schedule_missed", data={"schedule": schedule.name, "until": missed_ms})
 
-        if occasion.missed is not None:
-            self._database.write(partial(passing_over, occasion.missed))
-            log.info("schedule_missed", schedule=schedule.name, until=format_instant(occasion.missed))
-        for place, at_ms in enumerate(occasion.times):
-            self._database.write(partial(meeting, place, at_ms))
-            crashpoint("schedule-met")
-            log.info("schedule_met", schedule=schedule.name, due=format_instant(at_ms))
-        return len(occasion.times)
+    def _meet(
+        self, schedule: Schedule, at_ms: int, place: int, dir_key: str, why: str | None, connection: Connection
+    ) -> None:
+        """Create the task for one time, or skip it. why: the reason why no task can be created."""
+        if not self._is_unchanged(connection, schedule, at_ms):
+            return
+        now_ms = self._clock()
+        if schedule_rows.was_fired(connection, schedule.id, at_ms):
+            pass  # handled before the clock was set back
+        elif why is not None:
+            skip(connection, schedule, at_ms, why, now_ms)
+        elif (other := make_way(connection, schedule, now_ms)) is not None:
+            warn_of(connection, schedule, other, now_ms)
+            skip(connection, schedule, at_ms, f"{other.name} had not ended ({other.state})", now_ms)
+        else:
+            fire(connection, schedule, at_ms, dir_key, "clock", now_ms, place)
+        schedule_rows.change(connection, schedule.id, now_ms, last_ms=at_ms)
 
     @staticmethod
-    def _unchanged(connection: Connection, seen: Schedule, at_ms: int) -> bool:
-        """True if the schedule is unchanged since it was read, and not past that time."""
+    def _is_unchanged(connection: Connection, seen: Schedule, at_ms: int) -> bool:
+        """Return whether the schedule is as it was read, and has not got past that time."""
         now = schedule_rows.get(connection, seen.id)
-        return (now.gone_ms, now.paused_ms, now.spec, now.timezone) == (
-            None,
-            None,
-            seen.spec,
-            seen.timezone,
-        ) and at_ms > now.last_ms
+        is_active = now.gone_ms is None and now.paused_ms is None and now.last_ms < at_ms
+        return is_active and (now.spec, now.timezone) == (seen.spec, seen.timezone)
 
 
 def _item(schedule: Schedule) -> Item:

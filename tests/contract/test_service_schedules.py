@@ -314,7 +314,7 @@ def test_a_drained_daemon_makes_tasks_and_starts_none(world: World) -> None:
 def test_what_changed_while_it_was_looked_at_is_not_met(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.take(PATH, spec("t", **HOURLY))
     seen = world.database.read(schedule_rows.all_there)
-    monkeypatch.setattr(world.schedule_runner, "_going", lambda: seen)
+    monkeypatch.setattr(world.schedule_runner, "_active", lambda: seen)
     world.schedules.pause("t")
     assert meet(world, FIRST) == []
     world.schedules.resume("t")
