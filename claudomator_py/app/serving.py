@@ -102,7 +102,7 @@ async def _serve(
             lambda: (*workers, *local.around.notifications.workers),
         )
 
-    local = surroundings(settings, ground, health, lambda: folders.tasks.looked(), stack)
+    local = surroundings(settings, ground, health, lambda: folders.tasks.is_surveyed(), stack)
     recalled = local.known.recall(local.around.registry.agents)
     await asyncio.to_thread(local.around.registry.begin, recalled)
     daemon = Components(local.around)

@@ -56,7 +56,7 @@ from claudomator_py.sources.inbox.ledger import (
     FolderStatus,
     Intake,
     ScanReport,
-    keep_to,
+    drop_other_folders,
 )
 from claudomator_py.sources.inbox.refusals import Refusals
 from claudomator_py.sources.inbox.scanner import Scanner
@@ -69,13 +69,13 @@ _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
 _RESCAN_SHARE = 0.0005
 """The share of a CPU that rescans of watched folders may take, unless they were more than ten times rarer."""
-_MAX_RARER = 10
+_MAX_RESCAN_FACTOR = 10
 _STOP_S = 30.0
 
 log = logging.getLogger("claudomator.inbox")
 
 
-def whole_path(path: str | os.PathLike[str]) -> str:
+def absolute_path(path: str | os.PathLike[str]) -> str:
     """Return an inbox's path in the form in which it is watched and claimed: absolute, without ``..`` and ``~``; links
     stay."""
     return os.path.normpath(Path(path).expanduser().absolute())
@@ -100,7 +100,7 @@ class InboxWatcher:
         """on_change: called on the scanning thread after tasks, problems or availability have changed. rescan_s:
         seconds between rescans of everything; up to ten times as many if one takes long. refusals: where to record
         refusals. claim: returns why the folder at that path is not this daemon's to watch, or None."""
-        self._paths = tuple(dict.fromkeys(map(whole_path, paths)))
+        self._paths = tuple(dict.fromkeys(map(absolute_path, paths)))
         self._on_change = on_change
         self._rescan_s = rescan_s
         self._stop = threading.Event()
@@ -113,7 +113,7 @@ class InboxWatcher:
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}
-        self._untold = False
+        self._unreported = False
         """True if there is a change that has not been reported yet."""
         # The attributes below are guarded by the condition.
         self._wake = threading.Condition()
@@ -163,10 +163,10 @@ class InboxWatcher:
         try:
             scan()
         finally:
-            self._untold |= self._scanner.changed
+            self._unreported |= self._scanner.changed
             self._publish()
-            if self._untold and not self.arriving:
-                self._untold = False
+            if self._unreported and not self.arriving:
+                self._unreported = False
                 self._notify()
 
     def hand_over(self, submit: Callable[[], None]) -> bool:
@@ -199,7 +199,7 @@ class InboxWatcher:
         try:
             self._on_change()
         except Exception:
-            log.exception("telling of a change in the inbox failed")
+            log.exception("reporting a change in the inbox failed")
 
     # --- the thread ---
 
@@ -218,7 +218,7 @@ class InboxWatcher:
                     offer_all, self._offer_all = self._offer_all and everything, False
                     self._scan(partial(self._scanner.survey, whole, offer_all=offer_all))
                 self._scan(partial(self._look_at, {path: names for path, names in wanted.items() if names}))
-                self._look_where_not_watched()
+                self._queue_unwatched()
             except Exception as error:
                 delay = min(longest, shortest * 2 ** min(failures, 8))
                 is_new = failures == 0 and not isinstance(error, StoreUnavailable)
@@ -229,14 +229,14 @@ class InboxWatcher:
             else:
                 failures = 0
                 if everything:
-                    rescan_at = time.monotonic() + self._rest_s(time.thread_time() - begun_s)
+                    rescan_at = time.monotonic() + self._rescan_pause_s(time.thread_time() - begun_s)
             wanted = self._await(pause_until, rescan_at)
 
-    def _rest_s(self, rescan_took_s: float) -> float:
+    def _rescan_pause_s(self, rescan_took_s: float) -> float:
         """Return the seconds until the next rescan: as configured if no watch finds files meanwhile."""
         if self._watcher is None or not self._watcher.alive:
             return self._rescan_s
-        return min(max(self._rescan_s, rescan_took_s / _RESCAN_SHARE), _MAX_RARER * self._rescan_s)
+        return min(max(self._rescan_s, rescan_took_s / _RESCAN_SHARE), _MAX_RESCAN_FACTOR * self._rescan_s)
 
     def _await(self, pause_until: float, rescan_at: float) -> dict[str, Names]:
         """Sleep until there is something to examine, and return it; empty if earlier files must still be read, or a
@@ -252,20 +252,20 @@ class InboxWatcher:
                 wake_at = pause_until
                 if now >= pause_until:
                     for path, due in self._due.items():
-                        self._note(path, [name for name, at in due.items() if at <= now])
+                        self._queue(path, [name for name, at in due.items() if at <= now])
                     if now >= look_for_lost:
                         for path in lost:
-                            self._note(path, None)
-                    if self._dirty or self._scanner.unread or (self._untold and not self.arriving):
+                            self._queue(path, None)
+                    if self._dirty or self._scanner.unread or (self._unreported and not self.arriving):
                         wanted, self._dirty = self._dirty, {}
                         return wanted
                     dues = [at for due in self._due.values() for at in due.values()]
-                    told_at = [self._burst.over_at] if self._untold else []
-                    wake_at = min([rescan_at, *dues, *told_at, *([look_for_lost] if lost else [])])
+                    report_at = [self._burst.over_at] if self._unreported else []
+                    wake_at = min([rescan_at, *dues, *report_at, *([look_for_lost] if lost else [])])
                 self._wake.wait(max(0.001, wake_at - now))
             return {}
 
-    def _note(self, path: str, names: Iterable[str] | None) -> None:
+    def _queue(self, path: str, names: Iterable[str] | None) -> None:
         """Queue these names, or everything if None, in this order; the caller holds the condition."""
         known = self._dirty.get(path, {})
         if names is None or known is None:
@@ -302,18 +302,18 @@ class InboxWatcher:
                 former.close()
         return self._watched
 
-    def _look_where_not_watched(self) -> None:
+    def _queue_unwatched(self) -> None:
         """Queue folders that were missing when the watch was set but present for the scan, as they may change
         unnoticed."""
         with self._wake:
             for path, folder in self._status.items():
                 if folder.available and path not in self._watched:
-                    self._note(path, None)
+                    self._queue(path, None)
 
     def _on_names(self, folder: str, names: Iterable[str]) -> None:
         wanted = [name for name in names if is_examined(name)]
         with self._wake:
-            self._note(folder, wanted)
+            self._queue(folder, wanted)
             now = time.monotonic()
             for name in wanted:
                 self._burst.came(f"{folder}/{name}", now)
@@ -323,7 +323,7 @@ class InboxWatcher:
         with self._wake:
             self._watch_anew |= set_again
             for folder in folders:
-                self._note(folder, None)
+                self._queue(folder, None)
             self._wake.notify_all()
 
 
@@ -356,7 +356,7 @@ class ConfiguredInbox:
     def claim(self, wanted: InboxSettings) -> None:
         """Ensure, before these folders are followed, that no other daemon has them. Raises InboxInUse, having changed
         nothing."""
-        self._claims.take_all(map(whole_path, wanted.paths))
+        self._claims.take_all(map(absolute_path, wanted.paths))
 
     def follow(self, wanted: InboxSettings) -> None:
         """Watch these folders from now on, and no others. Every file is examined again in any case, since what is
@@ -366,12 +366,12 @@ class ConfiguredInbox:
             return
         self.stop()
         try:
-            keep_to(self._intake, wanted.paths)
+            drop_other_folders(self._intake, wanted.paths)
         except StoreUnavailable as error:
             log.warning("what was accepted from other folders counts as present until the next start: %s", error)
-        self._claims.keep_only(set(map(whole_path, wanted.paths)))
+        self._claims.keep_only(set(map(absolute_path, wanted.paths)))
         former, self._followed = self._followed, wanted
-        self.refusals.forget(() if former is None else map(whole_path, former.paths))
+        self.refusals.forget(() if former is None else map(absolute_path, former.paths))
         self._inbox = InboxWatcher(
             wanted.paths,
             self._intake,
@@ -402,7 +402,7 @@ class ConfiguredInbox:
         """See ``InboxWatcher.hand_over``."""
         return self._inbox is not None and self._inbox.hand_over(submit)
 
-    def looked(self) -> bool:
+    def is_surveyed(self) -> bool:
         """Return whether each inbox has been examined since it is followed, so that it is known which files are
         gone."""
         status = self.status()

@@ -30,23 +30,27 @@ from claudomator_py.sources.inbox.refusals import Refusals, remove_error_file, s
 from claudomator_py.store import StoreUnavailable
 from claudomator_py.values import dataclass
 
+log = logging.getLogger("claudomator.inbox")
+
 # The batch size is adapted so that an offer takes about this long, in seconds: a commit for only a few files is slow,
 # and a stop has to wait for very many.
-_SHORTEST_S, _MAX_S = 0.25, 1.0
+_MIN_OFFER_S, _MAX_OFFER_S = 0.25, 1.0
 _MIN_BATCH = 16
-_AT_FIRST = 64
+_FIRST_BATCH = 64
 MAX_BATCH = 256
 """Maximum number of files offered at once."""
+_STEP_S = 0.2
+"""Seconds of reading after which a step yields to new events."""
 
 
 class Offering:
-    """Offers readings to the intake. at_once: batch size for the next offer."""
+    """Offers readings to the intake. batch_size: number of files in the next offer."""
 
     def __init__(self, intake: Intake[Any], clock: Callable[[], float] = time.monotonic) -> None:
         """clock: in seconds, from any starting point."""
         self._intake = intake
         self._clock = clock
-        self.at_once = _AT_FIRST
+        self.batch_size = _FIRST_BATCH
 
     def offer(self, readings: Sequence[InboxReading[Any]]) -> Sequence[Sequence[Problem]]:
         """Return the problems of each reading; empty if it was accepted. Raises StoreUnavailable."""
@@ -56,10 +60,10 @@ class Offering:
         return verdicts
 
     def _adapt(self, took_s: float, count: int) -> None:
-        if took_s > _MAX_S:
-            self.at_once = max(_MIN_BATCH, count // 2)
-        elif took_s < _SHORTEST_S:
-            self.at_once = min(MAX_BATCH, max(self.at_once, count * 2))
+        if took_s > _MAX_OFFER_S:
+            self.batch_size = max(_MIN_BATCH, count // 2)
+        elif took_s < _MIN_OFFER_S:
+            self.batch_size = min(MAX_BATCH, max(self.batch_size, count * 2))
 
     def _take(self, readings: Sequence[InboxReading[Any]]) -> Sequence[Sequence[Problem]]:
         if len(readings) > 1:
@@ -126,12 +130,6 @@ class Burst:
         return min(self._began + MAX_BURST_S, self._last + BURST_PAUSE_S) if self._several else -math.inf
 
 
-# A step yields to new events after reading for this many seconds.
-_STEP_S = 0.2
-
-log = logging.getLogger("claudomator.inbox")
-
-
 @dataclass(slots=True)
 class Tally:
     """What a scan has done so far, by name. changed: True if anything visible to a person changed."""
@@ -184,7 +182,7 @@ class Arrivals:
         unmoved: list[str] = []
         later: list[str] = []
         for place, entry in enumerate(entries):
-            full = len(readings) >= self._offering.at_once
+            full = len(readings) >= self._offering.batch_size
             if full or self._stopped() or time.monotonic() - now > _STEP_S:
                 later = [entry.name for entry in entries[place:]]
                 break
@@ -198,7 +196,7 @@ class Arrivals:
                 if self.moves:
                     unmoved.append(entry.name)
                 else:
-                    self.mend(folder, entry.name)
+                    self.clear_refusal(folder, entry.name)
         self._archive(folder, unmoved)
         self._offer(folder, readings)
         return later
@@ -238,7 +236,7 @@ class Arrivals:
             return None
         if self._ledger.accepted.get(old) == stamp:
             return self.path_of(old)
-        self._ledger.no_rename(name, time.monotonic())
+        self._ledger.undo_rename(name, time.monotonic())
         return None
 
     def _parse(self, name: str, data: bytes) -> ParsedFile[Any] | Problem:
@@ -266,7 +264,7 @@ class Arrivals:
                 self._refuse(folder, name, RefusedFile(reading.stamp, tuple(problems), offered=True, names=names))
             else:
                 self._ledger.accept(name, reading.stamp)
-                self.mend(folder, name)
+                self.clear_refusal(folder, name)
                 accepted.append(name)
         self._tally.accepted += accepted
         if self.moves:
@@ -290,9 +288,9 @@ class Arrivals:
             self._refusals.put(self.path_of(name), kept.problems, kept.names)
             write_error_file(folder, name, render_problems(name, problems, self._format.without))
 
-    def mend(self, folder: Folder, name: str) -> None:
+    def clear_refusal(self, folder: Folder, name: str) -> None:
         """Clear the refusal of the file with that name: it is valid now, or gone."""
-        if self._ledger.mend(name):
+        if self._ledger.clear_refusal(name):
             self._tally.changed = True
             self._refusals.drop(self.path_of(name))
             remove_error_file(folder, name)
@@ -320,5 +318,5 @@ class Arrivals:
         self._intake.archived([self.path_of(name) for name in sorted(names)])
         self._ledger.forget(names)
         for name in names:
-            self.mend(folder, name)
+            self.clear_refusal(folder, name)
         self._tally.changed = True

@@ -195,7 +195,7 @@ class FolderScan:
             return
         if self._stopped() or not self._in_place(folder):
             return
-        self._absences(folder, present, entries, self._ledger.names())
+        self._record_absences(folder, present, entries, self._ledger.names())
         self._first = False
         now = time.monotonic()
         # In order of arrival, so that a start with a full inbox preserves it. Refused ones last: new files may be what
@@ -222,7 +222,7 @@ class FolderScan:
             return
         if not self._in_place(folder):
             return
-        self._absences(folder, {entry.name for entry in entries}, entries, set(names))
+        self._record_absences(folder, {entry.name for entry in entries}, entries, set(names))
         for name in names:
             self._unread.pop(name, None)
         entries.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name), reverse=newest)
@@ -241,7 +241,7 @@ class FolderScan:
             return False
         self._problem = None
         if self._device not in (None, folder.device):
-            self._ledger.put_away()
+            self._ledger.set_aside()
         self._device = folder.device
         return True
 
@@ -259,7 +259,7 @@ class FolderScan:
 
     # --- what is not there ---
 
-    def _absences(
+    def _record_absences(
         self, folder: Folder, present: set[str], entries: Iterable[InboxEntry], names: Collection[str]
     ) -> None:
         """present: the names of all files. entries: of those that are not at rest. names: those that were looked
@@ -270,8 +270,8 @@ class FolderScan:
         now = time.monotonic()
         absent = {name for name in names if name not in present and ledger.knows(name)}
         for name in absent:
-            self._arrivals.mend(folder, name)
-            ledger.absent(name, now if self._first else now + GONE_S)
+            self._arrivals.clear_refusal(folder, name)
+            ledger.record_absence(name, now if self._first else now + GONE_S)
         arrived = [entry for entry in entries if entry.name not in ledger.accepted and entry.problem is None]
         ledger.find_renamed((entry.name, entry.stamp) for entry in arrived)
         lost = {name: ledger.accepted[name] for name in absent if name in ledger.missing}

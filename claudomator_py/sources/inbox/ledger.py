@@ -89,7 +89,7 @@ class Intake(Protocol[P]):
         """Handle the move of these accepted files to ``.accepted``: forget their stamps, keep what they asked for."""
 
 
-def keep_to(intake: Intake[Any], folders: Collection[str]) -> None:
+def drop_other_folders(intake: Intake[Any], folders: Collection[str]) -> None:
     """Keep only these folders from now on: what was accepted from any other is gone. Raises StoreUnavailable."""
     elsewhere = [path for path in intake.known_files() if str(Path(path).parent) not in folders]
     if elsewhere:
@@ -217,11 +217,12 @@ class FileLedger:
             **self.missing,
         }
 
-    def absent(self, name: str, due: float) -> None:
+    def record_absence(self, name: str, due: float) -> None:
         """Record that the file is not there. If it was accepted it is missing, and gone at the due time unless it was
         renamed."""
-        self.miss(name)
-        self.no_rename(name, due)
+        self.waiting.pop(name, None)
+        self._recheck.pop(name, None)
+        self.undo_rename(name, due)
         if name in self.accepted and name not in self._new_names:
             self.missing.setdefault(name, due)
 
@@ -238,14 +239,14 @@ class FileLedger:
                 self.renamed[new] = old
                 self._new_names[old] = new
 
-    def no_rename(self, new: str, due: float) -> None:
+    def undo_rename(self, new: str, due: float) -> None:
         """Record that the file is not, or no longer, the one accepted under another name, which is therefore
         missing."""
         if (old := self.renamed.pop(new, None)) is not None:
             del self._new_names[old]
             self.missing[old] = due
 
-    def put_away(self) -> None:
+    def set_aside(self) -> None:
         """Set the accepted files aside, as a different file system is now in place: they are neither present nor gone,
         and may come back."""
         self._away.update(self.accepted)
@@ -329,15 +330,10 @@ class FileLedger:
             self._recheck.pop(name, None)
         return old is None or old.problems != refused.problems
 
-    def mend(self, name: str) -> bool:
+    def clear_refusal(self, name: str) -> bool:
         """Record that the file no longer has problems; return whether it had any."""
         self.offerable.pop(name, None)
         return self.refused.pop(name, None) is not None
-
-    def miss(self, name: str) -> None:
-        """Record that the file is not there; what was accepted from it stays until it is forgotten."""
-        self.waiting.pop(name, None)
-        self._recheck.pop(name, None)
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget these files, which are no longer in the inbox."""

@@ -120,11 +120,6 @@ MAX_PROBLEMS = 50
 Clean = Callable[[tuple[Problem, ...]], tuple[Problem, ...]]
 
 
-def as_they_are(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Return the problems unchanged; for use where no secrets are known."""
-    return problems
-
-
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A refused file. number: increases with each refusal. path: may contain any bytes, decoded by ``os.fsdecode``.
@@ -139,8 +134,9 @@ class Refusal:
 class Refusals:
     """Which files were refused, and why. Thread-safe."""
 
-    def __init__(self, clean: Clean = as_they_are) -> None:
-        """clean: removes secrets from what is said about a file, such as a value in the faulty line."""
+    def __init__(self, clean: Clean = tuple) -> None:
+        """clean: removes secrets from what is said about a file, such as a value in the faulty line; by default, none
+        are known."""
         self.clean = clean
         self._lock = threading.Lock()
         self._refused: dict[str, Refusal] = {}  # in order of their numbers

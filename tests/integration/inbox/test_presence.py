@@ -65,11 +65,11 @@ def test_before_the_first_look_nobody_knows_which_files_are_gone(folder: Path, t
     try:
         inbox.follow(settings)
         assert intake.asked.wait(PATIENCE_S)
-        assert not inbox.looked()
+        assert not inbox.is_surveyed()
         assert inbox_checks(inbox.status())[0].detail == f"{folder}: it was not looked at yet"
         assert all(check.ok for check in card_folder_checks(inbox.status())), "nothing waits for those"
         intake.may_answer.set()
-        wait_until(inbox.looked)
+        wait_until(inbox.is_surveyed)
         assert [check.ok for check in inbox_checks(inbox.status())] == [there]
     finally:
         intake.may_answer.set()

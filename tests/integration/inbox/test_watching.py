@@ -365,7 +365,7 @@ def test_rescans_that_take_long_are_rarer_while_the_folder_is_watched(
     make_inbox: MakeInbox, intake: MemoryIntake
 ) -> None:
     inbox = make_inbox(intake, rescan_s=30.0)
-    assert [inbox._rest_s(took_s) for took_s in (0.001, 0.05, 9)] == [30.0, 30.0, 30.0]
+    assert [inbox._rescan_pause_s(took_s) for took_s in (0.001, 0.05, 9)] == [30.0, 30.0, 30.0]
     inbox.start()
     wait_until(lambda: inbox._watcher is not None)
-    assert [inbox._rest_s(took_s) for took_s in (0.001, 0.05, 9)] == [30.0, 100.0, 300.0]
+    assert [inbox._rescan_pause_s(took_s) for took_s in (0.001, 0.05, 9)] == [30.0, 100.0, 300.0]

@@ -31,8 +31,8 @@ def test_a_file_is_at_rest_once_it_was_accepted_as_it_is_and_nothing_else_is_pen
     ledger.accept("a", stamp)
     ledger.refuse("a", RefusedFile(stamp, WRONG))
     assert not ledger.is_at_rest("a", status)
-    ledger.mend("a")
-    ledger.put_away()
+    ledger.clear_refusal("a")
+    ledger.set_aside()
     assert not ledger.is_at_rest("a", status)
     for other in (replace(stamp, mtime_ns=1), replace(stamp, size=stamp.size + 1), replace(stamp, inode=1)):
         ledger.accept("a", other)
@@ -106,7 +106,7 @@ def test_other_bytes_under_the_same_stamp_are_a_change() -> None:
 def test_what_lay_on_another_file_system_is_not_missing_and_comes_back_settled() -> None:
     ledger = FileLedger()
     ledger.remember({"a": OLD, "b": OLD})
-    ledger.put_away()
+    ledger.set_aside()
     assert ledger.names() == set()
     ledger.remember({"a": OLD, "b": OLD})
     assert ledger.names() == set()
@@ -119,5 +119,5 @@ def test_nothing_is_due_for_what_is_not_there() -> None:
     ledger = FileLedger()
     ledger.compare_later("a", OLD, b"digest", 5)
     ledger.wait("a", OLD, "why", 5, quiet=False)
-    ledger.miss("a")
+    ledger.record_absence("a", 6)
     assert ledger.due() == {}

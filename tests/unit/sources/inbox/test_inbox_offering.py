@@ -49,19 +49,19 @@ def readings(number: int) -> list[FileReading]:
 def test_more_are_offered_while_it_is_fast_and_fewer_once_it_is_slow() -> None:
     intake = Slow()
     offering = Offering(intake, intake.clock)
-    first = offering.at_once
+    first = offering.batch_size
     for _ in range(10):
-        offering.offer(readings(offering.at_once))
-    assert first < offering.at_once == MAX_BATCH
+        offering.offer(readings(offering.batch_size))
+    assert first < offering.batch_size == MAX_BATCH
     intake.takes_s = 0.5
     offering.offer(readings(MAX_BATCH))
-    assert offering.at_once == MAX_BATCH, "neither slow nor fast"
+    assert offering.batch_size == MAX_BATCH, "neither slow nor fast"
     intake.takes_s = 2.0
     offering.offer(readings(MAX_BATCH))
-    assert offering.at_once == MAX_BATCH // 2
+    assert offering.batch_size == MAX_BATCH // 2
     for _ in range(10):
-        offering.offer(readings(offering.at_once))
-    assert 1 < offering.at_once < first
+        offering.offer(readings(offering.batch_size))
+    assert 1 < offering.batch_size < first
 
 
 def test_a_file_that_cannot_be_taken_keeps_no_other() -> None:
