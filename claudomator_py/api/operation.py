@@ -27,7 +27,7 @@ from claudomator_py.domain.errors import Invalid
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.schema.cardfile import read_card
 from claudomator_py.schema.taskfile import parse_task
-from claudomator_py.schema.validation import odd_values, validate
+from claudomator_py.schema.validation import validate, value_problems
 from claudomator_py.surface import (
     CardDocument,
     IdempotencyKey,
@@ -159,7 +159,7 @@ def _is_ambiguous(parameter: Parameter) -> bool:
 def _shape_body(shape: type[BaseModel], examples: Mapping[str, object], required: bool) -> Body:
     def parse(document: Mapping[str, object]) -> object:
         # Odd values first: the validation could fail on the text that it has to report.
-        return odd_values(document, {}, model=shape) or validate(shape, document, {})
+        return value_problems(document, {}, model=shape) or validate(shape, document, {})
 
     return Body(shape.__name__, parse, examples, shape, required)
 

@@ -19,7 +19,7 @@ from claudomator_py.domain.remote import Protocol, Scheme
 from claudomator_py.json_fields import event_of, objects_of
 from claudomator_py.schema.a2a_security import security_of_0_3, security_of_1_0
 from claudomator_py.schema.taskfile import is_extra
-from claudomator_py.schema.validation import odd_values, problem_at, validate
+from claudomator_py.schema.validation import problem_at, validate, value_problems
 from claudomator_py.values import dataclass
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
@@ -162,7 +162,7 @@ def read_a2a(
     problem; otherwise only those that look like ours.
     """
     where = lines or {}
-    if odd := odd_values(dict(document), where) or _unheeded(document, where, strict=strict):
+    if odd := value_problems(dict(document), where) or _unheeded(document, where, strict=strict):
         return odd
     own, beside = _own_card(document), own_keys(document)
     fields = (dict(own) if own is not None else _fields(document, default_id)) | beside

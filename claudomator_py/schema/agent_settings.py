@@ -19,7 +19,7 @@ from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
 from claudomator_py.domain.fields import Name, Strict
 from claudomator_py.domain.remote import Remote, RemoteSettings, Scheme
 from claudomator_py.domain.report import unknown_to
-from claudomator_py.schema.validation import described, key_suggestion, odd_values, problem_at, validate
+from claudomator_py.schema.validation import described, key_suggestion, problem_at, validate, value_problems
 
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
 FOUND_KINDS = tuple(name for name in MODEL_KINDS if KINDS[name].command)
@@ -46,8 +46,8 @@ def parse_agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Pro
     agents: dict[str, AgentSpec] = {}
     problems: list[Problem] = []
     for name, entry in value.items():
-        odd = odd_values({name: None}, lines, ("agents",))
-        if odd := odd or odd_values(entry, lines, ("agents", name), model=AgentEntry, at=2):
+        odd = value_problems({name: None}, lines, ("agents",))
+        if odd := odd or value_problems(entry, lines, ("agents", name), model=AgentEntry, at=2):
             problems += odd
             continue
         agent = _agent(name, {} if entry is None else entry, lines)
@@ -146,7 +146,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
     if isinstance(entry, list):
         return problems + entry
     kind = entry.kind or (name if name in SUPPORTED_KINDS else None)
-    problems += _odd_agent(entry, kind, lines, at)
+    problems += _agent_problems(entry, kind, lines, at)
     if problems or kind is None:
         return problems
     filled = {
@@ -161,7 +161,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         "remote": None if entry.url is None else Remote(**_part(entry, RemoteSettings)),
     }
     agent = AgentSpec(**_part(entry, AgentFields) | filled)
-    return _odd_budget(agent, lines, at) or agent
+    return _budget_problems(agent, lines, at) or agent
 
 
 def _part(entry: AgentEntry, of: type[BaseModel]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _passed(entry: AgentEntry) -> tuple[str, ...]:
     return entry.pass_env if secret is None or secret in entry.pass_env else (*entry.pass_env, secret)
 
 
-def _odd_remote(entry: AgentEntry, kind: str, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+def _remote_problems(entry: AgentEntry, kind: str, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
     """Problems of a remote agent's keys: missing ones, and ones that do not belong to the kind."""
     if kind != "a2a":
         keys = [key for key in RemoteSettings.model_fields if _is_set(entry, key)]
@@ -214,7 +214,7 @@ def _is_set(entry: AgentEntry, key: str) -> bool:
     return bool(getattr(entry, key) != AgentEntry.model_fields[key].get_default())
 
 
-def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+def _budget_problems(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
     """A budget that cannot be enforced because what it counts would never be known."""
     problems = []
     for odd in unknown_to(agent.budget, agent):
@@ -226,7 +226,7 @@ def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Pro
     return problems
 
 
-def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
+def _agent_problems(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
     """Problems that only arise from combinations of keys."""
     if kind is None:
         return [problem_at(lines, (*at, "kind"), "is missing", f"write one of {', '.join(SUPPORTED_KINDS)}")]
@@ -247,7 +247,7 @@ def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str,
     problems += [problem_at(lines, (*at, key), f"has no meaning for kind `{kind}`", "remove it") for key in odd]
     if entry.background and not info_of(kind).background:
         problems.append(problem_at(lines, (*at, "background"), f"has no meaning for kind `{kind}`", "remove it"))
-    problems += _odd_remote(entry, kind, lines, at)
+    problems += _remote_problems(entry, kind, lines, at)
     info = info_of(kind).of(_command(entry, kind, at[-1]))
     if _is_set(entry, "mcp") and not info.mcp:
         message = f"has no meaning for kind `{kind}`, whose runs get no tools over MCP"

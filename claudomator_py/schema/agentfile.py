@@ -60,7 +60,7 @@ def read_front_matter(text: str, first_line: int) -> list[Document]:
 def _quoted(line: str) -> str:
     """The line with its value quoted if it contains characters that are special in YAML."""
     match = _LINE.fullmatch(line.rstrip())
-    if match is None or not (_NOT_PLAIN.search(match["value"]) or _is_odd_number(match["value"])):
+    if match is None or not (_NOT_PLAIN.search(match["value"]) or _is_refused_number(match["value"])):
         return line
     value = match["value"]
     if (value[0] == value[-1] and value[0] in "\"'" and len(value) > 1) or _is_list(value):
@@ -87,7 +87,7 @@ def _with_whole_values(lines: list[str]) -> Iterator[str]:
         first = end
 
 
-def _is_odd_number(value: str) -> bool:
+def _is_refused_number(value: str) -> bool:
     """True if YAML reads it as a number that ``read_documents`` rejects in this notation, such as ``0x10``."""
     if value[0] not in "+-.0123456789":
         return False
@@ -154,7 +154,7 @@ def _name(card: dict[Any, Any], lines: dict[tuple[Any, ...], int], default_id: s
         return
     if id_from(name) == name:
         card["id"] = card.pop("name")
-        move(lines, "name", "id")
+        move_lines(lines, "name", "id")
     else:
         card["id"] = default_id or id_from(name)
 
@@ -176,10 +176,10 @@ def _permissions(card: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> Non
         tools = _tools(card.pop(key))
         if key != "tools" or not isinstance(tools, list) or _EVERY_TOOL not in tools:
             permissions[field] = tools
-            move(lines, key, "permissions", field)
+            move_lines(lines, key, "permissions", field)
     if card.get("permissionMode") == PermissionMode.PLAN:
         permissions["mode"] = card.pop("permissionMode")
-        move(lines, "permissionMode", "permissions", "mode")
+        move_lines(lines, "permissionMode", "permissions", "mode")
     elif card.get("permissionMode") in ("default", "manual"):
         del card["permissionMode"]
     if permissions:
@@ -211,10 +211,10 @@ def _model(card: dict[Any, Any], kept: dict[str, Plain], lines: dict[tuple[Any, 
         kept["model"] = model
         return
     card["default_tier"] = _TIERS[family[0].lower()].value
-    move(lines, "model", "default_tier")
+    move_lines(lines, "model", "default_tier")
 
 
-def move(lines: dict[tuple[Any, ...], int], old: str, *new: str) -> None:
+def move_lines(lines: dict[tuple[Any, ...], int], old: str, *new: str) -> None:
     """Move a key's lines to the new place of its value."""
     for path in [path for path in lines if path[:1] == (old,)]:
         lines[(*new, *path[1:])] = lines.pop(path)

@@ -12,10 +12,10 @@ from typing import Any, Final
 from claudomator_py.domain.card import ALIASES, Card
 from claudomator_py.domain.errors import Lines, Problem
 from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unreachable, with_protocol
-from claudomator_py.schema.agentfile import card_fields, move, read_front_matter
+from claudomator_py.schema.agentfile import card_fields, move_lines, read_front_matter
 from claudomator_py.schema.documents import ParsedFile, beside, documents_of, misread, parsed_file, refusal_of
 from claudomator_py.schema.taskfile import default_task_name, is_extra
-from claudomator_py.schema.validation import described, odd_values, validate
+from claudomator_py.schema.validation import described, validate, value_problems
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode
 
@@ -83,7 +83,7 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
     if not isinstance(value, dict):
         message = f"{described(value)}, but a card is a mapping"
         return [Problem(line=lines.get(()), message=message, remedy="write `key: value` lines")]
-    if odd := odd_values(value, document.lines, model=Card):
+    if odd := value_problems(value, document.lines, model=Card):
         return odd
     fields: dict[Any, Any] = dict(value)
     problems = _renamed(fields, lines)
@@ -116,7 +116,7 @@ def read_card(
     """Return the card in a document: one of ours, possibly with additional A2A fields, or an A2A card. No key is
     ignored. default_id: for an A2A card without an id."""
     if not is_a2a(document):
-        return odd_values(document, lines or {}, model=Card) or validate(Card, document, lines or {})
+        return value_problems(document, lines or {}, model=Card) or validate(Card, document, lines or {})
     if is_written_for_a2a(document) and (problems := unreachable(document)):
         return problems
     result = read_a2a(document, default_id=default_id, lines=lines, strict=True)
@@ -135,7 +135,7 @@ def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[
             problems.append(Problem(line=line, field=alias, message=message, remedy="remove one of them"))
             continue
         fields[name] = fields.pop(alias)
-        move(lines, alias, name)
+        move_lines(lines, alias, name)
     return problems
 
 

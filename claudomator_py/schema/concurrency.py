@@ -72,7 +72,7 @@ class Concurrency(Strict):
         return self.remote_per_organisation or max(1, self.remote_total // 2)
 
 
-def odd_shares(concurrency: Concurrency, lines: Lines) -> list[Problem]:
+def share_problems(concurrency: Concurrency, lines: Lines) -> list[Problem]:
     """Return a problem for each share that exceeds the total."""
     shares = (
         ("per_organisation", concurrency.per_organisation, "total", concurrency.total),
@@ -90,7 +90,7 @@ def odd_shares(concurrency: Concurrency, lines: Lines) -> list[Problem]:
     ]
 
 
-def odd_hosts(
+def host_problems(
     hosts: Mapping[str, HostSpec], agents: Mapping[str, AgentSpec], rules: Sequence[Rule], lines: Lines
 ) -> list[Problem]:
     """Return a problem for each name or folder shared by two hosts, and for each unknown host of an agent or a rule."""

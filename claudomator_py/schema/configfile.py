@@ -8,11 +8,11 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
 from claudomator_py.domain.fields import TextUse
 from claudomator_py.schema.agent_settings import KNOWN_KINDS, AgentEntry, parse_agents
-from claudomator_py.schema.concurrency import odd_hosts, odd_shares
+from claudomator_py.schema.concurrency import host_problems, share_problems
 from claudomator_py.schema.configpath import config_bytes, digest_of, expand_home, state_folder
 from claudomator_py.schema.documents import EVERY_USE, beside, misread, refusal_of
 from claudomator_py.schema.settings import Classifier, Settings, SettingsKeys
-from claudomator_py.schema.validation import described, key_suggestion, odd_values, problem_at, validate
+from claudomator_py.schema.validation import described, key_suggestion, problem_at, validate, value_problems
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode, read_documents
 from claudomator_py.schema.zones import zone_problem
@@ -96,7 +96,7 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     """Return the settings that the mapping describes, or everything wrong with it. Paths stay as written."""
     where = lines or {}
     # Odd values in agents are reported by `parse_agents`, which knows what their fields accept.
-    if problems := odd_values({**mapping, "agents": None}, where, model=Settings):
+    if problems := value_problems({**mapping, "agents": None}, where, model=Settings):
         return problems
     known = {*SettingsKeys.model_fields, "agents"}
     fields: dict[str, object] = {}
@@ -111,18 +111,20 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     problems += parsed if isinstance(parsed, list) else []
     if problems or isinstance(agents, list) or isinstance(parsed, list):
         return sorted(problems, key=lambda problem: problem.line or 0)
-    if problems := odd_shares(parsed.concurrency, where) or odd_hosts(parsed.hosts, agents, parsed.policy, where):
+    if problems := share_problems(parsed.concurrency, where) or host_problems(
+        parsed.hosts, agents, parsed.policy, where
+    ):
         return problems
     keys = {name: getattr(parsed, name) for name in SettingsKeys.model_fields}
     if "agents" in mapping:
-        if problem := _odd_account(parsed.classifier, agents.values(), where):
+        if problem := _account_problem(parsed.classifier, agents.values(), where):
             return [problem]
-        if problems := _odd_agents(parsed, agents, where):
+        if problems := _unknown_agents(parsed, agents, where):
             return problems
     return Settings(**keys, agents=agents, agents_configured="agents" in mapping, reach_configured="reach" in mapping)
 
 
-def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lines) -> Problem | None:
+def _account_problem(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lines) -> Problem | None:
     """A problem if no agent has the classifier's account, which would then be shared with nobody."""
     known = {f"{agent.kind}/{agent.quota_account}" for agent in agents}
     if classifier.account is None or classifier.account in known:
@@ -131,7 +133,7 @@ def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lin
     return problem_at(lines, ("classifier", "account"), message, suggestion(classifier.account, known))
 
 
-def _odd_agents(keys: SettingsKeys, agents: Iterable[str], lines: Lines) -> list[Problem]:
+def _unknown_agents(keys: SettingsKeys, agents: Iterable[str], lines: Lines) -> list[Problem]:
     """Agents named by a rule or a reserve that are not configured: a task allowed only on these would wait forever, and
     excluding one would have no effect."""
     known = {*agents, *KNOWN_KINDS}

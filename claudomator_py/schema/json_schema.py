@@ -42,7 +42,7 @@ def card_json_schema() -> dict[str, Any]:
 
 
 def _document_schema(whole: BaseModel, *, title: str, description: str, required: str) -> dict[str, Any]:
-    """whole: a minimal document of that kind."""
+    """Return the schema of the document's kind. whole: a minimal one."""
     schema = type(whole).model_json_schema()
     properties: dict[str, Any] = schema["properties"]
     definitions: dict[str, Any] = schema["$defs"]

@@ -125,18 +125,18 @@ def _account(value: str) -> str:
     raise refusal(f"`{shown(value)}` names no account", "write kind/account, such as gemini/default")
 
 
-def _account_names(value: object) -> object:
-    """Names of users or groups, which may be given as numbers."""
+def _unix_names(value: object) -> object:
+    """Return the names of users or groups, which may be given as numbers."""
     listed = value if isinstance(value, list | tuple) else [value]
     return [str(name) if isinstance(name, int) and not isinstance(name, bool) else name for name in listed]
 
 
-AccountNames = Annotated[
+UnixNames = Annotated[
     tuple[Line, ...],
     Field(max_length=100),
     OneOrMore,
     Distinct,
-    BeforeValidator(_account_names),
+    BeforeValidator(_unix_names),
 ]
 
 
@@ -150,12 +150,12 @@ class Inbox(Strict):
         AfterAccept.KEEP,
         description="What to do with a file once its tasks are stored: keep it, or move it into `.accepted/`.",
     )
-    trusted_users: AccountNames = Field(
+    trusted_users: UnixNames = Field(
         (),
         description="Users, by name or number, whose files are accepted in addition to those of the daemon's own user "
         "and of root; an inbox that anyone else can write to is not read.",
     )
-    trusted_groups: AccountNames = Field(
+    trusted_groups: UnixNames = Field(
         (), description="Groups, by name or number, that may write to an inbox; the files of their members are taken."
     )
 

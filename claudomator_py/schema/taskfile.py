@@ -17,10 +17,10 @@ from claudomator_py.schema.validation import (
     MAX_PROBLEMS,
     described,
     key_suggestion,
-    odd_values,
     other_key,
     problem_at,
     validate,
+    value_problems,
 )
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode
@@ -42,7 +42,7 @@ def parse_task(
     """Return the task that the mapping describes, or what is wrong with it. Nothing in it is ignored. default_name:
     used if the mapping has no name. lines: line of each path, for the problems."""
     where = lines or {}
-    if problems := odd_values(mapping, where, model=TaskSpec):
+    if problems := value_problems(mapping, where, model=TaskSpec):
         return problems[:MAX_PROBLEMS]
     if (nested := _nested(mapping, where)) is not None:
         return [nested]

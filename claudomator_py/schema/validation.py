@@ -58,10 +58,10 @@ def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix
         return model.model_validate(mapping)
     except ValidationError as error:
         details = error.errors(include_url=False)[:MAX_PROBLEMS]
-        return [_problem(model, detail, lines, prefix) for detail in details if not _follows(detail, details)]
+        return [_problem(model, detail, lines, prefix) for detail in details if not _is_consequence(detail, details)]
 
 
-def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+def _is_consequence(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     """Return whether a list is too short only because of problems with its items, as those do not count."""
     place = detail["loc"]
     return detail["type"] == "too_short" and any(
@@ -82,7 +82,7 @@ def has_too_many_parts(text: str) -> bool:
     return next(islice(_JSON_PART.finditer(text), MAX_JSON_PARTS, None), None) is not None
 
 
-def odd_values(
+def value_problems(
     value: object, lines: Lines, path: Path = (), *, model: type[BaseModel] | None = None, at: int = 0
 ) -> list[Problem]:
     """Return problems of values that JSON or a database cannot hold, found before anything else looks at the values;
@@ -99,7 +99,9 @@ def odd_values(
                 if len(problems) >= MAX_PROBLEMS:
                     break
                 if isinstance(key, str):
-                    problems += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key), model=model, at=at)
+                    problems += _text_problems(key, lines, path) + value_problems(
+                        item, lines, (*path, key), model=model, at=at
+                    )
                 else:
                     problems.append(
                         problem_at(lines, path, f"the key {shown(repr(key))} is not text", "put it in quotes")
@@ -108,9 +110,9 @@ def odd_values(
             for index, item in enumerate(value):
                 if len(problems) >= MAX_PROBLEMS:
                     break
-                problems += odd_values(item, lines, (*path, index), model=model, at=at)
+                problems += value_problems(item, lines, (*path, index), model=model, at=at)
         case str():
-            problems += _odd_text(value, lines, path)
+            problems += _text_problems(value, lines, path)
         case bool() | None:
             pass
         case int():
@@ -134,7 +136,7 @@ def _instead_of(number: str, model: type[BaseModel] | None, path: Path) -> str:
     return remedy or NUMBER_OR_TEXT
 
 
-def _odd_text(text: str, lines: Lines, path: Path) -> list[Problem]:
+def _text_problems(text: str, lines: Lines, path: Path) -> list[Problem]:
     if "\0" in text:
         return [problem_at(lines, path, "contains a NUL character", "remove it")]
     if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):

@@ -200,7 +200,7 @@ class _Builder:
     def _wants_key(self) -> bool:
         return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
 
-    def _refuse(self, line: int, message: str, remedy: str, path: Path | None = None) -> BadText:
+    def _refusal(self, line: int, message: str, remedy: str, path: Path | None = None) -> BadText:
         return bad(line, message, remedy, field=field_name(self._place() if path is None else path))
 
     def _count(self, values: int, characters: int, line: int) -> None:
@@ -208,7 +208,7 @@ class _Builder:
         self._characters += characters
         if self._values > MAX_VALUES or self._characters > MAX_CHARACTERS:
             message = f"is more than {MAX_VALUES} values or {MAX_CHARACTERS} characters, with its aliases written out"
-            raise self._refuse(line, message, "make it smaller", ())
+            raise self._refusal(line, message, "make it smaller", ())
 
     def _put(self, value: Plain, line: int) -> None:
         path = self._place()
@@ -242,7 +242,7 @@ class _Builder:
                 f"`&{shown(event.anchor)}` is an anchor to YAML, which is no part of the text, and nothing uses it"
             )
             remedy = f"put the text in quotes: {quoted(f'&{event.anchor} {event.value}'.strip())}"
-            self._unused.setdefault(event.anchor, self._refuse(line, message, remedy))
+            self._unused.setdefault(event.anchor, self._refusal(line, message, remedy))
         self._put(value, line)
 
     def _note(self, event: yaml.ScalarEvent) -> None:
@@ -266,16 +266,16 @@ class _Builder:
     def _key(self, text: str, tag: str, line: int) -> None:
         top = self._open[-1]
         if tag == _TAG + "merge":
-            raise self._refuse(line, "`<<` (merge) is not supported", "write the keys out", top.path)
+            raise self._refusal(line, "`<<` (merge) is not supported", "write the keys out", top.path)
         # An integer also works as a key's text: exit codes are such keys. The schema decides what is allowed.
         if tag not in _TEXT_TAGS and not (tag == _TAG + "int" and _WHOLE.fullmatch(text)):
             message = f"the key `{shown(text)}` is not text to YAML"
-            raise self._refuse(line, message, f'put it in quotes: "{shown(text)}"', top.path)
+            raise self._refusal(line, message, f'put it in quotes: "{shown(text)}"', top.path)
         if len(text) > _MAX_KEY:
-            raise self._refuse(line, f"a key is longer than {_MAX_KEY} characters", "shorten it", top.path)
+            raise self._refusal(line, f"a key is longer than {_MAX_KEY} characters", "shorten it", top.path)
         path = (*top.path, text)
         if text in top.value:
-            raise self._refuse(line, f"is already defined in line {self._lines[path]}", "remove one of them", path)
+            raise self._refusal(line, f"is already defined in line {self._lines[path]}", "remove one of them", path)
         top.key = text
         self._lines[path] = line
 
@@ -288,7 +288,7 @@ class _Builder:
         try:
             match kind:
                 case "null" if text == "~":
-                    refusal = self._refuse(
+                    refusal = self._refusal(
                         line, "`~` is an empty value to YAML", 'write "~" for the home, or delete it'
                     )
                     raise refusal.written(self._place(), SuggestedValue(text, quoted(text)))
@@ -297,7 +297,7 @@ class _Builder:
                 case "bool":
                     return bool(_constructor.construct_yaml_bool(node))
                 case "int" | "float" if len(text) > _MAX_NUMBER:
-                    refusal = self._refuse(line, f"is a number of more than {_MAX_NUMBER} characters", NUMBER_OR_TEXT)
+                    refusal = self._refusal(line, f"is a number of more than {_MAX_NUMBER} characters", NUMBER_OR_TEXT)
                     raise refusal.written(self._place(), SuggestedValue(text, quoted(text)))
                 case "int":
                     return self._decimal(text, kind, int(_constructor.construct_yaml_int(node)), line)
@@ -305,32 +305,32 @@ class _Builder:
                     return self._decimal(text, kind, _finite(float(_constructor.construct_yaml_float(node))), line)
         except (ValueError, KeyError, IndexError, OverflowError):
             noun = "finite number" if kind == "float" else f"valid {kind}"
-            refusal = self._refuse(line, f"`{shown(text)}` is not a {noun}", NUMBER_OR_TEXT)
+            refusal = self._refusal(line, f"`{shown(text)}` is not a {noun}", NUMBER_OR_TEXT)
             raise refusal.written(self._place(), SuggestedValue(text, quoted(text))) from None
-        raise self._tag(tag, text, line)
+        raise self._tag_refusal(tag, text, line)
 
     def _decimal(self, text: str, kind: str, number: float, line: int) -> float:
         """The number; refused if people would read a different one, or none."""
         if _DECIMAL[kind].fullmatch(text):
             return number
         message, text_form = f"`{shown(text)}` is the number {number} to YAML", quoted(text)
-        refusal = self._refuse(line, message, f"write {number} for the number, or {text_form} for the text")
+        refusal = self._refusal(line, message, f"write {number} for the number, or {text_form} for the text")
         raise refusal.written(self._place(), SuggestedValue(number, str(number)), SuggestedValue(text, text_form))
 
-    def _tag(self, tag: str, text: str, line: int) -> BadText:
+    def _tag_refusal(self, tag: str, text: str, line: int) -> BadText:
         """The refusal of a tag. text: what follows it; empty for a list or mapping."""
         own = tag.startswith("!") and text
         remedy = f"put the text in quotes: {quoted(f'{tag} {text}')}" if own else "remove the tag"
-        return self._refuse(line, f"the tag `{shown(tag)}` is not supported", remedy)
+        return self._refusal(line, f"the tag `{shown(tag)}` is not supported", remedy)
 
     def _alias(self, anchor: str, line: int) -> None:
         if self._wants_key():
-            raise self._refuse(line, "a key cannot be an alias", "write it out", self._open[-1].path)
+            raise self._refusal(line, "a key cannot be an alias", "write it out", self._open[-1].path)
         known = self._anchors.get(anchor)
         if known is None:
-            raise self._refuse(line, f"the alias `*{shown(anchor)}` has no anchor before it", "put the text in quotes")
+            raise self._refusal(line, f"the alias `*{shown(anchor)}` has no anchor before it", "put the text in quotes")
         if known.values == 0:
-            raise self._refuse(line, f"the alias `*{shown(anchor)}` refers to what contains it", "remove it")
+            raise self._refusal(line, f"the alias `*{shown(anchor)}` refers to what contains it", "remove it")
         self._count(known.values, known.characters, line)
         self._unused.pop(anchor, None)
         self._put(known.value, line)
@@ -339,12 +339,12 @@ class _Builder:
         self, value: list[Plain] | dict[str, Plain], event: yaml.MappingStartEvent | yaml.SequenceStartEvent, line: int
     ) -> None:
         if self._wants_key():
-            raise self._refuse(line, "a key must be a text", "put it in quotes", self._open[-1].path)
+            raise self._refusal(line, "a key must be a text", "put it in quotes", self._open[-1].path)
         standard = _TAG + ("map" if isinstance(value, dict) else "seq")
         if event.tag not in (None, standard):
-            raise self._tag(event.tag, "", line)
+            raise self._tag_refusal(event.tag, "", line)
         if len(self._open) >= MAX_DEPTH:
-            raise self._refuse(line, f"is nested more than {MAX_DEPTH} deep", "flatten it", self._place()[:3])
+            raise self._refusal(line, f"is nested more than {MAX_DEPTH} deep", "flatten it", self._place()[:3])
         path = self._place()
         self._lines.setdefault(path, line)
         column = event.start_mark.column if event.start_mark else 0

@@ -59,7 +59,7 @@ from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
+from claudomator_py.schema.validation import MAX_PROBLEMS, value_problems
 from claudomator_py.surface import OPEN, READ
 from claudomator_py.values import dataclass, regex
 
@@ -113,7 +113,7 @@ async def call(request: Request, granted: Allowed, by: Asking, streams: Followin
         document = await _document(request)
         as_event = _is_read_as_event(request, document.get("method"))
         # Text that the database cannot hold cannot be sent in an answer either.
-        if odd := odd_values(document, {}):
+        if odd := value_problems(document, {}):
             raise RpcError(INVALID_PARAMS, problems_text(odd[:MAX_PROBLEMS]), tuple(odd[:MAX_PROBLEMS]))
         rpc_id = _rpc_id(document)
         wanted = request.headers.get(_VERSION) or request.query_params.get(_VERSION, "")

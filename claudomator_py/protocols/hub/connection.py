@@ -35,7 +35,7 @@ from claudomator_py.protocols.hub.methods import (
 )
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.schema.validation import MAX_JSON_PARTS, MAX_PROBLEMS, has_too_many_parts, odd_values
+from claudomator_py.schema.validation import MAX_JSON_PARTS, MAX_PROBLEMS, has_too_many_parts, value_problems
 from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)
@@ -287,7 +287,7 @@ class _Connection:
         try:
             document = _parsed(text)
             rpc_id = _id_of(document)
-            if odd := odd_values(document, {}):
+            if odd := value_problems(document, {}):
                 raise HubError(INVALID_REQUEST, problems_text(odd[:MAX_PROBLEMS]))
             if "method" not in document and ("result" in document or "error" in document):
                 self._resolve(document)
@@ -346,7 +346,7 @@ def _id_of(document: Mapping[str, Any]) -> object:
     if (
         isinstance(message_id, bool)
         or not isinstance(message_id, str | int | float)
-        or odd_values({"id": message_id}, {})
+        or value_problems({"id": message_id}, {})
     ):
         return None
     return message_id

@@ -44,7 +44,7 @@ from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.ports import Clock
 from claudomator_py.resources.channels import ChannelView
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.schema.validation import has_too_many_parts, odd_values, validate
+from claudomator_py.schema.validation import has_too_many_parts, validate, value_problems
 from claudomator_py.surface import OPEN
 from claudomator_py.tasks.messages import PostedMessage
 from claudomator_py.values import regex
@@ -227,7 +227,7 @@ def _of_slack(document: dict[str, Any]) -> PostedMessage | None:
 
 def _valid(shape: type[B], document: dict[str, Any]) -> B:
     """Return what the document describes. Raises Invalid."""
-    parsed = odd_values(document, {}) or validate(shape, document, {})
+    parsed = value_problems(document, {}) or validate(shape, document, {})
     if isinstance(parsed, list):
         raise Invalid.of(parsed)
     return parsed
