@@ -70,12 +70,12 @@ class LocalTrees:
             with self._records.held(order.name) as lock:
                 record = self._records.read(order.name)
                 if record is None:
-                    return self._make_of(order, lock)
+                    return self._create(order, lock)
                 tree, made = record
                 if tree.task_id != order.task_id:
                     raise TreeFault(f"{tree.path} belongs to task {tree.task_id}; move it away")
                 if not made or not Path(tree.path).exists():
-                    return self._again(tree, made, order, lock)
+                    return self._recreate(tree, made, order, lock)
                 tree = self._located(tree)
                 require_sound(tree)
                 self._records.forget_state(order.name)
@@ -88,7 +88,7 @@ class LocalTrees:
     def all(self) -> list[Tree]:
         """Return all trees by name, including those left incomplete by a crash."""
         records = (self._records.read(name) for name in self._records.names())
-        return [record[0] for record in records if record is not None]
+        return [tree for tree, _ in filter(None, records)]
 
     def find(self, name: str) -> Tree | None:
         record = self._records.read(name) if name else None
@@ -103,7 +103,7 @@ class LocalTrees:
         return frozenset(() if state is None else state.by_check)
 
     def look(self, tree: Tree, by_agent: Collection[str] | None = None) -> TreeState:
-        with self._alone(tree.path):
+        with self._serialised(tree.path):
             state = self._look(tree, by_agent)
             # An agent may have written the text, such as the reason of a lock.
             words = self._clean(state.words.encode(errors="replace").decode()[:_MAX_WORDS])
@@ -124,13 +124,13 @@ class LocalTrees:
         """Yield the tree with that name and git with our configuration, for exclusive use. Raises TreeBusy; TreeFault
         for a tree that is not as git created it; GitRefused; OSError."""
         with self._records.held(name):
-            record = self._records.read(name)
-            if record is None or not record[1]:
+            found, made = self._records.read(name) or (None, False)
+            if found is None or not made:
                 raise TreeFault(f"{self.path(name)} is not there any more")
-            tree = self._located(record[0])
+            tree = self._located(found)
             require_sound(tree)
-            with self._at(tree) as at, self._alone(tree.common_dir):
-                yield tree, at.shadow
+            with self._git_in(tree) as git, self._serialised(tree.common_dir):
+                yield tree, git.shadow
 
     def remove(self, tree: Tree, keep: Callable[[Tree, ShadowRepository], None] | None = None) -> None:
         """Remove the tree and its branch, which must be spent; this is checked again directly before.
@@ -140,27 +140,27 @@ class LocalTrees:
         """
         try:
             with self._records.held(tree.name):
-                record = self._records.read(tree.name)
-                if record is None:
+                found, made = self._records.read(tree.name) or (None, False)
+                if found is None:
                     return
-                tree = self._located(record[0])
-                with self._at(tree) as at, self._alone(tree.common_dir):
-                    tip = at.shadow.tip(tree.ref)
-                    is_whole = record[1] and Path(tree.path).exists()
+                tree = self._located(found)
+                with self._git_in(tree) as git, self._serialised(tree.common_dir):
+                    tip = git.shadow.tip(tree.ref)
+                    is_whole = made and Path(tree.path).exists()
                     if is_whole and (closed := leftovers.unreadable(Path(tree.path))) is not None:
                         # git passes over it with a warning.
                         raise TreeFault(f"{closed} cannot be read; make it readable, or remove it by hand")
                     if keep is not None:
                         require_sound(tree)
-                        keep(tree, at.shadow)
-                    elif not (state := at.state(made=record[1])).standing.is_spent:
+                        keep(tree, git.shadow)
+                    elif not (state := git.state(made=made)).standing.is_spent:
                         raise TreeFault(f"{tree.path} is {state.standing.value}")
                     if is_whole:
-                        at.take_away()
+                        git.remove()
                     else:
-                        at.clear()
+                        git.forget()
                     crashpoint("worktree-removed")
-                    at.delete_branch(tip)
+                    git.delete_branch(tip)
                 self._records.forget(tree.name)
         except GitRefused as refused:
             raise TreeFault(f"{tree.path} cannot be removed: {refused.words}") from refused
@@ -174,8 +174,8 @@ class LocalTrees:
 
     # --- creating ---------------------------------------------------------------------------------------------------
 
-    def _make_of(self, order: WorktreeRequest, lock: int) -> Tree:
-        """Raises GitRefused; OSError."""
+    def _create(self, order: WorktreeRequest, lock: int) -> Tree:
+        """Create a new tree. Raises GitRefused; OSError."""
         source = discover(self.git, order.folder)
         tree = Tree(
             name=order.name,
@@ -190,24 +190,24 @@ class LocalTrees:
             common_dir=source.common_dir,
             source_dir=source.git_dir,
         )
-        with self._at(tree) as at:
-            tree = begun(at.shadow, at.survey(source), order, self._records)
-        return self._make(tree, lock)
+        with self._git_in(tree) as git:
+            tree = begun(git.shadow, git.survey(source), order, self._records)
+        return self._add(tree, lock)
 
-    def _make(self, tree: Tree, lock: int, *, branch_is_there: bool = False) -> Tree:
+    def _add(self, tree: Tree, lock: int, *, branch_is_there: bool = False) -> Tree:
         self._records.forget_state(tree.name)
         self._records.write(tree, made=False)
         crashpoint("worktree-intended")
         what = ["--", tree.path, tree.branch] if branch_is_there else ["-b", tree.branch, "--", tree.path, tree.base]
-        with self._at(tree) as at, self._alone(tree.common_dir):
+        with self._git_in(tree) as git, self._serialised(tree.common_dir):
             try:
-                made = at.shadow.add(tree.path, *what, source_dir=tree.source_dir, timeout_s=CHECKOUT_S, keep=[lock])
+                made = git.shadow.add(tree.path, *what, source_dir=tree.source_dir, timeout_s=CHECKOUT_S, keep=[lock])
             except (GitRefused, OSError):
-                at.clear()
+                git.forget()
                 if branch_is_there:
                     self._records.write(tree, made=True)  # without it nobody would find the commits on the branch
                 else:
-                    at.delete_branch(tree.base)
+                    git.delete_branch(tree.base)
                     self._records.forget(tree.name)
                 raise
         crashpoint("worktree-added")
@@ -216,17 +216,17 @@ class LocalTrees:
         crashpoint("worktree-made")
         return tree
 
-    def _again(self, tree: Tree, made: bool, order: WorktreeRequest, lock: int) -> Tree:
+    def _recreate(self, tree: Tree, made: bool, order: WorktreeRequest, lock: int) -> Tree:
         """Create a tree again that a crash left incomplete before any run, or whose folder was removed by somebody."""
         tree = self._located(tree)
-        with self._at(tree) as at, self._alone(tree.common_dir):
-            at.clear()
+        with self._git_in(tree) as git, self._serialised(tree.common_dir):
+            git.forget()
             if not made:
-                at.delete_branch(tree.base)
-            branch_is_there = at.shadow.tip(tree.ref) is not None
+                git.delete_branch(tree.base)
+            branch_is_there = git.shadow.tip(tree.ref) is not None
         if branch_is_there:
-            return self._make(tree, lock, branch_is_there=True)
-        return self._make_of(order, lock)
+            return self._add(tree, lock, branch_is_there=True)
+        return self._create(order, lock)
 
     # --- examining --------------------------------------------------------------------------------------------------
 
@@ -234,13 +234,13 @@ class LocalTrees:
         known = self.by_check(tree.name)
         try:
             with self._records.held(tree.name):
-                record = self._records.read(tree.name)
-                if record is None:
+                found, made = self._records.read(tree.name) or (None, False)
+                if found is None:
                     return TreeState(TreeStanding.GONE)
-                tree = self._located(record[0])
-                with self._at(tree) as at:
-                    state = at.state(made=record[1])
-                    return replace(state, by_check=at.left_by_check(by_agent, known)) if state.changed else state
+                tree = self._located(found)
+                with self._git_in(tree) as git:
+                    state = git.state(made=made)
+                    return replace(state, by_check=git.left_by_check(by_agent, known)) if state.changed else state
         except GitRefused as refused:
             return TreeState(TreeStanding.UNKNOWN, by_check=tuple(known), words=refused.words)
         except (OSError, TreeBusy) as error:
@@ -259,16 +259,16 @@ class LocalTrees:
         return replace(tree, git_dir=git_dir, common_dir=source.common_dir, source_dir=source.git_dir)
 
     @contextmanager
-    def _at(self, tree: Tree) -> Iterator["_At"]:
+    def _git_in(self, tree: Tree) -> Iterator["_TreeGit"]:
         """Yield git in the tree, whose lock is held. Raises GitRefused; OSError."""
         shadow = ShadowRepository(self.git, self._root / f".{tree.name}{POINTER}", tree.common_dir)
         try:
-            yield _At(shadow, tree)
+            yield _TreeGit(shadow, tree)
         finally:
             shadow.remove()
 
     @contextmanager
-    def _alone(self, path: str) -> Iterator[None]:
+    def _serialised(self, path: str) -> Iterator[None]:
         """Serialise the threads that look at a tree or change a repository's list of trees, which git itself does not
         do."""
         with self._guard:
@@ -278,7 +278,7 @@ class LocalTrees:
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
+class _TreeGit:
     """git in one tree. All methods raise GitRefused."""
 
     shadow: ShadowRepository
@@ -325,7 +325,7 @@ class _At:
             return TreeState(TreeStanding.UNKNOWN, commits, words=words)
         return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)
 
-    def take_away(self) -> None:
+    def remove(self) -> None:
         """Remove a complete tree with its folder. Raises OSError, too."""
         path = self.tree.path
         try:
@@ -337,19 +337,19 @@ class _At:
                 raise
             leftovers.remove(Path(path))
 
-    def clear(self) -> None:
+    def forget(self) -> None:
         """Make git forget an incomplete or missing tree. Its branch stays."""
         # Not `prune`, which would also forget the user's trees on disks that are currently missing. An incomplete tree
         # is locked, hence forced twice.
         path = self.tree.path
-        forget = ("worktree", "remove", "--force", "--force", "--", path)
+        command = ("worktree", "remove", "--force", "--force", "--", path)
         if Path(path).exists():
             try:
-                self.shadow(*forget)
+                self.shadow(*command)
             except GitRefused:
                 leftovers.remove(Path(path))
         if f"worktree {path}" in self._listed():
-            self.shadow(*forget)
+            self.shadow(*command)
 
     def delete_branch(self, tip: str | None) -> None:
         """Delete the branch if it still exists and is not checked out anywhere."""
