@@ -23,10 +23,10 @@ TURN_S = 0.01
 """How long a run is read before the next one's turn; a piece is always read to its end."""
 AT_ONCE_BYTES = 1 << 14
 """Maximum rest of an ended run that is read by the caller of ``report``, which is cheaper than a second call."""
-SHARE, SHARE_OF_ENDED = 0.2, 0.5
+_MAX_SHARE, _MAX_SHARE_OF_ENDED = 0.2, 0.5
 """Maximum share of a processor for reading live runs, and ended ones whose output is awaited. The same interpreter runs
 the ticks and the API."""
-_SHORTEST_REST_S = 0.005
+_MIN_REST_S = 0.005
 _MAX_CLOSE_S = 5.0
 _AGAIN_S = 1.0
 
@@ -112,9 +112,9 @@ class _Followed:
     """Its exit record, if known."""
     until_s: float | None = None
     """Time on the monotonic clock until which all output of an ended run is read."""
-    said: LiveOutput = field(default_factory=LiveOutput)
-    heard_until: tuple[int, ...] = (0,) * len(STREAMS)
-    """Offset in each stream up to which ``said`` was derived."""
+    latest: LiveOutput = field(default_factory=LiveOutput)
+    latest_until: tuple[int, ...] = (0,) * len(STREAMS)
+    """Offset in each stream up to which ``latest`` was derived."""
     report: Report | None = None
     """Its report, once it was read to its end."""
     problem: OSError | None = None
@@ -151,7 +151,7 @@ class _Followed:
             return 0
         return sum(cursor.skip(read, self.run_id, limit.last_bytes) for cursor in self.cursors)
 
-    def heard(self, unread: int, now_ms: int) -> LiveOutput:
+    def live_output(self, unread: int, now_ms: int) -> LiveOutput:
         """Return what it has said so far."""
         reader = self.reader
         stage = reader.stage
@@ -161,12 +161,12 @@ class _Followed:
             answered=reader.answered,
             stage=stage,
             used=reader.used,
-            stage_since=self.said.stage_since if stage is self.said.stage else now_ms,
+            stage_since=self.latest.stage_since if stage is self.latest.stage else now_ms,
             stdout=self.cursors[0].offset,
             unread=max(0, unread),
         )
 
-    def come_to(self, now_ms: int) -> Report:
+    def make_report(self, now_ms: int) -> Report:
         """Return its report from what has been read."""
         if self.not_understood is not None:
             detail = f"its output could not be understood: {self.not_understood}"
@@ -213,7 +213,7 @@ class LiveRunMonitor:
         has none yet. Raises OSError if the last attempt to read failed."""
         followed = self._ask(run_id, make)
         _raise_problem(followed)
-        return followed.said
+        return followed.latest
 
     def report(self, run_id: str, make: Callable[[], OutputReader], record: ExitRecord | None) -> Report | None:
         """Return the report of a run that has ended with all of its processes; None while its output is being read.
@@ -244,7 +244,7 @@ class LiveRunMonitor:
             return False
         followed.is_awaited = any(
             self._end(run_id, cursor.stream) > offset
-            for cursor, offset in zip(followed.cursors, followed.heard_until, strict=True)
+            for cursor, offset in zip(followed.cursors, followed.latest_until, strict=True)
         )
         return not followed.is_awaited
 
@@ -253,7 +253,7 @@ class LiveRunMonitor:
         followed = self._followed.get(run_id)
         if followed is None or followed.report is not None:
             return None
-        unread, ended = followed.said.unread, followed.ended
+        unread, ended = followed.latest.unread, followed.ended
         return Backlog(unread, ended) if ended or unread >= BEHIND_BYTES else None
 
     def keep(self, run_ids: Collection[str]) -> None:
@@ -272,9 +272,9 @@ class LiveRunMonitor:
                 self._read(followed)
             finally:
                 followed.taken = False
-            share = SHARE_OF_ENDED if followed.ended else SHARE
+            share = _MAX_SHARE_OF_ENDED if followed.ended else _MAX_SHARE
             owed_s += (time.monotonic() - begin_s) * (1 / share - 1)
-            if owed_s >= _SHORTEST_REST_S:
+            if owed_s >= _MIN_REST_S:
                 self._rest(owed_s)
                 owed_s = 0.0
             if self._closed.is_set():
@@ -329,15 +329,15 @@ class LiveRunMonitor:
         """Read a run for one turn. Faults of its output or files never affect other runs. tell: call news."""
         followed.wanted = False
         ended = followed.ended  # read before the output: nothing is written after the end
-        text, is_all = followed.said, True
+        latest, is_all = followed.latest, True
         try:
             if followed.not_understood is None:
                 left_out = followed.skip_backlog(self._read_output) if ended else 0
                 if left_out > 0:
                     log.warning("run_output_left_out", run_id=followed.run_id, bytes=left_out, note=_LEFT_OUT)
                 is_all = followed.read(self._read_output)
-                text = followed.heard(0 if is_all and ended else self._unread(followed), self._clock())
-            report = followed.come_to(self._clock()) if is_all and ended else None
+                latest = followed.live_output(0 if is_all and ended else self._unread(followed), self._clock())
+            report = followed.make_report(self._clock()) if is_all and ended else None
         except OSError as error:
             followed.problem = error
             return
@@ -346,9 +346,9 @@ class LiveRunMonitor:
             followed.not_understood, followed.wanted = str(error), followed.ended
             return
         awaited = is_all and followed.is_awaited
-        is_news = report is not None or awaited or text.is_news_after(followed.said)
-        followed.said, followed.report = text, report
-        followed.heard_until = tuple(cursor.offset for cursor in followed.cursors)
+        is_news = report is not None or awaited or latest.is_news_after(followed.latest)
+        followed.latest, followed.report = latest, report
+        followed.latest_until = tuple(cursor.offset for cursor in followed.cursors)
         followed.is_awaited = followed.is_awaited and not awaited
         if report is not None:
             followed.wanted = False
@@ -366,11 +366,11 @@ class LiveRunMonitor:
         return self._read_output(run_id, stream, 0, 0).size
 
     def _warn_behind(self, followed: _Followed) -> None:
-        if followed.said.unread < BEHIND_BYTES or followed.is_behind:
+        if followed.latest.unread < BEHIND_BYTES or followed.is_behind:
             return
         followed.is_behind = True
         note = "it writes faster than it is read: its output is handled late, its cancellation and timeouts are not"
-        log.warning("run_output_behind", run_id=followed.run_id, unread_bytes=followed.said.unread, note=note)
+        log.warning("run_output_behind", run_id=followed.run_id, unread_bytes=followed.latest.unread, note=note)
 
 
 def _raise_problem(followed: _Followed) -> None:
