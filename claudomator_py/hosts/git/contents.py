@@ -97,16 +97,16 @@ class Contents:
     def between(self, before: str, after: str) -> dict[str, tuple[Content | None, Content | None]]:
         """Return both contents of the files that differ between two trees. Raises GitRefused."""
         parts = iter(self._call("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0"))
-        sizes = {}
+        contents = {}
         for part in parts:
             if part:
                 was, now, was_id, now_id, _ = part.removeprefix(":").split(" ")
-                sizes[next(parts)] = _content(was, was_id), _content(now, now_id)
-        return sizes
+                contents[next(parts)] = _content(was, was_id), _content(now, now_id)
+        return contents
 
     def tree(self, contents: Mapping[str, Content | None], digits: int = 0) -> str:
-        """Write a tree of only these files, without a git process. digits: length of ids in that repository; 0 if
-        unknown. Raises GitRefused; OSError; ValueError for a file inside a file."""
+        """Write a tree of only these files, without a git process unless it is empty. digits: length of ids in that
+        repository; 0 only if no file has content. Raises GitRefused; OSError; ValueError for a file inside a file."""
         root: _Folder = {}
         for path, content in contents.items():
             if content is not None:

@@ -18,7 +18,7 @@ from claudomator_py.hosts.git import GitRefused, is_true
 from claudomator_py.hosts.git.committing import OpenTree, nested_in
 from claudomator_py.hosts.git.look import FIND_RENAMES, numbered
 from claudomator_py.hosts.git.moving import BranchMover, IsBusy, Move, checkout_of
-from claudomator_py.hosts.git.shadow import POINTER, release_of
+from claudomator_py.hosts.git.shadow import POINTER, deinit_command
 from claudomator_py.hosts.git.worktrees import LocalTrees
 
 DISCARDED = "refs/claudomator/discarded/"
@@ -233,7 +233,7 @@ class _MergeTree(OpenTree):
             # Its own repository lies in the git directory of the tree, and goes with it.
             raise NotMerged(
                 f"what was done in its submodule {submodule} would be lost",
-                f"push it from there, then: {release_of(tree.path, submodule)}",
+                f"push it from there, then: {deinit_command(tree.path, submodule)}",
             )
         self._tip()
         if (other := self._other_checkout()) is not None:

@@ -59,9 +59,9 @@ _HARMLESS_ADDRESS = regex(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?
 _ATTRIBUTES = regex(r"100\d+ blob (?P<id>\w+)\t(?P<path>(.*/)?\.gitattributes)", re.DOTALL)
 _FILTER = regex(r"filter\.(.+)\.(clean|smudge|process)", re.DOTALL)
 _MAX_CONFIG = 2**20
-_LISTED: dict[bytes, str] = {}
+_PARSED_CONFIGS: dict[bytes, str] = {}
 """Cache of parsed configuration files, by their text."""
-_MAX_LISTED, _MAX_LISTED_BYTES = 64, 8 * 1024
+_MAX_PARSED, _MAX_PARSED_BYTES = 64, 8 * 1024
 
 POINTER = ".git"
 """The file in a work tree that names its git directory."""
@@ -96,7 +96,7 @@ def pointing_to(git_dir: str) -> bytes:
     return f"gitdir: {git_dir}\n".encode(errors="surrogateescape")
 
 
-def release_of(work_tree: str, submodule: str) -> str:
+def deinit_command(work_tree: str, submodule: str) -> str:
     """Return the command that removes a submodule from a work tree, with all that is only there."""
     return shlex.join(("git", "-C", work_tree, "submodule", "deinit", "--force", "--", submodule))
 
@@ -136,15 +136,15 @@ class ShadowRepository:
     ) -> str:
         """See ``Git``. git_dir: of a linked work tree; None for the repository itself. Raises GitRefused."""
         own = git_dir is None or git_dir == str(self._common)
-        held = {"GIT_DIR": str(self._path) if own else str(git_dir), "GIT_COMMON_DIR": str(self._path)}
+        environ = {"GIT_DIR": str(self._path) if own else str(git_dir), "GIT_COMMON_DIR": str(self._path)}
         if git_dir is not None and not own:
-            held |= _variables(self._settings_of_tree(Path(git_dir)))
+            environ |= _variables(self._settings_of_tree(Path(git_dir)))
         if work_tree is not None:
-            held["GIT_WORK_TREE"] = work_tree
+            environ["GIT_WORK_TREE"] = work_tree
         folder = work_tree or self._path
-        held |= variables or {}
+        environ |= variables or {}
         try:
-            return self._git(folder, *arguments, variables=held, timeout_s=timeout_s, keep=keep, stdin=stdin)
+            return self._git(folder, *arguments, variables=environ, timeout_s=timeout_s, keep=keep, stdin=stdin)
         except GitRefused as refused:
             # Whoever reads it finds nothing under the path of the shadow, such as a lock file to be removed.
             words = refused.words.replace(str(self._path), str(self._common))
@@ -250,13 +250,13 @@ class ShadowRepository:
     def _settings(self, file: Path) -> Settings:
         """Return the settings in a configuration file, without those in included files."""
         text = _read_regular(file, _MAX_CONFIG)
-        listed = _LISTED.get(text)
+        listed = _PARSED_CONFIGS.get(text)
         if listed is None:
             listed = self._git("/", "config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
-            if len(text) <= _MAX_LISTED_BYTES:
-                if len(_LISTED) >= _MAX_LISTED:
-                    _LISTED.clear()
-                _LISTED[text] = listed
+            if len(text) <= _MAX_PARSED_BYTES:
+                if len(_PARSED_CONFIGS) >= _MAX_PARSED:
+                    _PARSED_CONFIGS.clear()
+                _PARSED_CONFIGS[text] = listed
         pairs = (entry.partition("\n") for entry in listed.split("\0") if entry)
         return [(key, value if equals else "true") for key, equals, value in pairs]
 

@@ -32,7 +32,7 @@ from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.git import CHECKOUT_S, Git, GitRefused, fault_of, uncommitted
 from claudomator_py.hosts.git.branches import begun, is_absorbed
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding, require_sound, suspicious
-from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover, release_of
+from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, deinit_command, discover
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.values import dataclass
 
@@ -320,7 +320,7 @@ class _TreeGit:
         if not all(self._is_merged(end) for end in ends):
             return TreeState(TreeStanding.AHEAD, commits)
         if (submodule := self.shadow.submodule(tree.git_dir, tree.path)) is not None:
-            release = release_of(tree.path, submodule)
+            release = deinit_command(tree.path, submodule)
             words = f"git is not run in its submodule {submodule}: push what was done there, then: {release}"
             return TreeState(TreeStanding.UNKNOWN, commits, words=words)
         return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)

@@ -75,10 +75,10 @@ class Clone:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         self._log = os.open(LOG, flags, 0o600, dir_fd=directory)
 
-    def begin(self, further: Callable[[], str | None]) -> None:
-        """Create the work tree. further: returns another reason to stop, or None. Raises NotCloned, OSError."""
+    def begin(self, stop: Callable[[], str | None]) -> None:
+        """Create the work tree. stop: returns another reason to stop, or None. Raises NotCloned, OSError."""
         try:
-            self._begin(further)
+            self._begin(stop)
         except NotCloned as problem:
             self._write_result({"fault": "clone", "words": str(problem)})
             raise
@@ -87,7 +87,7 @@ class Clone:
             self._write_result({"fault": "clone", "words": words})
             raise NotCloned(words, "disk_full" if problem.errno in _NO_ROOM else None) from problem
 
-    def _begin(self, further: Callable[[], str | None]) -> None:
+    def _begin(self, stop: Callable[[], str | None]) -> None:
         parent = os.path.dirname(self.folder)
         try:
             os.mkdir(parent, 0o700)
@@ -100,34 +100,34 @@ class Clone:
             _remove(self.folder)
         if self._refused is not None:
             raise NotCloned(str(self._refused))
-        error = self._clone(further)
-        if error.ended_by is not None or error.exit_code != 0:
+        ended = self._clone(stop)
+        if ended.ended_by is not None or ended.exit_code != 0:
             words = f"{self._address} could not be cloned on {os.uname().nodename}: {self._words()}"
             is_full = "No space left" in words or disk_is_full_at(parent)
             _remove(self.folder)
-            raise NotCloned(words, "disk_full" if is_full else error.ended_by if error.ended_by != "timeout" else None)
+            raise NotCloned(words, "disk_full" if is_full else ended.ended_by if ended.ended_by != "timeout" else None)
         if self._tip(f"{self.folder}/.git", f"refs/heads/{self._branch}") != self._commit:
             _remove(self.folder)
             raise NotCloned(f"{self._address} does not have {self._branch} at {self._commit[:10]}")
         os.makedirs(self.place, exist_ok=True)
 
-    def _clone(self, further: Callable[[], str | None]) -> record.ExitFields:
+    def _clone(self, stop: Callable[[], str | None]) -> record.ExitFields:
         """Clone the branch; if the address has its commit only under the run's own reference, fetch that, too. Remove
         the reference of a check from the address. Return the end of the command that failed, or of the last one."""
         if self._start is None:
-            return self._git(["clone", "--quiet", "--branch", self._branch, "--", self._address, self.folder], further)
+            return self._git(["clone", "--quiet", "--branch", self._branch, "--", self._address, self.folder], stop)
         here, into = ["-C", self.folder], f"+{self._start}:refs/heads/{self._branch}"
-        error = self._git(["clone", "--quiet", "--no-checkout", "--", self._address, self.folder], further)
+        ended = self._git(["clone", "--quiet", "--no-checkout", "--", self._address, self.folder], stop)
         for command in (
             ["fetch", "--quiet", "--no-tags", "--update-head-ok", "--", self._address, into],
             ["checkout", "--quiet", self._branch, "--"],
         ):
-            if error.ended_by is not None or error.exit_code != 0:
-                return error
-            error = self._git([*here, *command], further)
+            if ended.ended_by is not None or ended.exit_code != 0:
+                return ended
+            ended = self._git([*here, *command], stop)
         if self._reference is None:
-            self._git([*here, "push", "--quiet", "--no-verify", "--", self._address, f":{self._start}"], further)
-        return error
+            self._git([*here, "push", "--quiet", "--no-verify", "--", self._address, f":{self._start}"], stop)
+        return ended
 
     @property
     def is_full(self) -> bool:
@@ -174,50 +174,50 @@ class Clone:
         if commit == self._commit:
             result["pushed"] = True
             return
-        if self._does("push", "--quiet", "--no-verify", "--", self._address, f"+{_WORK}:{self._reference}"):
+        if self._try("push", "--quiet", "--no-verify", "--", self._address, f"+{_WORK}:{self._reference}"):
             result["pushed"] = True
             return
         result["fault"], result["words"] = "push", f"git push to {self._address}: {self._words()}"
         bundle = f"{self._path}/{BUNDLE}"
         if not (
-            self._does("bundle", "create", "--quiet", f"{bundle}.new", _WORK, f"^{self._commit}")
-            or self._does("bundle", "create", "--quiet", f"{bundle}.new", _WORK)
+            self._try("bundle", "create", "--quiet", f"{bundle}.new", _WORK, f"^{self._commit}")
+            or self._try("bundle", "create", "--quiet", f"{bundle}.new", _WORK)
         ):
             return
         os.rename(f"{bundle}.new", bundle)
 
     def _gather(self) -> bool:
         """Collect all commits in the separate repository, which borrows the objects of the clone. Raises OSError."""
-        if not self._does("init", "--quiet", "--bare", self._ours, at=None):
+        if not self._try("init", "--quiet", "--bare", self._ours, at=None):
             return False
         with open(f"{self._ours}/objects/info/alternates", "w", encoding="utf-8") as file:
             file.write(f"{self.folder}/.git/objects\n")
         with open(f"{self._ours}/HEAD", "w", encoding="utf-8") as file:
             file.write(f"ref: {_WORK}\n")
         there = ["-c", "protocol.file.allow=always"]
-        if not self._does(*there, "fetch", "--quiet", "--no-tags", "--", f"{self.folder}/.git", f"HEAD:{_WORK}"):
+        if not self._try(*there, "fetch", "--quiet", "--no-tags", "--", f"{self.folder}/.git", f"HEAD:{_WORK}"):
             return False
         files = ["--work-tree", self.folder, "-c", "core.bare=false"]
-        if not self._does(*files, "read-tree", "HEAD") or not self._does(*files, "add", "--all", "--", self.folder):
+        if not self._try(*files, "read-tree", "HEAD") or not self._try(*files, "add", "--all", "--", self.folder):
             return False
-        if self._does(*files, "diff-index", "--cached", "--quiet", "HEAD", "--"):
+        if self._try(*files, "diff-index", "--cached", "--quiet", "HEAD", "--"):
             return True
-        who = {} if self._does("var", "GIT_COMMITTER_IDENT") and self._does("var", "GIT_AUTHOR_IDENT") else _SELF
-        return self._does(*files, "commit", "--quiet", "--no-verify", "--message", self._title, variables=who)
+        who = {} if self._try("var", "GIT_COMMITTER_IDENT") and self._try("var", "GIT_AUTHOR_IDENT") else _SELF
+        return self._try(*files, "commit", "--quiet", "--no-verify", "--message", self._title, variables=who)
 
-    def _does(self, *arguments: str, at: str | None = "", variables: dict[str, str] | None = None) -> bool:
+    def _try(self, *arguments: str, at: str | None = "", variables: dict[str, str] | None = None) -> bool:
         """Return whether a git command succeeds in the separate repository. at: None if it does not exist yet."""
         place = [] if at is None else ["--git-dir", self._ours]
-        error = self._git([*place, *arguments], None, variables)
-        return error.ended_by is None and error.exit_code == 0
+        ended = self._git([*place, *arguments], None, variables)
+        return ended.ended_by is None and ended.exit_code == 0
 
     def _git(
-        self, arguments: list[str], further: Callable[[], str | None] | None, variables: dict[str, str] | None = None
+        self, arguments: list[str], stop: Callable[[], str | None] | None, variables: dict[str, str] | None = None
     ) -> record.ExitFields:
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         environ = self._environ if variables is None else {**self._environ, **variables}
         os.ftruncate(self._log, 0)
-        return self._run(["git", *settings, *arguments], environ, self._log, Deadline(_MAX_S, further))
+        return self._run(["git", *settings, *arguments], environ, self._log, Deadline(_MAX_S, stop))
 
     def _words(self) -> str:
         """Return git's last words."""
