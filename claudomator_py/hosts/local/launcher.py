@@ -78,8 +78,8 @@ class Shim:
         forkserver.send(self._connection, {"directory": _absolute(run_dir), "environ": environ})
         self._connection.setblocking(False)
 
-    def is_free(self) -> bool | None:
-        """Return whether it waits for another run; None if it has not reported yet. Call once after each run."""
+    def poll_ready(self) -> bool | None:
+        """Take its report, and return whether it waits for another run; None if it has not reported yet."""
         return self._connection is not None and ended_by_itself(self._connection, leave=False)
 
 
@@ -144,7 +144,7 @@ class Launcher:
             shim = self._reuse(run_dir, environ)
             shim = shim or self._from_server(run_dir, lambda server: server.start(run_dir, environ))
             shim = shim or Shim(self._start_directly(run_dir, environ))
-            self._count(shim)
+            self._limit_connected(shim)
         crashpoint("run-spawned")
         return shim
 
@@ -152,7 +152,7 @@ class Launcher:
         """Return a shim that waits for a run; None if there is no fork server."""
         while self._idle:
             shim = self._idle.pop(0)
-            if shim.is_free():
+            if shim.poll_ready():
                 return shim
             shim.close()
         return self._from_server(run_dir, _ForkServer.take)
@@ -166,7 +166,7 @@ class Launcher:
             shim.close()
             return
         with self._lock:
-            self._count(shim)
+            self._limit_connected(shim)
         crashpoint("run-spawned")
 
     def take_back(self, shim: Shim) -> None:
@@ -186,7 +186,7 @@ class Launcher:
             self._drop()
             self._reap()
 
-    def _count(self, shim: Shim) -> None:
+    def _limit_connected(self, shim: Shim) -> None:
         self._connected = [other for other in self._connected if other.is_connected and other is not shim]
         if len(self._connected) < _MAX_CONNECTED:
             self._connected.append(shim)
@@ -195,11 +195,11 @@ class Launcher:
 
     def _reuse(self, run_dir: AnyPath, environ: dict[str, str]) -> Shim | None:
         for shim in list(self._idle):
-            is_free = shim.is_free()
-            if is_free is None:
+            is_ready = shim.poll_ready()
+            if is_ready is None:
                 continue
             self._idle.remove(shim)
-            if is_free:
+            if is_ready:
                 with suppress(OSError):
                     shim.give(run_dir, environ)
                     return shim

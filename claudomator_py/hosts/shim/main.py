@@ -164,7 +164,7 @@ class CommandStage:
             os.close(output.fd)
 
 
-def put_away(outputs: list[CappedOutput]) -> None:
+def finish_outputs(outputs: list[CappedOutput]) -> None:
     """Trim the final output to its limit, and restore the files if they were removed."""
     for output in outputs:
         output.grew()
@@ -223,7 +223,7 @@ class Supervisor:
                 if ending.ended_by is None and ending.exit_code != 0 and clone.is_full:
                     ending.ended_by = "disk_full"
                 clone.end()
-            put_away(stage.outputs)
+            finish_outputs(stage.outputs)
             stage.close()
         crash("stragglers-ended")
         ending.ended_ms = ending.ended_ms or record.now_ms()
@@ -256,7 +256,7 @@ class Supervisor:
         ending.stragglers = self.end_everything(spec.grace)
         if record.is_gone(self._directory):
             return BROKEN
-        put_away(outputs)
+        finish_outputs(outputs)
         if ending.ended_by:
             self._exit_file = record.ExitFile(self._directory)
             self._record(self._exit_file, ending)

@@ -110,7 +110,7 @@ def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Pro
     return list(result.values())
 
 
-def below(roots: Iterable[int]) -> list[Process]:
+def descendants_now(roots: Iterable[int]) -> list[Process]:
     """Return the same as ``descendants`` from the kernel's lists of children: the cost grows with the number of
     descendants, not with that of all processes.
 
@@ -122,7 +122,7 @@ def below(roots: Iterable[int]) -> list[Process]:
     processes: dict[int, Process] = {}
     pending = list(roots)
     while pending:
-        for pid in _listed(pending.pop()):
+        for pid in _children_of(pending.pop()):
             process = read(pid)
             if process is not None and pid not in processes:
                 processes[pid] = process
@@ -130,7 +130,7 @@ def below(roots: Iterable[int]) -> list[Process]:
     return list(processes.values())
 
 
-def _listed(pid: int) -> list[int]:
+def _children_of(pid: int) -> list[int]:
     """Return the pids of a process's children, including zombies, from the kernel's lists for each of its threads."""
     pids: list[int] = []
     try:
@@ -209,10 +209,10 @@ def _content(path: str) -> bytes:
 def is_carried(run_id: str, since: Beginning) -> bool:
     """Return whether a process that began with the run or later has the run's id in its initial environment."""
     entry = _entry(run_id)
-    return any(_is_given(pid) and entry in _environ(pid) for pid in since.younger())
+    return any(_exists(pid) and entry in _environ(pid) for pid in since.younger())
 
 
-def _is_given(pid: int) -> bool:
+def _exists(pid: int) -> bool:
     """Return whether a process or thread has that pid; cheaper than reading /proc."""
     try:
         os.getpgid(pid)
@@ -256,7 +256,7 @@ def children() -> list[int]:
     """Return the pids of this process's children, including zombies, from one short read if the kernel lists them."""
     pid = os.getpid()
     if _LISTS_CHILDREN:
-        return _listed(pid)
+        return _children_of(pid)
     return [process.pid for process in snapshot().values() if process.ppid == pid]
 
 

@@ -254,7 +254,7 @@ def own_processes(agent: procfs.Process | None) -> list[int]:
     ``cpu_by_process``."""
     if agent is not None:
         return [agent.pid]
-    return [process.pid for process in procfs.below([os.getpid()]) if process.ppid == os.getpid()]
+    return [process.pid for process in procfs.descendants_now([os.getpid()]) if process.ppid == os.getpid()]
 
 
 def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
@@ -266,7 +266,7 @@ def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
     if orphan is not None:
         roots.append(orphan.pid)
         used[orphan.pid] = orphan.cpu
-    for process in procfs.below(roots):
+    for process in procfs.descendants_now(roots):
         used[process.pid] = process.cpu
     return used
 

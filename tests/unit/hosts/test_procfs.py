@@ -60,7 +60,7 @@ def test_descendants_are_found_at_any_depth(listed: bool, monkeypatch: pytest.Mo
             while len(descendants := procfs.descendants([process.pid], procfs.snapshot())) < 3:
                 pass
             assert process.pid not in {descendant.pid for descendant in descendants}
-            assert {entry.identity for entry in procfs.below([process.pid])} == {
+            assert {entry.identity for entry in procfs.descendants_now([process.pid])} == {
                 entry.identity for entry in descendants
             }
         finally:
@@ -197,7 +197,7 @@ def test_the_children_of_every_thread_are_found() -> None:
     script = "import subprocess, threading; threading.Thread(target=lambda: subprocess.run(['sleep', '60'])).start()"
     with subprocess.Popen([sys.executable, "-I", "-S", "-c", script], start_new_session=True) as process:
         try:
-            while not procfs.below([process.pid]):
+            while not procfs.descendants_now([process.pid]):
                 pass
         finally:
             os.killpg(process.pid, signal.SIGKILL)

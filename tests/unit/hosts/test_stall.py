@@ -78,7 +78,7 @@ def test_a_stall_begins_when_the_work_ends(bench: Bench) -> None:
 def test_what_earlier_runs_of_the_same_shim_used_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run([sys.executable, "-I", "-S", "-c", "for _ in range(10_000_000): pass"], check=True)
     assert watch.cpu_by_process()[0] > 0
-    monkeypatch.setattr(procfs, "below", lambda _: [])
+    monkeypatch.setattr(procfs, "descendants_now", lambda _: [])
     stall = Stall(LIMIT, 0.0)
     looks = (second for second in range(1, 4000) if stall.reached(float(second), wrote=False))
     assert next(looks) == LIMIT
