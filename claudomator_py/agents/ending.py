@@ -81,12 +81,12 @@ class Result:
     denials: int = 0
     """Total number of denied calls."""
     dropped: int = 0
-    """See ``Outcome``."""
+    """Number of things it had scheduled for later, which were lost with its program."""
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
     """Use of each of the account's windows, by name."""
     near: NearLimitNotice | None = None
     model: str | None = None
-    """See ``Outcome``."""
+    """The model that it used, as its program names it; None if it did not say."""
 
 
 def failed(reason: Reason, detail: str | None = None) -> RunVerdict:

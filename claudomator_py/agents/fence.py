@@ -107,7 +107,7 @@ class FenceVerdict:
     """What the fence said about a call that it denied."""
 
     digest: str
-    """See ``BeyondReach``."""
+    """The digest that identifies the call."""
     does: str
     """How the call goes too far, in words."""
 

@@ -372,9 +372,9 @@ class Registration(BaseModel, frozen=True):
     content_hash: str = ""
     """Hash of the card."""
     created_ms: int = 0
-    """In epoch milliseconds."""
+    """When it was registered, in epoch milliseconds."""
     updated_ms: int = 0
-    """See ``created_ms``."""
+    """When it was last changed, in epoch milliseconds."""
 
 
 class CardWarningCode(WordedCode):

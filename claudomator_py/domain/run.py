@@ -128,7 +128,7 @@ class LaunchRequest:
     """What a resumed conversation had used before this run, if known; for an agent that reports totals, the run's share
     is the difference."""
     prior_cost_usd: float | None = None
-    """See ``prior_tokens``."""
+    """The same in US dollars."""
     mcp_command: tuple[str, ...] = ()
     """Command with which the agent's CLI starts the MCP server ``claudomator``, in addition to its own servers as
     ``agent.mcp`` says; empty for none. It needs the variables in ``MCP_VARIABLES``, which the run has."""
@@ -167,7 +167,7 @@ class RunLimits:
     grace_ms: int
     output_bytes: int
     idle_share: float | None = None
-    """See ``Launch``."""
+    """Share of a processor below which the agent counts as waiting; None: the shim's default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class Demand(NamedTuple):
     """What a group of queued tasks demands of agents, as stored. All tasks of a lane have the same demand."""
 
     hint: str
-    """See ``scheduler.lanes.hint``."""
+    """The agent that they ask for, as ``scheduler.lanes.hint`` writes it."""
     constraints: str
     """The text of ``domain.routing.Constraints``, or a text that cannot be read if that is too long; empty if the tasks
     are not routed yet."""

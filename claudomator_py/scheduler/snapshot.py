@@ -203,11 +203,8 @@ class AskedTier(_Frozen):
     source: Literal["classifier", "cache", "default"] | None = None
     """Where the tier comes from, once answered; the next three fields belong to it."""
     tier: Tier | None = None
-    """See ``source``."""
     cause: str | None = None
-    """See ``source``."""
     detail: str | None = None
-    """See ``source``."""
     said_agent: str | None = None
     """The agent that the answer named, if it was a different one."""
 

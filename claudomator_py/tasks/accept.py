@@ -38,9 +38,9 @@ class NewTask:
     place: int = 0
     """Position among the tasks submitted with it; breaks ties in their order."""
     creator: str = OPERATOR.id
-    """See ``store.tables.Task``."""
+    """The principal who creates it."""
     organisation: str | None = None
-    """See ``creator``."""
+    """The organisation that owns it, if any."""
     channel: str | None = None
     """Id of the channel whose message the task was made from."""
     parent_run: str | None = None

@@ -107,7 +107,7 @@ class _Finishing:
     request: InputRequest | None = None
     """The request to a person, made if the task could not be handed on."""
     is_deserted: bool = False
-    """See ``EndedRun``."""
+    """Whether the specialist's agent is gone, so that another specialist is chosen."""
     conversation_id: str | None = None
     """Conversation that a later run can continue."""
     limit: hold_rows.LimitHit | None = None

@@ -32,9 +32,9 @@ class Plan:
     """``file`` or ``api``."""
     file_path: str | None = None
     creator: str = OPERATOR.id
-    """See ``store.tables.Schedule``."""
+    """The principal who creates it, and its tasks."""
     organisation: str | None = None
-    """See ``creator``."""
+    """The organisation that owns them, if any."""
 
     @property
     def cron(self) -> str:

@@ -1,6 +1,7 @@
 """What a public function does is said by a verb: the first word of its docstring, which ``docstrings.toml`` has."""
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -55,3 +56,23 @@ def test_every_public_function_is_described_with_a_verb() -> None:
 )
 def test_what_counts_as_a_description_without_a_verb(source: str, number: int) -> None:
     assert len(list(without_a_verb(source))) == number
+
+
+def _named_in_vain(source: str) -> list[str]:
+    """Names such as ``domain.limits.in_family`` that their module, two folders deep or more, does not have."""
+    absent = []
+    for path, name in re.findall(r"``((?:\w+\.){2,})(\w+)``", source):
+        module = PACKAGE.joinpath(*path.split("."))
+        files = [file for file in (module.with_suffix(".py"), module / "__init__.py") if file.exists()]
+        if files and not re.search(rf"\b{name}\b", files[0].read_text(encoding="utf-8")):
+            absent.append(path + name)
+    return absent
+
+
+def test_what_a_docstring_names_in_another_module_is_there() -> None:
+    assert not [
+        f"{file.relative_to(PACKAGE)}: {name}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for name in _named_in_vain(file.read_text(encoding="utf-8"))
+    ]
+    assert _named_in_vain("``domain.limits.in_family``, ``domain.limits.of_no_kind``") == ["domain.limits.of_no_kind"]

@@ -62,7 +62,7 @@ class ClaudeEvents(MessageEvents):
     lost: ClassVar = words(r"no conversation found")
 
     prior_cost_usd: float | None = None
-    """See ``LaunchRequest``."""
+    """What the resumed conversation had cost before this run, if known."""
     turns: Turns = field(default_factory=Turns)
     streamed: bool = False
     """Whether messages are printed as they come, not only the result."""

@@ -63,11 +63,11 @@ class PlaceState:
     """State of a working directory; without a repository, only files are known."""
 
     place: str
-    """See ``Repository``."""
+    """The top of the work tree; without a repository, the working directory."""
     git_dir: str | None = None
-    """See ``Repository``."""
+    """Git directory of the work tree; None without a repository."""
     common_dir: str | None = None
-    """See ``Repository``."""
+    """Git directory of the repository; None without one."""
     head: str | None = None
     branch: str | None = None
     contents: Mapping[str, Content | None] = field(default_factory=dict)

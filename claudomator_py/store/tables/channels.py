@@ -51,7 +51,7 @@ class ChannelMember(Row):
     id: str = Field(primary_key=True)
     """The id of a specialist or principal, or a name given by an incoming webhook."""
     role: str
-    """See ``domain.channel.Role``."""
+    """See ``domain.channel.MemberRole``."""
     username: str | None = None
     display_name: str | None = Field(default=None, sa_column=shown_text_column(nullable=True))
     """None for a specialist, whose card has it."""

@@ -45,7 +45,7 @@ class Decision(Row):
     task_id: str | None = None
     """The task, or None for a decision without one, such as that nobody answers a message."""
     generation: int | None = None
-    """See ``task_id``."""
+    """The task's generation that it is about."""
     run_id: str | None = None
     """The run that it started, if any; a decision may outlive it."""
     supersedes: str | None = None
@@ -82,9 +82,9 @@ class HoldRow(Row):
     kind: str | None = None
     account: str | None = None
     family: str | None = None
-    """See ``domain.limits``."""
+    """Models that it applies to, by part of their names; None: all, see ``domain.limits.in_family``."""
     window: str | None = None
-    """See ``family``."""
+    """The account's window that is used up, if it is named."""
     reason: str | None = None
     until_ms: int | None = Field(default=None, sa_type=BigInteger)
     provenance: str
@@ -93,7 +93,7 @@ class HoldRow(Row):
     created_ms: int = Field(sa_type=BigInteger)
     released_ms: int | None = Field(default=None, sa_type=BigInteger)
     doubted_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """See ``family``."""
+    """The reset that was named and ignored as too far away, in epoch milliseconds."""
     met: int | None = None
     """How many runs have met it."""
     met_ms: int | None = Field(default=None, sa_type=BigInteger)

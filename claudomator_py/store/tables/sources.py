@@ -68,7 +68,7 @@ class Schedule(Row):
     creator: str = by_operator()
     """The creator, also of its tasks."""
     organisation: str | None = None
-    """See ``creator``."""
+    """The organisation that owns it and its tasks, if any."""
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 

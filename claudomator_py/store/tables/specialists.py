@@ -110,7 +110,7 @@ class Label(Row):
     topic: str | None = None
     """The decision's topic."""
     verdict: str
-    """See ``domain.learning.Verdict``."""
+    """See ``domain.learning.LabelVerdict``."""
     rule: str
     """See ``domain.learning.LabelRule``."""
     answer_chars: int | None = None
@@ -119,7 +119,7 @@ class Label(Row):
     learned_ms: int | None = Field(default=None, sa_type=BigInteger)
     """When it was counted in the specialist's standing; None: not yet."""
     counted: str | None = None
-    """The verdict with which it was counted, see ``domain.learning.Verdict``; None: without any."""
+    """The verdict with which it was counted, see ``domain.learning.LabelVerdict``; None: without any."""
     counted_as: int | None = None
     """Its ordinal among the labels counted in the standing."""
     forgotten_ms: int | None = Field(default=None, sa_type=BigInteger)
@@ -132,7 +132,7 @@ class Standing(Row):
     __tablename__ = "standing"
 
     organisation: str = Field(primary_key=True)
-    """See ``Label``."""
+    """The organisation whose decisions it counts; empty: of tasks without one."""
     specialist: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
     """Empty: all together."""

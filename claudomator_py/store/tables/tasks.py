@@ -115,8 +115,8 @@ class Task(Row):
     cancel_requested_ms: int | None = Field(default=None, sa_type=BigInteger)
     restart_requested: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
     resume: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
-    """The conversation that its next run continues, see ``domain.run.ConversationRef``; None: a fresh
-    one."""
+    """The conversation that its next run continues, see ``domain.run.ResumedConversation``; None: a
+    fresh one."""
     thread: str | None = None
     """The task that began the thread which this one continues, once that is known; None: its own."""
     context: str | None = None
@@ -271,18 +271,13 @@ class Run(Row):
     windows_ms: int | None = Field(default=None, sa_type=BigInteger)
     """When that was recorded."""
     specialist: str | None = None
-    """The task's specialist at the start. This and the following columns attribute costs even after the task is
-    routed again."""
+    """The task's specialist at the start. This and the following columns repeat values that the task had then: they
+    attribute costs even after it is routed again."""
     skill: str | None = None
-    """See ``specialist``."""
     risk: str | None = None
-    """See ``specialist``."""
     channel: str | None = None
-    """See ``specialist``."""
     creator: str = by_operator()
-    """See ``specialist``."""
     organisation: str | None = None
-    """See ``specialist``."""
 
 
 class Event(Row):
