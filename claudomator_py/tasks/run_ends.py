@@ -1,10 +1,7 @@
 """How a run ends, in one transaction: its outcome and hold, its handoff, and its task's next state."""
 
-import os.path
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
-from pathlib import Path, PurePath
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,7 +10,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import is_spent
-from claudomator_py.domain.changes import MAX_FILES, RunChanges
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.inputs import InputRequest, asked_by
 from claudomator_py.domain.lifecycle import ENDED, InputKind, Requeued, backoff_ms
 from claudomator_py.domain.limits import Hold, RanOn, believable, bucket_after, done_text, hold_after
@@ -41,15 +38,13 @@ from claudomator_py.tasks.handing_on import (
     rerouting_columns,
     store_decision,
 )
+from claudomator_py.tasks.proof import altered_checks
 from claudomator_py.tasks.readiness import ready, ready_dependents
 from claudomator_py.tasks.renewal import renew
 from claudomator_py.tasks.runs import check_of
-from claudomator_py.values import dataclass, regex
+from claudomator_py.values import dataclass
 
 GIVEN_UP_PAUSE_MS = SECOND_MS
-_TEST = regex(r"(?:^|[._/-])_*(?:tests?|specs?|checks?)_*(?:[._/-]|$)|Tests?\.\w+$")
-"""Is found in the path of a test: ``tests/price.py``, ``price.spec.ts``, ``PriceTest.java``, ``run-checks.sh``; not in
-``src/latest.py``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,38 +166,6 @@ def _in_all(outcome: Outcome, changes: RunChanges, earlier: Sequence[Run], spec:
     if outcome.is_checked:
         update["altered_checks"] = altered_checks(spec, together)
     return outcome.model_copy(update=update)
-
-
-def altered_checks(spec: TaskSpec, changes: RunChanges) -> tuple[str, ...]:
-    """Return the tests and programs that the task's check names, and of which lines were removed: it may pass because
-    of that.
-
-    What else a check names, such as a source file to compile, is what the task is about. One that the task's text names
-    as well was to be changed, and a new one, or one with lines added, demands no less. A test of which the check only
-    names the folder, or that a program knows by itself, is not found.
-    """
-    top = changes.repository or changes.place
-    try:
-        home = Path(spec.working_dir or top).expanduser()
-    except RuntimeError:  # nobody knows whose home it is
-        return ()
-    folder = home.relative_to(top) if home.is_relative_to(top) else PurePath()
-    programs = {command[0] for command in spec.check if "/" in command[0]}
-    named = {path for command in spec.check for word in command for path in _paths(word) if _TEST.search(path)}
-    proving = {os.path.normpath(folder / path) for path in programs | named}
-    lost = [file for file in changes.files if file.removed or file.change in ("deleted", "renamed")]
-    paths = [file.old_path or file.path for file in lost]
-    return tuple(path for path in paths if path in proving and PurePath(path).name not in spec.instructions)[:MAX_FILES]
-
-
-def _paths(word: str) -> Iterator[str]:
-    """Yield what may be a path in a word of a command: that of an option, a test's file, or one in a shell's text."""
-    try:
-        parts = shlex.split(word)
-    except ValueError:
-        return
-    for part in parts:
-        yield part.rpartition("=")[2].partition("::")[0]
 
 
 def _has_changed(run: Run) -> bool:

@@ -113,6 +113,8 @@ def test_a_task_says_what_all_its_attempts_changed_together(world: World) -> Non
         (["pytest", "tests"], {"change": "modified", "removed": 1}, False),
         (["pytest", "test_a.py"], {"change": "modified", "removed": 1}, False),
         (["sh", "-c", "cd . && python3 ./tests/test_a.py"], {"change": "deleted"}, True),
+        (["make", "test"], {"change": "deleted", "removed": 9}, True),
+        (["make", "test"], {"change": "modified", "removed": 9}, False),
         (["ruff", "check", "src/latest.py"], {"path": "src/latest.py", "change": "modified", "removed": 1}, False),
         (["./ci/all", "-x"], {"path": "ci/all", "change": "modified", "removed": 1}, True),
         (["node", "web/cart.spec.ts"], {"path": "web/cart.spec.ts", "change": "modified", "removed": 1}, True),
