@@ -257,7 +257,7 @@ class Operations:
         headers = {} if declared.location is None else {"Location": created | {"required": True}}
         answer = {
             "description": declared.answer_note,
-            "headers": headers | (ETAG_HEADER if declared.tagged or declared.conditional else {}),
+            "headers": headers | (ETAG_HEADER if declared.tagged else {}),
             "links": None if declared.links is None else _linked(declared.links),
         }
         answers: dict[int | str, dict[str, Any]] = {

@@ -64,7 +64,7 @@ def _handler(
             setattr(own_request.state, UNFILTERED, True)
         if declared.location is not None:
             own_response.headers["Location"] = declared.location.format_map(dict(answer))
-        if declared.tagged or declared.conditional:
+        if declared.tagged:
             if seen is not None and seen.matches(answer.version):
                 return Response(status_code=304, headers={"ETag": etag(answer.version)})
             own_response.headers["ETag"] = etag(answer.version)

@@ -194,16 +194,23 @@ class Operation:
     location: str | None = None
     """Location of the created resource, with fields of the answer in braces; None: it creates nothing."""
     links: Links | None = None
-    tagged: bool = False
-    """Whether the answer carries its ``version`` as an entity tag."""
-    conditional: bool = False
-    """Whether a client that has seen that version may get 304."""
     secret: bool = False
     """Whether the answer holds a secret made for the caller, which is shown only once."""
     also: Mapping[int, str] = field(default_factory=dict)
     """Other statuses with an answer of that shape, and their meanings."""
     streamed: Streamed | None = None
     """The answer as a stream; None: there is none."""
+
+    @property
+    def tagged(self) -> bool:
+        """Whether the answer carries its ``version`` as an entity tag: that of the resource at the path or Location."""
+        version = None if self.answer is None else self.answer.model_fields.get("version")
+        return version is not None and version.annotation is int and (self.status != 201 or self.location is not None)
+
+    @property
+    def conditional(self) -> bool:
+        """Whether a client that has seen that version may get 304."""
+        return self.tagged and self.method == "GET"
 
 
 class _More(TypedDict, total=False):
@@ -214,8 +221,6 @@ class _More(TypedDict, total=False):
     answer_note: str | None
     location: str | None
     links: Links | None
-    tagged: bool
-    conditional: bool
     secret: bool
     also: Mapping[int, str]
     streamed: Streamed | None

@@ -232,24 +232,17 @@ class ChannelCalls(Calls):
         status=201,
         answer_note="Created: it is durable",
         location="/v1/channels/{id}",
-        tagged=True,
     )
     def create_channel(
         self, wanted: Annotated[NewChannel, JsonBody(_CREATED)], *, idempotency_key: Key = None
     ) -> ChannelView:
         """The specialists named have to exist for the caller. 409 for a name that is taken."""
 
-    @operation("GET /v1/channels/{channel}", "getChannel", READ, "One channel", conditional=True)
+    @operation("GET /v1/channels/{channel}", "getChannel", READ, "One channel")
     def channel(self, channel: Channel) -> ChannelView:
         """The channel with its settings and participants. With If-None-Match, 304 if neither has changed since."""
 
-    @operation(
-        "PUT /v1/channels/{channel}/settings",
-        "changeChannelSettings",
-        OPERATE,
-        "Change a channel's settings",
-        tagged=True,
-    )
+    @operation("PUT /v1/channels/{channel}/settings", "changeChannelSettings", OPERATE, "Change a channel's settings")
     def change_channel_settings(
         self, channel: Channel, wanted: Annotated[SettingsRequest, JsonBody(_SET)], *, if_version: Version = None
     ) -> ChannelView:
@@ -260,9 +253,7 @@ class ChannelCalls(Calls):
     def delete_channel(self, channel: Channel, *, if_version: Version = None) -> None:
         """Delete it with its messages. The tasks by which specialists answer stay, and nobody posts their results."""
 
-    @operation(
-        "POST /v1/channels/{channel}/participants", "joinChannel", OPERATE, "Add a specialist to a channel", tagged=True
-    )
+    @operation("POST /v1/channels/{channel}/participants", "joinChannel", OPERATE, "Add a specialist to a channel")
     def join_channel(
         self,
         channel: Channel,
@@ -271,11 +262,7 @@ class ChannelCalls(Calls):
         """Repeating it changes nothing. People join by writing."""
 
     @operation(
-        "DELETE /v1/channels/{channel}/participants/{participant}",
-        "leaveChannel",
-        OPERATE,
-        "Remove a participant",
-        tagged=True,
+        "DELETE /v1/channels/{channel}/participants/{participant}", "leaveChannel", OPERATE, "Remove a participant"
     )
     def leave_channel(self, channel: Channel, participant: Participant) -> ChannelView:
         """Repeating it changes nothing. Their messages stay."""
@@ -285,7 +272,6 @@ class ChannelCalls(Calls):
         "muteParticipant",
         OPERATE,
         "Mute a specialist for a time",
-        tagged=True,
     )
     def mute_participant(
         self, channel: Channel, participant: Participant, wanted: Annotated[MuteRequest | None, JsonBody(_MUTED)] = None

@@ -184,7 +184,6 @@ class SpecialistCalls(Calls):
         status=201,
         answer_note="Registered: it is durable",
         location="/v1/specialists/{id}",
-        tagged=True,
     )
     def register_specialist(
         self,
@@ -209,17 +208,12 @@ class SpecialistCalls(Calls):
         text, scores 0.7 times its similarity plus 0.3 times its share of the words; a specialist scores as its best
         match. Without an encoder only words count, and `degraded` is true."""
 
-    @operation("GET /v1/specialists/{specialist_id}", "getSpecialist", READ, "One specialist", conditional=True)
+    @operation("GET /v1/specialists/{specialist_id}", "getSpecialist", READ, "One specialist")
     def specialist(self, specialist_id: SpecialistId) -> SpecialistView:
         """Return the specialist with its card. With If-None-Match, 304 means that it is unchanged."""
 
     @operation(
-        "PUT /v1/specialists/{specialist_id}",
-        "changeSpecialist",
-        OPERATE,
-        "Change a specialist",
-        refuses=(409,),
-        tagged=True,
+        "PUT /v1/specialists/{specialist_id}", "changeSpecialist", OPERATE, "Change a specialist", refuses=(409,)
     )
     def replace_specialist(
         self, specialist_id: SpecialistId, card: Annotated[Card, CardDocument(_EXAMPLES)], *, if_version: Version = None
@@ -249,7 +243,6 @@ class SpecialistCalls(Calls):
         OPERATE,
         "Grant access to a shared specialist",
         refuses=(409,),
-        tagged=True,
     )
     def grant_specialist(
         self, specialist_id: SpecialistId, grantee: Annotated[str, JsonField(GrantRequest, _GRANTED)]
@@ -262,29 +255,16 @@ class SpecialistCalls(Calls):
         ADMIN,
         "Admit a specialist to the work of others",
         refuses=(409,),
-        tagged=True,
     )
     def admit_specialist(self, specialist_id: SpecialistId) -> SpecialistView:
         """Admit the current card, with its prompt and permissions; a changed card has to be admitted again. For
         administrators of the daemon. 409 if it is private. Harmless when repeated."""
 
-    @operation(
-        "DELETE /v1/specialists/{specialist_id}/admission",
-        "dismissSpecialist",
-        ADMIN,
-        "Take an admission back",
-        tagged=True,
-    )
+    @operation("DELETE /v1/specialists/{specialist_id}/admission", "dismissSpecialist", ADMIN, "Take an admission back")
     def dismiss_specialist(self, specialist_id: SpecialistId) -> SpecialistView:
         """Let it do only the work of its own side again. For administrators of the daemon. Harmless when repeated."""
 
-    @operation(
-        "DELETE /v1/specialists/{specialist_id}/grants/{grantee}",
-        "revokeSpecialist",
-        OPERATE,
-        "Revoke a grant",
-        tagged=True,
-    )
+    @operation("DELETE /v1/specialists/{specialist_id}/grants/{grantee}", "revokeSpecialist", OPERATE, "Revoke a grant")
     def revoke_specialist(
         self, specialist_id: SpecialistId, grantee: Annotated[str, InPath("The grantee, as it was granted.")]
     ) -> SpecialistView:

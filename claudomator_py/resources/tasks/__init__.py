@@ -271,7 +271,6 @@ class TaskCalls(Calls):
         answer_note="Accepted: it is durable",
         location="/v1/tasks/{id}",
         links=_NEXT,
-        tagged=True,
     )
     def submit(self, spec: Annotated[TaskSpec, TaskDocument(_SUBMITTED)], *, idempotency_key: Key = None) -> TaskView:
         """Accept a task with the fields of a task file. It is durable when the response arrives."""
@@ -292,11 +291,11 @@ class TaskCalls(Calls):
         """Yield all tasks, newest first, fetching pages on demand."""
         return all_items(lambda cursor, limit: self.tasks(wanted, cursor=cursor, limit=limit))
 
-    @operation("GET /v1/tasks/{ref}", "getTask", READ_OWN, "One task", conditional=True)
+    @operation("GET /v1/tasks/{ref}", "getTask", READ_OWN, "One task")
     def task(self, ref: Ref) -> TaskView:
         """Return the task with its content. With If-None-Match, 304 means that it is unchanged."""
 
-    @operation("PUT /v1/tasks/{ref}", "editTask", OPERATE, "Edit a waiting task", tagged=True)
+    @operation("PUT /v1/tasks/{ref}", "editTask", OPERATE, "Edit a waiting task")
     def edit(
         self, ref: Ref, spec: Annotated[TaskSpec, TaskDocument(_EDITED)], *, if_version: Version = None
     ) -> TaskView:
@@ -310,7 +309,6 @@ class TaskCalls(Calls):
         status=202,
         answer_note=_LATER,
         links=_NEXT,
-        tagged=True,
     )
     def cancel(self, ref: Ref, *, if_version: Version = None, idempotency_key: Key = None) -> TaskView:
         """Request the end of a task. A running task ends a little later, with its agent. 409 if it has ended."""
@@ -324,7 +322,6 @@ class TaskCalls(Calls):
         answer_note=_LATER,
         location="/v1/tasks/{id}",
         links=_NEXT,
-        tagged=True,
     )
     def restart(
         self,
@@ -347,7 +344,6 @@ class TaskCalls(Calls):
         status=202,
         answer_note="Accepted; the agent will continue with the answer",
         links=_NEXT,
-        tagged=True,
     )
     def answer(
         self,
@@ -368,7 +364,6 @@ class TaskCalls(Calls):
         status=202,
         answer_note="Accepted; the task will continue",
         links=_NEXT,
-        tagged=True,
     )
     def approve(
         self,
@@ -391,7 +386,6 @@ class TaskCalls(Calls):
         status=202,
         answer_note="Done: it has failed, with reason `rejected`",
         links=_NEXT,
-        tagged=True,
     )
     def reject(
         self,
