@@ -35,9 +35,9 @@ _HTTP_STATUS: dict[ErrorStatus, int] = {
 }
 
 
-def status_of(refusal: ServiceError | None) -> int:
-    """Return the HTTP status of an answer with this refusal; None: there is no refusal."""
-    return 200 if refusal is None else _HTTP_STATUS[refusal.status]
+def status_of(refusal: ServiceError) -> int:
+    """Return the HTTP status of an answer with this refusal."""
+    return _HTTP_STATUS[refusal.status]
 
 
 # Refusals by the framework itself: code and remedy.
@@ -116,7 +116,7 @@ def install(app: FastAPI) -> None:
 def _service_error(request: Request, error: ServiceError) -> Response:
     return problem_response(
         request.url.path,
-        _HTTP_STATUS[error.status],
+        status_of(error),
         error.status,
         error.title,
         error.detail,

@@ -22,6 +22,7 @@ from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may, may_post
 from claudomator_py.api.operation import Allowed, UnlistedRoutes, body_of
 from claudomator_py.api.page.formatting import Version, model_text, read_fields, remedy_text, tokens_text, took
+from claudomator_py.api.problem import status_of
 from claudomator_py.api.served import taken_from
 from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
@@ -93,19 +94,24 @@ _CODE = regex(r"`([^`\n]+)`")
 
 
 def render(
-    template: str, values: Mapping[str, object], granted: Session | None = None, status: int = 200
+    template: str,
+    values: Mapping[str, object],
+    granted: Session | None = None,
+    status: int = 200,
+    *,
+    refusal: ServiceError | None = None,
 ) -> HTMLResponse:
     """Return the page. values: the template's, computed already. granted: the viewer's session, to show nothing that it
-    may not do; None: the viewer is unknown."""
+    may not do; None: the viewer is unknown. refusal: of what was sent, for a page that then has its status."""
     by = None if granted is None else granted.by
 
     def viewer(permits: Callable[[Principal, str], bool]) -> Callable[[str], bool]:
         return lambda what: by is not None and permits(by, what)
 
     permitted = {"may": viewer(may), "may_post": viewer(may_post)}
-    shown = {**values, **permitted, "by": by, "standing": _standing(granted)}
+    shown = {"refusal": refusal, **values, **permitted, "by": by, "standing": _standing(granted)}
     text = _environment().get_template(template).render(shown)
-    response = HTMLResponse(text, status, headers=_HEADERS)
+    response = HTMLResponse(text, status if refusal is None else status_of(refusal), headers=_HEADERS)
     if by is not None and not compile_templates.cache_info().currsize:
         response.background = BackgroundTask(compile_templates)
     return response

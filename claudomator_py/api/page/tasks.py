@@ -16,7 +16,6 @@ from claudomator_py.api.page.formatting import Field, Ref, Version, read_fields
 from claudomator_py.api.page.rendering import button, render, to_task
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.task_model import TaskPage, task_page_of
-from claudomator_py.api.problem import status_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED, InputKind
@@ -70,8 +69,8 @@ def ask_to_restart(granted: Allowed, ref: Ref, specialist: Name = "") -> Respons
 def _cancel_form(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
     task = granted[Tasks].get(given["ref"])
     offered = "cancel" in task.available_actions
-    values = {"task": task, "row": row_of(task), "refusal": refusal, "offered": offered}
-    return render("cancel.html", values, granted, status_of(refusal))
+    values = {"task": task, "row": row_of(task), "offered": offered}
+    return render("cancel.html", values, granted, refusal=refusal)
 
 
 def _restart_form(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
@@ -82,7 +81,6 @@ def _restart_form(granted: Session, given: Mapping[str, Any], refusal: ServiceEr
     values = {
         "task": task,
         "row": row_of(task),
-        "refusal": refusal,
         "offered": force or "restart" in task.available_actions,
         "force": force,
         "resumable": any(conversations),
@@ -91,7 +89,7 @@ def _restart_form(granted: Session, given: Mapping[str, Any], refusal: ServiceEr
         "specialists": choices_of(granted[PolicyService].candidates(task.id, OFFERED)),
         "given": {**nothing, **given},
     }
-    return render("restart.html", values, granted, status_of(refusal))
+    return render("restart.html", values, granted, refusal=refusal)
 
 
 @routes.get("/{ref}/answer", "answerTask")
@@ -154,7 +152,6 @@ def _form(what: str, granted: Session, given: Mapping[str, Any], refusal: Servic
         "asks": asks,
         "specialists": choices_of(granted[PolicyService].candidates(task.id, OFFERED)) if unbegun else None,
         "row": row_of(task),
-        "refusal": refusal,
         "offered": what in task.available_actions,
         "rules": _rules(task),
         "typed": {**_NOTHING, **given},
@@ -163,7 +160,7 @@ def _form(what: str, granted: Session, given: Mapping[str, Any], refusal: Servic
         "changes": None if page is None else _changes(granted[Changes], task),
         "tree": None,
     }
-    return render("input.html", values, granted, status_of(refusal))
+    return render("input.html", values, granted, refusal=refusal)
 
 
 button(routes, "/{ref}/cancel", TaskCalls.cancel, Tasks, "/tasks/{id}", again=_cancel_form)

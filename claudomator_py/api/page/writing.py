@@ -12,7 +12,6 @@ from fastapi.responses import Response
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Ref, Version
 from claudomator_py.api.page.rendering import render, to_task
-from claudomator_py.api.problem import status_of
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.fields import name_of_text
@@ -175,7 +174,6 @@ def _form(
         "task": task,
         "given": {key: written.given.get(key, "") for key in _FIELDS},
         "more": written.more,
-        "refusal": refusal,
         "agents": [agent.name for agent in granted[Agents].all()],
         "tiers": TIERS,
         "priorities": [priority.label for priority in Priority],
@@ -183,4 +181,4 @@ def _form(
         "modes": [mode.value for mode in PermissionMode],
         "specialists": [(specialist.id, specialist.name) for specialist in granted[Specialists].page(limit=200).items],
     }
-    return render("write.html", values, granted, status_of(refusal))
+    return render("write.html", values, granted, refusal=refusal)

@@ -21,7 +21,6 @@ from claudomator_py.api.page.formatting import (
     remedy_text,
 )
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.problem import status_of
 from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED
@@ -221,7 +220,7 @@ def _merge_form(
         "preview": preview,
         "refusal": impossible,
     }
-    return render("merge.html", values, granted, status_of(refusal))
+    return render("merge.html", values, granted, refusal=refusal)
 
 
 def _branches_of(granted: Session, task: TaskView) -> tuple[BranchView | None, list[str]]:
@@ -244,7 +243,7 @@ def _discard_form(granted: Session, ref: str, refusal: ServiceError | None = Non
             impossible = refused
     task = granted[Tasks].get(ref)
     values = {"task": task, "ended": task.state in ENDED, "preview": preview, "refusal": impossible}
-    return render("discard.html", values, granted, status_of(refusal))
+    return render("discard.html", values, granted, refusal=refusal)
 
 
 MAX_RUNS = 10

@@ -9,7 +9,6 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor, Field, Ref, read_fields
 from claudomator_py.api.page.rendering import button, render
-from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.channel import (
     MAX_MESSAGE_LENGTH,
@@ -96,10 +95,9 @@ def _list(
     values = {
         "rows": [(channel, _facts_of(channel)) for channel in part.items],
         "next_cursor": part.next_cursor,
-        "refusal": refusal,
         "given": given or {"name": "", "specialists": "", "primary": ""},
     }
-    return render("channels.html", values, granted, status_of(refusal))
+    return render("channels.html", values, granted, refusal=refusal)
 
 
 def _page(
@@ -128,10 +126,9 @@ def _page(
         "verdicts": VERDICTS,
         "next_cursor": part.next_cursor,
         "reply_to": reply_to,
-        "refusal": refusal,
         "text": text,
     }
-    return render("channel.html", values, granted, status_of(refusal))
+    return render("channel.html", values, granted, refusal=refusal)
 
 
 _PARTICIPANTS = "/channels/{channel}#participants"

@@ -67,8 +67,7 @@ routes = UnlistedRoutes("/decisions")
 
 @routes.get("", "listDecisions")
 def show_all(granted: Allowed, filters: Filters, cursor: Cursor = None) -> Response:
-    values: dict[str, Any] = {"given": filters}
-    values |= {"filtered": any(filters.values()), "rows": (), "more_url": None, "refusal": None}
+    values: dict[str, Any] = {"given": filters, "filtered": any(filters.values()), "rows": (), "more_url": None}
     values |= _CHOICES
     now_ms, zone = granted[Nights].clock(), granted[Nights].zone()
     given = {name: filters[name].strip() for name in ("since", "until")}
@@ -78,7 +77,7 @@ def show_all(granted: Allowed, filters: Filters, cursor: Cursor = None) -> Respo
         values["fields"] = {name: time_field(times.get(name), zone) for name in given}
         part = granted[Decisions].page(_filter(filters, times), cursor, PART)
     except Invalid as refusal:
-        return render("decisions.html", values | {"refusal": refusal}, granted, 422)
+        return render("decisions.html", values, granted, refusal=refusal)
     values["rows"] = [
         (decision, decision.subject, one_line(decision.reason), _links(decision)) for decision in part.items
     ]

@@ -7,7 +7,6 @@ from fastapi.responses import Response
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Days, TaskText, day_spans, days_text
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.verdict import VerdictView
@@ -48,9 +47,8 @@ def _page(
         "summary": _summary(policy),
         "text": text,
         "verdicts": verdicts,
-        "refusal": refusal,
     }
-    return render("policy.html", values, granted, status_of(refusal))
+    return render("policy.html", values, granted, refusal=refusal)
 
 
 def _summary(policy: PolicyView) -> str:

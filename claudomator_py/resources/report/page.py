@@ -68,7 +68,7 @@ def show(
 ) -> Response:
     now_ms, zone = granted[Nights].clock(), granted[Nights].zone()
     given = {"since": since.strip(), "until": until.strip()}
-    values: dict[str, Any] = {"report": None, "refusal": None, "repositories": REPOSITORIES, "zone": str(zone)}
+    values: dict[str, Any] = {"report": None, "repositories": REPOSITORIES, "zone": str(zone)}
     values["fields"] = dict.fromkeys(given)
     try:
         ends = read_times(given, now_ms, zone)
@@ -76,7 +76,7 @@ def show(
         instants = {name: datetime.fromtimestamp(at_ms / SECOND_MS, UTC) for name, at_ms in ends.items()}
         report = granted[Reports].report(ReportSpan.model_validate(instants))
     except Invalid as refusal:
-        return render("report.html", values | {"refusal": refusal}, granted, 422)
+        return render("report.html", values, granted, refusal=refusal)
     last_ms, noted = _looked(looks, now_ms)
     values |= {
         "report": report,

@@ -8,8 +8,7 @@ from fastapi.responses import Response
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import Days, Field, TaskText, day_spans, days_text, read_fields
 from claudomator_py.api.page.rendering import button, render
-from claudomator_py.api.problem import status_of
-from claudomator_py.domain.errors import Conflict, Invalid
+from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.routing import (
     CORRECTIONS,
@@ -73,7 +72,7 @@ def who(granted: Allowed, text: TaskText = "", name: Field = "", tags: Field = "
     try:
         return _page(granted, given, {"route": granted[Routing].route(given.request())})
     except (Conflict, Invalid) as refusal:
-        return _page(granted, given, {"refusal": refusal}, status_of(refusal))
+        return _page(granted, given, {}, refusal)
 
 
 @routes.get("/forget", "resetLearned")
@@ -86,9 +85,11 @@ button(routes, "/freeze", RoutingCalls.freeze_learning, Routing, "/routing#learn
 button(routes, "/unfreeze", RoutingCalls.unfreeze_learning, Routing, "/routing#learning")
 
 
-def _page(granted: Session, asked: RouteForm, values: Mapping[str, object], status: int = 200) -> Response:
-    whole = {"asked": asked, "route": None, "refusal": None, "stats": None, **values}
-    return render("routing.html", whole, granted, status)
+def _page(
+    granted: Session, asked: RouteForm, values: Mapping[str, object], refusal: ServiceError | None = None
+) -> Response:
+    whole = {"asked": asked, "route": None, "stats": None, **values}
+    return render("routing.html", whole, granted, refusal=refusal)
 
 
 def figures_of(stats: RoutingStatsView) -> Mapping[str, object]:

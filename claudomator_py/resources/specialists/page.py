@@ -13,7 +13,6 @@ from fastapi.responses import RedirectResponse, Response
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
 from claudomator_py.api.page.formatting import PART, Cursor, Ref, Version, filter_url, short_line
 from claudomator_py.api.page.rendering import button, render
-from claudomator_py.api.problem import status_of
 from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.requests import TaskFilter
@@ -143,10 +142,9 @@ def _page(granted: Session, given: Mapping[str, Any], refusal: ServiceError | No
         "standings": standings_of(learned, specialist.id),
         "corrections": corrections_of(learned, specialist.id),
         "correction_table": CORRECTIONS,
-        "refusal": refusal,
         "grantee": given.get("grantee", ""),
     }
-    return render("specialist.html", values, granted, status_of(refusal))
+    return render("specialist.html", values, granted, refusal=refusal)
 
 
 def _card_form(
@@ -160,16 +158,15 @@ def _card_form(
         "stored": stored,
         "text": stored if text is None else text,
         "stale": isinstance(refusal, StaleVersion),
-        "refusal": refusal,
     }
-    return render("specialist_edit.html", values, granted, status_of(refusal))
+    return render("specialist_edit.html", values, granted, refusal=refusal)
 
 
 def _removal_form(granted: Session, given: Mapping[str, Any], refusal: ServiceError | None = None) -> Response:
     specialist = granted[Specialists].get(given["specialist_id"])
-    values: dict[str, object] = {"specialist": specialist, "url": url_of(specialist.id), "refusal": refusal}
+    values: dict[str, object] = {"specialist": specialist, "url": url_of(specialist.id)}
     values |= {"tone": _TONES[specialist.visibility], "exists_for": exists_for(specialist)}
-    return render("specialist_remove.html", values, granted, status_of(refusal))
+    return render("specialist_remove.html", values, granted, refusal=refusal)
 
 
 _SHARING = "/specialists/{specialist_id}#sharing"
