@@ -23,6 +23,12 @@ from claudomator_py.resources.session import Access
 from claudomator_py.surface import ADMIN_WHOLE, OPEN, OPERATE, OPERATE_OWN, READ, READ_WHOLE, Needed, Operation
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _pages() -> None:
+    """Import the pages, which declare their addresses: another test in this process may not have done so."""
+    routes()
+
+
 def application() -> FastAPI:
     app = FastAPI(openapi_url=None)
 
