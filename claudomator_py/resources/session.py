@@ -18,6 +18,7 @@ from claudomator_py.store import reads, run_rows, schedule_rows
 from claudomator_py.store.database import Database, read_or_refuse, write_or_refuse
 from claudomator_py.store.stored_json import DAMAGED
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.surface import answers
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.values import dataclass
 
@@ -87,32 +88,42 @@ class Service(Bound):
         return write_or_refuse(self.database, fn, self._by.id)
 
 
-def reading(method: Callable[Concatenate[S, Connection, P], T]) -> Callable[Concatenate[S, P], T]:
+def reading(
+    call: Callable[..., Any] | None = None,
+) -> Callable[[Callable[Concatenate[S, Connection, P], T]], Callable[Concatenate[S, P], T]]:
     """Have a service's method called with a connection to read with, which its callers do not pass. Raises Unavailable
-    in addition."""
+    in addition. call: declares the operation that the method answers, if it answers one."""
 
-    def read(service: S, /, *args: P.args, **options: P.kwargs) -> T:
-        return service._read(lambda connection: method(service, connection, *args, **options))
+    def declare(method: Callable[Concatenate[S, Connection, P], T]) -> Callable[Concatenate[S, P], T]:
+        def read(service: S, /, *args: P.args, **options: P.kwargs) -> T:
+            return service._read(lambda connection: method(service, connection, *args, **options))
 
-    return _as_called(read, method)
+        return _as_called(read, method, call)
+
+    return declare
 
 
-def writing(method: Callable[Concatenate[S, Connection, P], T]) -> Callable[Concatenate[S, P], T]:
+def writing(
+    call: Callable[..., Any] | None = None,
+) -> Callable[[Callable[Concatenate[S, Connection, P], T]], Callable[Concatenate[S, P], T]]:
     """Have a service's method called in a transaction, whose connection its callers do not pass. It returns once what
-    it wrote is durable. Raises Unavailable in addition."""
+    it wrote is durable. Raises Unavailable in addition. call: as for ``reading``."""
 
-    def write(service: S, /, *args: P.args, **options: P.kwargs) -> T:
-        return service._write(lambda connection: method(service, connection, *args, **options))
+    def declare(method: Callable[Concatenate[S, Connection, P], T]) -> Callable[Concatenate[S, P], T]:
+        def write(service: S, /, *args: P.args, **options: P.kwargs) -> T:
+            return service._write(lambda connection: method(service, connection, *args, **options))
 
-    return _as_called(write, method)
+        return _as_called(write, method, call)
+
+    return declare
 
 
-def _as_called(call: F, method: Callable[..., Any]) -> F:
-    """Describe the call as the method, but without its connection."""
+def _as_called(wrapper: F, method: Callable[..., Any], call: Callable[..., Any] | None) -> F:
+    """Describe the wrapper as the method, but without its connection, and as the answer to the call."""
     service, _, *others = signature(method).parameters.values()
-    update_wrapper(call, method)
-    call.__signature__ = Signature([service, *others])  # type: ignore[attr-defined]  # read by ``signature``
-    return call
+    update_wrapper(wrapper, method)
+    wrapper.__signature__ = Signature([service, *others])  # type: ignore[attr-defined]  # read by ``signature``
+    return wrapper if call is None else answers(call)(wrapper)
 
 
 @dataclass(eq=False, repr=False)

@@ -49,8 +49,7 @@ class Changes(Service):
     host: RunHost
     secrets: Secrets
 
-    @answers(ChangeCalls.changes)
-    @reading
+    @reading(ChangeCalls.changes)
     def of_task(self, connection: Connection, ref: str) -> TaskChangesView:
         """Return everything that is kept of what the task's runs changed."""
         task = find_task(connection, ref, self._by)
@@ -194,7 +193,7 @@ class BranchService(Service):
             raise Conflict(f"{sentence(busy)[:-1]} in its work tree.", remedy="Wait for it to end, or cancel it.")
         return task, tree
 
-    @reading
+    @reading()
     def _who_works_in(self, connection: Connection, place: str) -> str | None:
         return self._named(connection, place)
 
@@ -208,7 +207,7 @@ class BranchService(Service):
                     return "a task runs"
         return None
 
-    @writing
+    @writing()
     def _record(self, connection: Connection, task: Task, kind: str, data: dict[str, object]) -> None:
         events.record(connection, self.clock(), kind, task_id=task.id, data=data)
 

@@ -66,8 +66,7 @@ class Channels(KeyedService):
     policy: Policy = no_policy
     """What the policy says of a message, before triage's own rules."""
 
-    @answers(ChannelCalls.channels)
-    @reading
+    @reading(ChannelCalls.channels)
     def page(self, connection: Connection, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """Return a page of the list, by id. Raises BadCursor."""
         listed = {"list": "channels"}
@@ -75,8 +74,7 @@ class Channels(KeyedService):
         views = partial(map, partial(channel_view, connection))
         return cursors.page(rows, limit, listed, lambda row: (row.id,), views)
 
-    @answers(ChannelCalls.channel)
-    @reading
+    @reading(ChannelCalls.channel)
     def get(self, connection: Connection, ref: str) -> ChannelView:
         """Return the channel."""
         return channel_view(connection, find(connection, ref, self._by))
@@ -130,24 +128,21 @@ class Channels(KeyedService):
 
         return self._write(change)
 
-    @answers(ChannelCalls.delete_channel)
-    @writing
+    @writing(ChannelCalls.delete_channel)
     def delete(self, connection: Connection, ref: str, *, versions: Collection[int] | None = None) -> None:
         """Delete it with its messages; tasks that were to answer them go on. Raises StaleVersion."""
         channel = find(connection, ref, self._by, versions)
         channel_rows.delete_channel(connection, channel.id)
         record(connection, self.clock(), "channel_deleted", data={"channel": channel.name})
 
-    @answers(ChannelCalls.join_channel)
-    @writing
+    @writing(ChannelCalls.join_channel)
     def join(self, connection: Connection, ref: str, wanted: JoinRequest) -> ChannelView:
         """Add a specialist. Repeating it changes nothing. Raises Invalid, and Conflict if the channel is full."""
         channel, now_ms = find(connection, ref, self._by), self.clock()
         is_new = add_specialist(connection, channel, wanted.specialist, now_ms)
         return _changed(connection, channel, now_ms) if is_new else channel_view(connection, channel)
 
-    @answers(ChannelCalls.leave_channel)
-    @writing
+    @writing(ChannelCalls.leave_channel)
     def leave(self, connection: Connection, ref: str, member_id: str) -> ChannelView:
         """Remove a participant. Repeating it changes nothing. If the primary leaves, the channel has none."""
         channel = find(connection, ref, self._by)
@@ -157,8 +152,7 @@ class Channels(KeyedService):
         primary = None if channel.primary_agent == member_id else channel.primary_agent
         return _changed(connection, channel, self.clock(), primary_agent=primary)
 
-    @answers(ChannelCalls.mute_participant)
-    @writing
+    @writing(ChannelCalls.mute_participant)
     def mute(self, connection: Connection, ref: str, member_id: str, wanted: MuteRequest) -> ChannelView:
         """Mute a specialist for that long, or unmute it. Raises NotFound if it does not take part."""
         channel, now_ms = find(connection, ref, self._by), self.clock()
@@ -169,8 +163,7 @@ class Channels(KeyedService):
         channel_rows.change_member(connection, channel.id, member_id, muted_until_ms=until_ms)
         return _changed(connection, channel, now_ms)
 
-    @answers(ChannelCalls.messages)
-    @reading
+    @reading(ChannelCalls.messages)
     def messages(
         self, connection: Connection, ref: str, cursor: str | None = None, limit: int = 50
     ) -> Page[MessageView]:
@@ -181,8 +174,7 @@ class Channels(KeyedService):
         rows = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
         return cursors.page(rows, limit, listed, lambda row: (row.id or 0,), partial(message_views, connection))
 
-    @answers(ChannelCalls.message)
-    @reading
+    @reading(ChannelCalls.message)
     def message(self, connection: Connection, ref: str, message_id: int) -> MessageView:
         """Return one message. Raises NotFound."""
         channel = find(connection, ref, self._by)
@@ -227,16 +219,14 @@ class Channels(KeyedService):
 
         return self._write(transaction)
 
-    @answers(ChannelCalls.mark_message)
-    @writing
+    @writing(ChannelCalls.mark_message)
     def mark(self, connection: Connection, ref: str, message_id: int, wanted: MarkRequest) -> MessageView:
         """Record whether the right participants answered a message. Raises NotFound."""
         channel = find(connection, ref, self._by)
         messages.mark(connection, _message(connection, channel, message_id), wanted.verdict, self._by)
         return message_views(connection, [_message(connection, channel, message_id)])[0]
 
-    @answers(ChannelCalls.channel_stats)
-    @reading
+    @reading(ChannelCalls.channel_stats)
     def stats(self, connection: Connection, ref: str, days: int = 30) -> ChannelStatsView:
         """Return how triage did in it over the last days."""
         return stats_view(connection, find(connection, ref, self._by), days, self.clock())

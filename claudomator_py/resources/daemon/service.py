@@ -50,7 +50,7 @@ class DaemonService(Service):
         """Return whether the daemon is drained, and how many runs are live."""
         return self._read(drain_view)
 
-    @reading
+    @reading()
     def standing(self, connection: Connection) -> StopsView:
         """Return what the head of every page says."""
         holds = hold_rows.in_force(connection, self.clock())
@@ -95,7 +95,7 @@ class DaemonService(Service):
         """Return every reason code with what follows from it."""
         return [ReasonView.of(REASON_POLICIES[reason], reason=reason) for reason in Reason]
 
-    @writing
+    @writing()
     def _switched(self, connection: Connection, switch: Callable[[Connection], object]) -> DrainView:
         switch(connection)
         return drain_view(connection)
@@ -151,7 +151,7 @@ class Hosts(Service):
         hosts = self.host.hosts()  # outside of the transaction: it takes time
         return self._read(lambda connection: with_runs(connection, hosts, self.host, self.registry))
 
-    @reading
+    @reading()
     def last_known(self, connection: Connection) -> Sequence[HostView]:
         """Return all hosts without asking their engines; none if this machine is the only one."""
         return known_hosts(connection, self.host, self.registry)
@@ -166,7 +166,7 @@ class Hosts(Service):
         """Start tasks on it again. Repeating it changes nothing."""
         return self._switched(name, lambda connection: undrain(connection, self.clock(), host=name))
 
-    @writing
+    @writing()
     def _switched(self, connection: Connection, name: str, switch: Callable[[Connection], None]) -> DrainView:
         if name not in self.names():
             raise NotFound.among("host", name, [*self.names()], none="no host is configured")

@@ -64,8 +64,7 @@ class Explained(View):
 class Decisions(Service):
     """The service of decisions."""
 
-    @answers(DecisionCalls.decisions)
-    @reading
+    @reading(DecisionCalls.decisions)
     def page(
         self, connection: Connection, wanted: DecisionFilter | None = None, cursor: str | None = None, limit: int = 50
     ) -> Page[DecisionView]:
@@ -90,7 +89,7 @@ class Decisions(Service):
         """Return the decision with that id. Raises NotFound."""
         return self.explained(decision_id).decision
 
-    @reading
+    @reading()
     def explained(self, connection: Connection, decision_id: str) -> Explained:
         """Return it in words as well. Raises NotFound."""
         decision = decision_log.find(connection, decision_id, self._by)

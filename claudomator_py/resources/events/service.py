@@ -109,7 +109,7 @@ class Events(Service):
         task_id = None if task is None else self._read(lambda connection: find_task(connection, task, self._by).id)
         return EventQuery(task_id, tuple(kinds), whose, self._by)
 
-    @reading
+    @reading()
     def events(self, connection: Connection, wanted: EventQuery, after: int, limit: int) -> EventPage:
         """Return events with ids above ``after``, oldest first, at most ``limit``."""
         rows = events.following(connection, after, limit + 1, wanted)
@@ -118,7 +118,7 @@ class Events(Service):
         upto = items[-1].id if more else max(after, events.last_id(connection))
         return EventPage(items, upto, more)
 
-    @reading
+    @reading()
     def last_events(self, connection: Connection, wanted: EventQuery, limit: int) -> EventPage:
         """Return the newest events, oldest first, at most ``limit``."""
         rows = events.newest(connection, limit, wanted)

@@ -31,8 +31,7 @@ class Notices(Service):
     dispatcher: NotificationDispatcher
     clock: Clock
 
-    @answers(NotificationCalls.notifications)
-    @reading
+    @reading(NotificationCalls.notifications)
     def deliveries(
         self, connection: Connection, state: DeliveryState | None, cursor: str | None, limit: int
     ) -> Page[DeliveryView]:

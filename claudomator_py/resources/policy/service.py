@@ -37,7 +37,6 @@ from claudomator_py.schema.taskfile import parse_task_file
 from claudomator_py.store import decision_log, decision_rows, events, reads, remembered, specialist_rows
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
-from claudomator_py.surface import answers
 from claudomator_py.tasks.inputs import current_request, may_approve, request_of_older_version, specialists_for
 from claudomator_py.values import dataclass, regex
 
@@ -139,8 +138,7 @@ class PolicyService(Service):
     """Returns the daily budget."""
     registry: AgentRegistry
 
-    @answers(PolicyCalls.policy)
-    @reading
+    @reading(PolicyCalls.policy)
     def view(self, connection: Connection, *, days: int = 30) -> PolicyView:
         """Return the rules in force, and how often each applied in the last days."""
         policy = self.in_force()
@@ -216,7 +214,7 @@ class PolicyService(Service):
         )
         return tuple(verdict_view(verdict, visible) for verdict in verdicts)
 
-    @reading
+    @reading()
     def approvals(self, connection: Connection) -> ApprovalsView:
         """Return pending and settled approvals."""
         asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, self._by)
@@ -224,7 +222,7 @@ class PolicyService(Service):
         waiting.sort(key=lambda held: held.since)
         return ApprovalsView(waiting=tuple(waiting), settled=_resolved(connection, self._by))
 
-    @reading
+    @reading()
     def candidates(self, connection: Connection, ref: str, limit: int) -> tuple[SpecialistView, ...]:
         """Return the specialists the caller may give the task to, by id, at most ``limit``; none if nothing is routed.
         They may work for the task's creator, and no rule that applies to the task excludes them, directly or by naming

@@ -126,7 +126,7 @@ class Nights(Service):
     """Returns the host of a run."""
     _unchanged: Unchanged = field(default_factory=lambda: Unchanged(most=2), init=False)
 
-    @reading
+    @reading()
     def names(self, connection: Connection, task_ids: Collection[str]) -> Mapping[str, str]:
         """Return the names of tasks by id, without those that no longer exist."""
         return report_rows.task_names(connection, task_ids, self._by)

@@ -108,7 +108,7 @@ class Reports(Service):
         missed = self._read(lambda connection: list(self._missed(connection, now_ms - days * DAY_MS, now_ms, now_ms)))
         return sorted(missed, key=lambda fire: fire.due_at, reverse=True)
 
-    @reading
+    @reading()
     def repositories(
         self, connection: Connection, days: int, zone: tzinfo
     ) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:

@@ -310,8 +310,7 @@ class Routing(Service):
         verdict = decided.judged.verdict.shown(name)
         return tried_view(name, decided.record, verdict, seen)
 
-    @answers(RoutingCalls.routing_stats)
-    @reading
+    @reading(RoutingCalls.routing_stats)
     def stats(self, connection: Connection, days: int = 30) -> RoutingStatsView:
         """Return figures on routing in the last days."""
         return stats.stats(connection, self._by, days, self.clock())
@@ -321,14 +320,12 @@ class Routing(Service):
         """Return what routing has learned so far."""
         return self._read(self._all)
 
-    @answers(RoutingCalls.labels)
-    @reading
+    @reading(RoutingCalls.labels)
     def labelled(self, connection: Connection, limit: int = 1_000) -> LabelledTasksView:
         """Return tasks whose right specialist is known, newest first."""
         return stats.labelled(connection, self._by, limit, self.default())
 
-    @answers(RoutingCalls.reset_learned)
-    @writing
+    @writing(RoutingCalls.reset_learned)
     def forget(self, connection: Connection, request: ForgetRequest) -> LearnedView:
         """Reset what was learned, including what ended tasks would still teach. Raises NotFound."""
         name = request.specialist
@@ -339,16 +336,14 @@ class Routing(Service):
         record(connection, self.clock(), "learning_reset", data=data)
         return self._all(connection)
 
-    @answers(RoutingCalls.freeze_learning)
-    @writing
+    @writing(RoutingCalls.freeze_learning)
     def freeze(self, connection: Connection) -> LearnedView:
         """Stop learning. What happens while it is frozen is never learned from. Harmless when repeated."""
         if hold_rows.turn_on(connection, learning.FROZEN, None, self.clock()):
             record(connection, self.clock(), "learning_frozen")
         return self._all(connection)
 
-    @answers(RoutingCalls.unfreeze_learning)
-    @writing
+    @writing(RoutingCalls.unfreeze_learning)
     def unfreeze(self, connection: Connection) -> LearnedView:
         """Resume learning. Harmless when repeated."""
         if hold_rows.find_switch(connection, learning.FROZEN) is not None:

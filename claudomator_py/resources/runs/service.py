@@ -106,8 +106,7 @@ class Runs(KeyedService):
     secrets: Secrets
     """To redact from requests before they are stored."""
 
-    @answers(RunCalls.run)
-    @reading
+    @reading(RunCalls.run)
     def get(self, connection: Connection, run_id: str) -> RunView:
         """Return the run with that id or prefix."""
         run = without_hidden(connection, [find_run(connection, run_id, self._by)], self._by)[0]
@@ -132,8 +131,7 @@ class Runs(KeyedService):
             raise NotFound(detail, remedy="It is removed with the run directory.") from None
         return self._read(lambda connection: visible_handoff(connection, document, self._by))
 
-    @answers(RunCalls.hand_on)
-    @writing
+    @writing(RunCalls.hand_on)
     def hand_on(self, connection: Connection, run_id: str, asked: HandoffRequest) -> HandoffView:
         """Have the specialist continue the task once the run has ended, whatever its outcome. Harmless when repeated.
 
@@ -159,8 +157,7 @@ class Runs(KeyedService):
         record_handoff(connection, asking.task, record, self.clock())
         return _handed_on(task, record, record.specialist)
 
-    @answers(RunCalls.ask)
-    @writing
+    @writing(RunCalls.ask)
     def ask(self, connection: Connection, run_id: str, request: QuestionRequest) -> AskedView:
         """Ask a person once the run has succeeded; the answer continues its conversation. Harmless when repeated.
 
@@ -186,8 +183,7 @@ class Runs(KeyedService):
         record(connection, self.clock(), ASKED, task_id=run.task_id, run_id=run.id, data={"question": question})
         return AskedView(task_id=run.task_id, run_id=run.id, questions=questions)
 
-    @answers(RunCalls.report_progress)
-    @writing
+    @writing(RunCalls.report_progress)
     def report_progress(self, connection: Connection, run_id: str, request: ProgressRequest) -> ProgressView:
         """Store the run's progress for people to see, unless the previous report is too recent; the result says so."""
         asking = _under_way(connection, find_run(connection, run_id, self._by), "reports its progress")

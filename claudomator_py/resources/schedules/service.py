@@ -83,14 +83,12 @@ class Schedules(KeyedService):
     task_views: TaskViews
     changed: Callable[[], None] = lambda: None
 
-    @answers(ScheduleCalls.schedules)
-    @reading
+    @reading(ScheduleCalls.schedules)
     def all(self, connection: Connection) -> list[ScheduleView]:
         """Return all schedules, by name."""
         return schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
 
-    @answers(ScheduleCalls.schedule)
-    @reading
+    @reading(ScheduleCalls.schedule)
     def get(self, connection: Connection, name: str) -> ScheduleView:
         """Return the schedule with that name."""
         return schedule_views(connection, [_named(connection, name, self._by)])[0]
@@ -151,8 +149,7 @@ class Schedules(KeyedService):
 
         return change
 
-    @answers(ScheduleCalls.delete_schedule)
-    @writing
+    @writing(ScheduleCalls.delete_schedule)
     def delete(self, connection: Connection, name: str) -> None:
         """Delete the schedule, but not its tasks. Raises Conflict if a file defines it."""
         schedule = _named(connection, name, self._by)
@@ -161,7 +158,7 @@ class Schedules(KeyedService):
             raise Conflict(f"{name} follows the file {schedule.file_path}.", remedy=remedy)
         end(connection, schedule, self.clock())
 
-    @writing
+    @writing()
     def _switch(self, connection: Connection, name: str, *, paused: bool) -> ScheduleView:
         schedule = _named(connection, name, self._by)
         now_ms = self.clock()

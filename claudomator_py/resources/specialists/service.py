@@ -149,8 +149,7 @@ class Specialists(KeyedService):
     similarity: Similarity = lambda _: None
     twins: Twins = lambda _: ()
 
-    @answers(SpecialistCalls.specialists)
-    @reading
+    @reading(SpecialistCalls.specialists)
     def page(self, connection: Connection, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
         """Return a page of specialists, by id. Raises BadCursor."""
         after = cursors.read_text(cursor, _LIST)
@@ -232,7 +231,7 @@ class Specialists(KeyedService):
 
         return self._warned(self._once(key, SpecialistView, lambda: change))
 
-    @writing
+    @writing()
     def register_itself(self, connection: Connection, card: Card) -> HubRegistration:
         """Register the card of a connecting agent. Its oddities are logged separately, see ``log_oddities``: finding
         them compares all cards, and hundreds of agents may connect after a restart."""
@@ -265,8 +264,7 @@ class Specialists(KeyedService):
             raise Invalid.of([problem])
         return self.change(card, versions=versions)
 
-    @answers(SpecialistCalls.remove_specialist)
-    @writing
+    @writing(SpecialistCalls.remove_specialist)
     def remove(self, connection: Connection, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
         """Remove the specialist. Raises Forbidden, StaleVersion, Conflict."""
         changes.remove(connection, specialist_id, self._by, self.clock(), versions=versions)
@@ -317,6 +315,6 @@ class Specialists(KeyedService):
             log.warning("skills of %s are not compared: %s", card.id, fault)
         return odd_keys
 
-    @writing
+    @writing()
     def _changed(self, connection: Connection, change: Callable[[Connection, int], Registration]) -> SpecialistView:
         return view(change(connection, self.clock()), self._by)

@@ -109,8 +109,7 @@ class Tasks(KeyedService):
     def __post_init__(self) -> None:
         self._resuming = ResumePolicy(self.registry, self.host)
 
-    @answers(TaskCalls.tasks)
-    @reading
+    @reading(TaskCalls.tasks)
     def page(
         self, connection: Connection, wanted: TaskFilter, cursor: str | None = None, limit: int = 50
     ) -> Page[TaskView]:
@@ -121,12 +120,12 @@ class Tasks(KeyedService):
         views = partial(self.views.of, connection)
         return cursors.page(tasks, limit, listed, lambda task: (task.created_ms, task.id), views)
 
-    @reading
+    @reading()
     def count(self, connection: Connection, wanted: TaskFilter) -> int:
         """Return how many tasks match."""
         return reads.count(connection, wanted, self._by)
 
-    @reading
+    @reading()
     def latest(
         self, connection: Connection, wanted: LatestFilter, cursor: str | None, limit: int
     ) -> tuple[Page[TaskView], int]:
@@ -147,8 +146,7 @@ class Tasks(KeyedService):
         )
         return with_tree(view, self.trees, self._read)
 
-    @answers(TaskCalls.runs)
-    @reading
+    @reading(TaskCalls.runs)
     def runs(self, connection: Connection, ref: str) -> list[RunView]:
         """Return all runs of the task, oldest first."""
         runs = without_hidden(connection, run_rows.of_task(connection, self._find(connection, ref).id), self._by)
@@ -168,8 +166,7 @@ class Tasks(KeyedService):
                 remedy=f"{first.render(Path(readable(refusal.path)).name)}.{others}",
             ) from None
 
-    @answers(TaskCalls.why)
-    @reading
+    @reading(TaskCalls.why)
     def why(self, connection: Connection, ref: str) -> WhyView:
         """Explain why the task is in its state, with the underlying decisions and events."""
         task, by, now_ms = self._find(connection, ref), self._by, self.clock()
