@@ -309,8 +309,8 @@ def rank(priority: Priority, created_ms: int) -> int:
 
 
 def backoff_ms(base_ms: int, attempt: int, run_id: str, *, longest_ms: int = MAX_BACKOFF_MS) -> int:
-    """Pause after the attempt (1 is the first): doubles each time up to longest_ms, plus up to a tenth of jitter. The
-    jitter is derived from the run's id, so the same state always plans the same time."""
+    """Return the pause after the attempt (1 is the first), in milliseconds: it doubles each time up to longest_ms, plus
+    up to a tenth of jitter. The jitter is derived from the run's id, so the same state always plans the same time."""
     pause = min(base_ms << min(attempt - 1, 30), max(base_ms, longest_ms))
     fraction = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:4], "big") / 2**32
     return pause + int(pause * JITTER_SHARE * fraction)

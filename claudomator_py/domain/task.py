@@ -142,6 +142,11 @@ def _instant(value: object) -> object:
         raise refusal("is out of range", remedy) from None
 
 
+def _is_left_out(field: str, info: ValidationInfo) -> bool:
+    """Return whether the document lacks the field. One that was refused is no longer in the data, and not left out."""
+    return info.data.get(field, "") is None
+
+
 def _cron(value: str) -> str:
     try:
         parse_cron(value)
@@ -194,15 +199,15 @@ class AgentHint(Strict):
 
     @field_validator("model")
     @classmethod
-    def _model_of_something(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and info.data.get("type", "") is None:
+    def _model_of_an_agent(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and _is_left_out("type", info):
             raise refusal("requires an agent", "add `type`, or write `tier` instead, which any agent has")
         return value
 
     @field_validator("strict")
     @classmethod
-    def _strict_about_something(cls, value: bool, info: ValidationInfo) -> bool:
-        if value and info.data.get("type", "") is None:
+    def _strict_about_an_agent(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and _is_left_out("type", info):
             raise refusal("does not say for which agent", "add `type`, or remove `strict`")
         return value
 
@@ -363,8 +368,8 @@ class TaskSpec(Strict):
 
     @field_validator("skill")
     @classmethod
-    def _skill_of_somebody(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and info.data.get("specialist", "") is None:
+    def _skill_of_a_specialist(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and _is_left_out("specialist", info):
             raise refusal("does not say whose", "add `specialist`, or leave out `skill`")
         return value
 
@@ -377,8 +382,8 @@ class TaskSpec(Strict):
 
     @field_validator("isolation")
     @classmethod
-    def _isolated_from_something(cls, value: Isolation, info: ValidationInfo) -> Isolation:
-        if value is Isolation.WORKTREE and info.data.get("working_dir", "") is None:
+    def _isolated_from_a_folder(cls, value: Isolation, info: ValidationInfo) -> Isolation:
+        if value is Isolation.WORKTREE and _is_left_out("working_dir", info):
             raise refusal("does not say of which repository", "add `working_dir`, or leave out `isolation`")
         return value
 
@@ -388,9 +393,8 @@ class TaskSpec(Strict):
         if value and info.data.get("isolation", Isolation.WORKTREE) is Isolation.NONE:
             # A task that continues another one works in its tree without naming either.
             lacking = "" if info.data.get("working_dir") else "`working_dir` and "
-            raise refusal(
-                "is about a work tree, and there is none", f"add {lacking}`isolation: worktree`, or remove it"
-            )
+            remedy = f"add {lacking}`isolation: worktree`, or remove it"
+            raise refusal("is about a work tree, and there is none", remedy)
         return value
 
     @field_validator("depends_on")
@@ -418,7 +422,7 @@ class TaskSpec(Strict):
     @field_validator("timezone", "catch_up", "overlap")
     @classmethod
     def _of_a_schedule(cls, value: Any, info: ValidationInfo) -> Any:
-        if value not in (None, CatchUp.SKIP, Overlap.SKIP) and info.data.get("schedule", "") is None:
+        if value not in (None, CatchUp.SKIP, Overlap.SKIP) and _is_left_out("schedule", info):
             raise refusal("is about times, and there is no schedule", "add `schedule`, or remove it")
         if value is CatchUp.ALL and info.data.get("overlap") is Overlap.SKIP:
             raise refusal("would skip all but the first, as that has not ended", "add `overlap: queue`")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from hashlib import sha1
+from itertools import accumulate
 from typing import Self
 
 from claudomator_py.domain.errors import shown
@@ -218,7 +219,7 @@ class Histogram:
         return sum(self.counts)
 
     def plus(self, value: float) -> Self:
-        """Add one observation."""
+        """Return the histogram with one more observation."""
         place = bisect_left(self.bounds, value)
         counts = (*self.counts[:place], self.counts[place] + 1, *self.counts[place + 1 :])
         return type(self)(self.bounds, counts, self.total + value)
@@ -231,10 +232,5 @@ class Histogram:
         return replace(self, counts=counts, total=self.total + other.total)
 
     def cumulative(self) -> list[tuple[float, int]]:
-        """Count for each bound the observations at or below it; infinity comes last."""
-        seen = 0
-        steps = []
-        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
-            seen += count
-            steps.append((bound, seen))
-        return steps
+        """Return for each bound the number of observations at or below it; infinity comes last."""
+        return list(zip((*self.bounds, float("inf")), accumulate(self.counts), strict=True))
