@@ -16,7 +16,7 @@ import typer
 from claudomator_py.certificates import certificate_problem
 from claudomator_py.cli.output import error, note
 from claudomator_py.cli.task_files import readable_path
-from claudomator_py.domain.card import WAYS_ON, Card
+from claudomator_py.domain.card import SUCCESSOR_FIELDS, Card
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.remote import is_loopback
 from claudomator_py.values import regex
@@ -135,7 +135,7 @@ def in_order(cards: Sequence[Card]) -> list[Card]:
     cards_by_line: dict[int, Card] = {}
 
     def take(card: Card, behind: frozenset[str]) -> None:
-        for field in WAYS_ON:
+        for field in SUCCESSOR_FIELDS:
             other = named.get(getattr(card, field) or "")
             if other is not None and other.id not in behind and id(other) not in cards_by_line:
                 take(other, behind | {other.id})

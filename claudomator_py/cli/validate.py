@@ -46,7 +46,7 @@ class ReadCards:
     def warnings(self, known: Collection[str]) -> list[Problem]:
         """Return what is accepted without effect: specialists that the cards name and that are not among ``known``, and
         fields of an agent file that are not applied."""
-        from claudomator_py.domain.card import WAYS_ON
+        from claudomator_py.domain.card import SUCCESSOR_FIELDS
 
         if self.parsed is None:
             return []
@@ -58,7 +58,7 @@ class ReadCards:
         return kept + [
             self.parsed.located(card, Problem(field=field, message=_UNKNOWN.format(to)))
             for card in self.cards
-            for field, labels in WAYS_ON.items()
+            for field, labels in SUCCESSOR_FIELDS.items()
             if (to := getattr(card, field)) is not None and to not in labels and to not in known
         ]
 

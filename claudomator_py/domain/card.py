@@ -47,12 +47,12 @@ NOT_APPLIED: Final = "agent_file"
 SHIPPER: Final = "claudomator"
 """The creator of the cards that come with Claudomator."""
 
-TAKEN_IDS: Final = frozenset({"clarify", "default", "human_review", "reject", "search"})
+RESERVED_IDS: Final = frozenset({"clarify", "default", "human_review", "reject", "search"})
 """Labels of routes, and a path of the API."""
 
 _MAX_READABLE: Final = 64
 
-WAYS_ON: Final = {"fallback": ("clarify", "default", "human_review"), "escalation": ("human_review",)}
+SUCCESSOR_FIELDS: Final = {"fallback": ("clarify", "default", "human_review"), "escalation": ("human_review",)}
 """Fields that say where a task goes after a specialist, and their possible values other than specialists."""
 
 REMOTE_AGENT: Final = regex(r"(?<![\w.-])(hub|http):([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)")
@@ -147,8 +147,8 @@ def _wake_url(value: str) -> str:
     return value
 
 
-def _free(value: str) -> str:
-    if value in TAKEN_IDS:
+def _not_reserved(value: str) -> str:
+    if value in RESERVED_IDS:
         raise refusal(f"`{value}` is a word that Claudomator uses itself", "choose another id")
     return value
 
@@ -171,10 +171,10 @@ def id_from(name: str) -> str:
     readable = (base or "agent")[:_MAX_READABLE].rstrip("-._")
     lost = any(character.isalnum() and name_from(character) is None for character in name)
     lost = lost or (base is None and bool(name.strip())) or _SIGNED.search(name) is not None
-    return f"{readable}-{digits_of(name)}" if lost or readable in TAKEN_IDS else readable
+    return f"{readable}-{short_hash(name)}" if lost or readable in RESERVED_IDS else readable
 
 
-def digits_of(text: str) -> str:
+def short_hash(text: str) -> str:
     """Return eight hexadecimal digits derived from the text, to tell ids apart."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -186,7 +186,7 @@ ALIASES: Final = {"display_name": "name", "prompt": "system_prompt", "allowed_ba
 class Card(Strict):
     """A specialist, as its author writes it."""
 
-    id: Annotated[Name, AfterValidator(_free)] = Field(
+    id: Annotated[Name, AfterValidator(_not_reserved)] = Field(
         description="How tasks name it: lower-case letters, digits, `-`, `_` and `.`."
     )
     name: Line | None = Field(None, max_length=200, description="Name shown to people. Default: `id`.")

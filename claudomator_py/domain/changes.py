@@ -160,7 +160,7 @@ class RefChange(ChangeRecord):
         return f"{pushed}{self.before[:8]} -> {self.after[:8]}"
 
 
-def overall(refs: Iterable[RefChange]) -> tuple[RefChange, ...]:
+def net_changes(refs: Iterable[RefChange]) -> tuple[RefChange, ...]:
     """Return each reference from before its first change to after its last, without those that are back where they
     were. refs: oldest first."""
     changed: dict[str, RefChange] = {}
@@ -332,7 +332,7 @@ class RunChanges(ChangeRecord):
         every = [*earlier, self]
         commits = {commit.id: commit for made in every for commit in made.commits}
         files = {file.path: file for made in every for file in made.files}
-        refs = overall(ref for made in every for ref in made.refs)
+        refs = net_changes(ref for made in every for ref in made.refs)
         return self.model_copy(
             update={
                 "head_before": every[0].head_before,
@@ -350,7 +350,7 @@ class RunChanges(ChangeRecord):
             }
         )
 
-    def made_for_it(self, branch: str, base: str) -> "RunChanges":
+    def with_new_branch(self, branch: str, base: str) -> "RunChanges":
         """Return a copy in which that branch counts as new, unless a run has deleted it, or moved it from elsewhere."""
         made = self._ref(branch)
         if made is None or made.before != base or made.after is None:

@@ -73,21 +73,21 @@ def after_marker(text: str, marker: str) -> str | None:
     return None
 
 
-def asks_for_a_word(text: str) -> bool:
+def asks_a_person(text: str) -> bool:
     """Return whether the last sentence of a result's text asks a person something. Options may follow it."""
     end = text[-MAX_END_CHARS:]
     before = _OPTIONS.sub("", end)
     # A list under a heading that is a question is the answer.
     asked = (end,) if before.rpartition("\n")[2].lstrip().startswith(("#", "**")) else (end, before)
-    return any(_QUESTION_END.search(one) is not None or _ends(one, lambda words: words.asks) for one in asked)
+    return any(_QUESTION_END.search(part) or _last_sentence_has(part, lambda words: words.asks) for part in asked)
 
 
 def announces_work(text: str) -> bool:
     """Return whether the last sentence of a result's text says what is to be done next."""
-    return _ends(text, lambda words: words.announces)
+    return _last_sentence_has(text, lambda words: words.announces)
 
 
-def _ends(text: str, pattern: Callable[[_Words], Pattern[str]]) -> bool:
+def _last_sentence_has(text: str, pattern: Callable[[_Words], Pattern[str]]) -> bool:
     sentences = _sentences(_SHOWN.sub(" x ", text[-MAX_END_CHARS:]))
     if not sentences:
         return False
@@ -171,11 +171,11 @@ def spaced_words(sentence: str) -> str:
 
 def claims_changes(text: str) -> bool:
     """Return whether a result's text claims that files were changed."""
-    words_of_text = fold(text[:MAX_CHARS])
-    sentences = [_QUOTED.sub(" x ", sentence) for sentence in _SENTENCE_END.split(words_of_text)]
-    seen = frozenset(_WORD.findall(words_of_text))
+    folded = fold(text[:MAX_CHARS])
+    sentences = [_QUOTED.sub(" x ", sentence) for sentence in _SENTENCE_END.split(folded)]
+    seen = frozenset(_WORD.findall(folded))
     return any(
-        _claims(words_of_text, sentences, words)
+        _claims(folded, sentences, words)
         for words in _languages()
         if not words.first or not words.first.isdisjoint(seen)
     )

@@ -9,7 +9,7 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
 from claudomator_py.domain.inputs import request_in_event
-from claudomator_py.domain.outcome import OF_A_CHECK, REASON_POLICIES, Outcome, Provenance, Reason
+from claudomator_py.domain.outcome import CHECK_REASONS, REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS, enumerated
 from claudomator_py.texts import clause, subject_line
 from claudomator_py.values import dataclass
@@ -220,7 +220,7 @@ def _text(event: EventContext, reason: Reason | None) -> str:
         if event.data.get("remark"):
             parts.append(sentence(str(event.data["remark"])))
         error = event.outcome.error
-        cut = subject_line if event.outcome.reason in OF_A_CHECK else clause
+        cut = subject_line if event.outcome.reason in CHECK_REASONS else clause
         parts += [event.outcome.changes_sentence or "", cut(error) if error else event.outcome.text or ""]
     return "\n".join(part for part in parts if part)
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
 from claudomator_py.domain.changes import MAX_FILES, RunChanges
-from claudomator_py.domain.claims import admits_failure, announces_work, asks_for_a_word, claims_changes
+from claudomator_py.domain.claims import admits_failure, announces_work, asks_a_person, claims_changes
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.progress import is_partial, left_undone
@@ -210,7 +210,7 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
 }
 
 
-OF_A_CHECK = frozenset({Reason.CHECK_FAILED, Reason.CHECK_UNAVAILABLE})
+CHECK_REASONS = frozenset({Reason.CHECK_FAILED, Reason.CHECK_UNAVAILABLE})
 """Their detail is a line on the command, followed by the check's output."""
 OUTAGES = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.outage)
 
@@ -296,7 +296,7 @@ class RefusedHandoff(BaseModel, frozen=True):
         return ended(f"It was not handed on to {self.to}: {self.why.text}")
 
 
-NEARLY_USED = 0.95
+NEARLY_USED_SHARE = 0.95
 """Used share of a window above which an agent may end its turn early, to finish before the window is used up."""
 
 
@@ -407,7 +407,7 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
             return Doubt.ADMITS
         if not is_unchanged or self.changes is None or not self.changes.is_repository:
             return None
-        if asks_for_a_word(self.text):
+        if asks_a_person(self.text):
             return Doubt.ASKS
         return Doubt.ANNOUNCES if announces_work(self.text) else None
 
@@ -464,7 +464,7 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
         used, until = self.near_limit_used, self.near_limit_until
         if used is not None and until is not None and self.near_limit not in self.windows:
             windows.append(NearlyUsed(self.near_limit, used, until))
-        near = (window for window in windows if window.used >= NEARLY_USED)
+        near = (window for window in windows if window.used >= NEARLY_USED_SHARE)
         return min(near, key=lambda window: window.resets_at, default=None)
 
     @model_validator(mode="after")

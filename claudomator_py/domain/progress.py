@@ -111,8 +111,8 @@ def _is_said(sentences: Sequence[str]) -> bool:
                 continue
             said = spaced if words.is_spaced else sentence.strip()
             if words.says.search(said) or any(_is_part(clause, words) for clause in clauses):
-                near = (". ".join(sentences[number : number + 2]), words.spared), (sentence, words.unless)
-                return not any(holds(said, phrases, is_spaced=words.is_spaced) for said, phrases in near)
+                excused = (". ".join(sentences[number : number + 2]), words.spared), (sentence, words.unless)
+                return not any(holds(near, phrases, is_spaced=words.is_spaced) for near, phrases in excused)
     return False
 
 
@@ -124,7 +124,7 @@ def _clauses_with_parts(sentence: str) -> Sequence[str]:
     clauses += [bare] if len(_CLAUSE_END.split(bare)) == 2 and _OF_WHICH.match(bare) else []
     numbers = _number_words()
     spaced = map(spaced_words, clauses)
-    return [one for one in spaced if len(_DIGITS.findall(one)) + sum(word in numbers for word in one.split()) > 1]
+    return [text for text in spaced if len(_DIGITS.findall(text)) + sum(word in numbers for word in text.split()) > 1]
 
 
 def _is_part(clause: str, words: _PartialWords) -> bool:

@@ -111,7 +111,7 @@ def with_branch_made(connection: Connection, run: Run, changes: RunChanges) -> R
     if not any(ref.name.startswith(f"{HEADS}{BRANCHES}") for ref in changes.refs):
         return changes
     data = _tree_data(connection, run)
-    return changes if data is None or "of" in data else changes.made_for_it(data["branch"], data["base"])
+    return changes if data is None or "of" in data else changes.with_new_branch(data["branch"], data["base"])
 
 
 def _tree_data(connection: Connection, run: Run) -> dict[str, Any] | None:

@@ -181,7 +181,7 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
     """Return the task that is meant, among those that exist for the principal. Raises NotFound or Ambiguous."""
     matching = reads.matching(connection, ref, by)
     if not matching:
-        names = reads.names_like(connection, by)
+        names = reads.newest_names(connection, by)
         if by.sees(by.organisation) and schedule_rows.named(connection, ref, by.organisation) is not None:
             last = next((name for name in names if name.startswith(f"{ref}.")), None)
             remedy = f"the last of its tasks is {last}" if last is not None else "it has made no task yet"

@@ -4,7 +4,7 @@ or escalations that lead nowhere."""
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from claudomator_py.domain.card import WAYS_ON, Card, CardWarning, CardWarningCode, card_warning
+from claudomator_py.domain.card import SUCCESSOR_FIELDS, Card, CardWarning, CardWarningCode, card_warning
 from claudomator_py.routing.lessons import keyword_in
 from claudomator_py.routing.profile import profile_of
 
@@ -56,7 +56,7 @@ def _keywords(card: Card, others: list[Card]) -> Iterator[CardWarning]:
 
 def _ways_on(card: Card, cards: Mapping[str, Card]) -> Iterator[CardWarning]:
     """Warnings about the card's fallback and escalation, if they lead nowhere or in a circle."""
-    for field, labels in WAYS_ON.items():
+    for field, labels in SUCCESSOR_FIELDS.items():
         passed, at = [card.id], getattr(card, field)
         while at is not None and at not in labels:
             if at not in cards and at != card.id:

@@ -17,7 +17,7 @@ from claudomator_py.sources.inbox.ledger import FileFormat, FileRefused, FileSta
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
-from claudomator_py.tasks.specialists import register, remove, ways_on_problems
+from claudomator_py.tasks.specialists import register, remove, successor_problems
 
 if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin
@@ -134,7 +134,7 @@ def _sent_nowhere(connection: Connection, readings: Sequence[_Reading]) -> Mappi
             reading.path: [
                 reading.parsed.located(card, problem)
                 for card in reading.parsed.items
-                for problem in ways_on_problems(connection, card, OPERATOR, beside)
+                for problem in successor_problems(connection, card, OPERATOR, beside)
             ]
             for reading in good
         }

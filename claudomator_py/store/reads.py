@@ -324,8 +324,8 @@ def _ways_into(context: str, by: Principal) -> tuple[ColumnElement[bool], ...]:
     return named, TASK.c.thread == context, TASK.c.id == context
 
 
-def names_like(connection: Connection, by: Principal) -> list[str]:
-    """Return names of the newest tasks that the principal can see, for suggestions."""
+def newest_names(connection: Connection, by: Principal) -> list[str]:
+    """Return the names of the newest tasks that the principal can see, to suggest from."""
     newest = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc())
     return list(dict.fromkeys(connection.execute(newest.limit(_MAX_NAMES)).scalars()))
 

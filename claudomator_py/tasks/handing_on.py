@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.card import WAYS_ON
+from claudomator_py.domain.card import SUCCESSOR_FIELDS
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
@@ -101,7 +101,7 @@ def fallback_handoff(
     card = specialist_rows.cards(connection, [run.specialist]).get(run.specialist)
     if before + 1 < FAILURES or card is None or card.fallback is None:
         return None
-    if card.fallback in WAYS_ON["fallback"]:
+    if card.fallback in SUCCESSOR_FIELDS["fallback"]:
         label, risk = Route(card.fallback), None if run.risk is None else Risk(run.risk)
         earlier = accepted_handoffs(connection, task.id, run.generation)
         record = fall_back(label, run.id, run.specialist, earlier, risk=risk, max_handoffs=max_handoffs)
@@ -121,7 +121,7 @@ def request_after_fallback(record: HandoffRecord, outcome: Outcome, run: Run, no
         text = f"It {failed} Which specialist should do it, or what should be done differently?"
         return InputRequest(kind=InputKind.CLARIFICATION, text=text, since_ms=now_ms)
     approval = partial(InputRequest, kind=InputKind.APPROVAL, since_ms=now_ms, agent=run.agent, run_id=run.id)
-    if record.asked.to not in WAYS_ON["fallback"]:
+    if record.asked.to not in SUCCESSOR_FIELDS["fallback"]:
         refused = RefusedHandoff(to=record.asked.to, why=record.reason, fallback=True)
         return approval(text=failed, refused_handoff=refused)
     why = "Its card has a person decide"

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.card import SHIPPER, WAYS_ON, Card, Registration, Source, Transport, Visibility
+from claudomator_py.domain.card import SHIPPER, SUCCESSOR_FIELDS, Card, Registration, Source, Transport, Visibility
 from claudomator_py.domain.errors import (
     LIST_OF_SPECIALISTS,
     Conflict,
@@ -67,7 +67,7 @@ def register(
     """Add the card, or update the creator's own card with that id. Idempotent.
 
     file_path: the file that the card follows from now on. is_own: if true, registration by an administrator of the
-    daemon also admits the card; if false, nobody has read it as their own. registered_with: see ``ways_on_problems``.
+    daemon also admits the card; if false, nobody has read it as their own. registered_with: see ``successor_problems``.
     Raises Conflict if the id belongs to another creator or the card follows another file, Forbidden for another
     organisation's card, Invalid if it names a specialist that does not exist.
     """
@@ -82,7 +82,7 @@ def register(
         known = specialist_rows.find(connection, card.id, by)
         if known is not None and known.card.transport is Transport.HUB:
             card = card.model_copy(update={"url": known.card.url})
-    refuse([*card.address_problems(), *ways_on_problems(connection, card, by, registered_with)])
+    refuse([*card.address_problems(), *successor_problems(connection, card, by, registered_with)])
     organisation = _organisation(card, by, by.organisation)
     origin = _Origin(by.id, organisation, source, file_path, _admission(by) if is_own else None)
     return _put(connection, row, card, now_ms, origin)
@@ -123,7 +123,7 @@ def change(
     if row.file_path is not None:
         raise _follows_file(row)
     creator = by.id if row.source == "shipped" else row.creator
-    refuse([*card.address_problems(), *ways_on_problems(connection, card, by)])
+    refuse([*card.address_problems(), *successor_problems(connection, card, by)])
     organisation = _organisation(card, by, row.organisation)
     return _put(connection, row, card, now_ms, _Origin(creator, organisation, "api", None, _admission(by)))
 
@@ -283,7 +283,7 @@ def missing(connection: Connection, specialist_id: str, field: str, by: Principa
     return Problem(field=field, message=f"there is no specialist `{shown(specialist_id)}`", remedy=remedy)
 
 
-def ways_on_problems(
+def successor_problems(
     connection: Connection, card: Card, by: Principal, registered_with: Collection[str] = ()
 ) -> list[Problem]:
     """Return problems where the card sends tasks on to itself, or to a specialist that its creator cannot see.
@@ -291,7 +291,11 @@ def ways_on_problems(
     An unchanged card stays valid if a specialist it names is removed later: an agent of the hub registers at each
     connection, and must not be locked out by others. registered_with: ids that are registered together with the card.
     """
-    named = {field: to for field in WAYS_ON if (to := getattr(card, field)) is not None and to not in WAYS_ON[field]}
+    named = {
+        field: to
+        for field in SUCCESSOR_FIELDS
+        if (to := getattr(card, field)) is not None and to not in SUCCESSOR_FIELDS[field]
+    }
     if not named:
         return []
     registered = specialist_rows.find(connection, card.id, by)
@@ -300,10 +304,10 @@ def ways_on_problems(
     problems = []
     for field, to in named.items():
         if to == card.id:
-            remedy = f"name another one, or {' or '.join(WAYS_ON[field])}"
+            remedy = f"name another one, or {' or '.join(SUCCESSOR_FIELDS[field])}"
             problems.append(Problem(field=field, message=f"`{to}` is this card itself", remedy=remedy))
         elif to not in registered_with and specialist_rows.find(connection, to, by) is None:
-            suggestions = (*WAYS_ON[field], *registered_with, *specialist_rows.ids_seen(connection, by))
+            suggestions = (*SUCCESSOR_FIELDS[field], *registered_with, *specialist_rows.ids_seen(connection, by))
             problems.append(missing(connection, to, field, by, suggestions))
     return problems
 

@@ -7,7 +7,7 @@ from datetime import date, tzinfo
 from sqlalchemy import Connection
 
 from claudomator_py.domain.blocked_words import brief_of, wait_of
-from claudomator_py.domain.changes import RunChanges, overall
+from claudomator_py.domain.changes import RunChanges, net_changes
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
@@ -321,7 +321,7 @@ def _repository(
     priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
         BranchChange(name=(name := short_ref(ref.name)), change=ref.word, since=resolved_branches.get(name))
-        for ref in overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(HEADS))
+        for ref in net_changes(ref for _, made in runs for ref in made.refs if ref.name.startswith(HEADS))
     ]
     return RepositoryReport(
         path=path,

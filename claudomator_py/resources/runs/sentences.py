@@ -6,7 +6,7 @@ from itertools import groupby
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.inputs import named
 from claudomator_py.domain.limits import early_text, window_text
-from claudomator_py.domain.outcome import OF_A_CHECK, Outcome, OutcomeStatus, Provenance, Reason
+from claudomator_py.domain.outcome import CHECK_REASONS, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.units import format_instant, short_id
@@ -178,7 +178,7 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None) -> str
         if outcome.provenance is Provenance.ESTIMATED:
             reset = " The reset it named is more than 35 days away and is ignored."
     # A failed check has a sentence of its own.
-    error = None if run.check_result is not None and outcome.reason in OF_A_CHECK else outcome.error
+    error = None if run.check_result is not None and outcome.reason in CHECK_REASONS else outcome.error
     denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
     how = "ended needing permission" if denied else ENDED_HOW[outcome.status]
     sentence = with_error(f"{where} {how}{reason} after {took}.", error)

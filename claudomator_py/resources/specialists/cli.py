@@ -28,7 +28,7 @@ from claudomator_py.cli.output import (
 )
 from claudomator_py.cli.task_files import edited
 from claudomator_py.client import ServiceProblem, unless_missing
-from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
+from claudomator_py.domain.card import Card, Skill, Visibility, short_hash
 from claudomator_py.domain.fields import name_from
 from claudomator_py.resources.specialists import CardOrigin, FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
@@ -325,7 +325,7 @@ def _registered_from_elsewhere(client: Client, given: ReadCard) -> SpecialistVie
 def _ids_for(card: Card) -> list[str]:
     """Return the ids that it may get, best first."""
     host = name_from(f"{card.id}-{urlsplit(card.url or '').netloc}") or card.id
-    return list(dict.fromkeys((card.id, host, f"{card.id}-{digits_of(card.url or '')}")))
+    return list(dict.fromkeys((card.id, host, f"{card.id}-{short_hash(card.url or '')}")))
 
 
 def _edited(before: SpecialistView) -> Card | None:

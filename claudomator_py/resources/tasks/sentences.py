@@ -8,7 +8,7 @@ from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked
 from claudomator_py.domain.blocked_words import blocked_text, refs_text
 from claudomator_py.domain.inputs import InputRequest, grant_text
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, DependencyState, InputKind
-from claudomator_py.domain.outcome import OF_A_CHECK, REASON_POLICIES, Denied, Outcome, Reason
+from claudomator_py.domain.outcome import CHECK_REASONS, REASON_POLICIES, Denied, Outcome, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.task import TaskSpec
@@ -70,7 +70,7 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
         ended = _refs(state for state in dependencies if state.state in UNSUCCESSFUL)
         return f"{meaning[:-1]}: {refs_text(ended)}." if ended else meaning
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
-    if detail and reason in OF_A_CHECK:
+    if detail and reason in CHECK_REASONS:
         detail = detail.splitlines()[0]  # the check's own sentence has its output
     return with_error(meaning, detail)
 
@@ -92,7 +92,7 @@ def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[
     """Return why the task failed as a clause, for lists: the beginning of the error message, or the meaning of the
     code."""
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
-    detail_text = subject_line(detail or "") if reason in OF_A_CHECK else clause(detail or "")
+    detail_text = subject_line(detail or "") if reason in CHECK_REASONS else clause(detail or "")
     return detail_text or failure_text(reason, None, dependencies)
 
 

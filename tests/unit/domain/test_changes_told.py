@@ -62,17 +62,17 @@ def test_what_is_checked_out_is_told(branch: str | None, before: str | None, rec
 
 def test_a_branch_of_the_task_was_made_where_it_began_and_moved_from_elsewhere() -> None:
     run_changes = changes(("heads/claudomator/t", A, B), ("heads/main", A, B))
-    made = run_changes.made_for_it("claudomator/t", A)
+    made = run_changes.with_new_branch("claudomator/t", A)
     assert [ref.word for ref in made.refs] == ["made", "moved"]
-    assert run_changes.made_for_it("claudomator/t", B) is run_changes
-    assert run_changes.made_for_it("claudomator/other", A) is run_changes
+    assert run_changes.with_new_branch("claudomator/t", B) is run_changes
+    assert run_changes.with_new_branch("claudomator/other", A) is run_changes
 
 
 def test_a_branch_of_the_task_that_its_agent_deleted_or_renamed_was_not_made() -> None:
-    deleted = changes(("heads/claudomator/t", A, None)).made_for_it("claudomator/t", A)
+    deleted = changes(("heads/claudomator/t", A, None)).with_new_branch("claudomator/t", A)
     assert (deleted.summary.split(", ")[0], deleted.ref_changes[0][1]) == (
         "1 branch deleted",
         f"deleted, was at {A[:8]}",
     )
-    renamed = changes(("heads/claudomator/t", A, None), ("heads/topic", None, A)).made_for_it("claudomator/t", A)
+    renamed = changes(("heads/claudomator/t", A, None), ("heads/topic", None, A)).with_new_branch("claudomator/t", A)
     assert renamed.summary.split(", ")[0] == "1 branch renamed"

@@ -9,7 +9,7 @@ from claudomator_py.domain.claims import (
     MAX_CHARS,
     admits_failure,
     announces_work,
-    asks_for_a_word,
+    asks_a_person,
     claims_changes,
     expression,
 )
@@ -177,7 +177,7 @@ def test_other_results_that_admit_none(text: str) -> None:
     assert not admits_failure(text)
 
 
-ENDS = {"asks": asks_for_a_word, "announces": announces_work}
+ENDS = {"asks": asks_a_person, "announces": announces_work}
 
 
 @pytest.mark.parametrize("of", ENDS)
