@@ -36,7 +36,7 @@ CHECK = "faults"
 SHOWN = 20
 LASTING_FROM = 2
 _TEXT = 500
-_SHAPES = Redactor()
+_PATTERNS = Redactor()
 _PACKAGE = Path(__file__).parent
 
 
@@ -152,7 +152,7 @@ class Faults:
     """The faults of the items that one thread works on. Only that thread calls ``attempt``; any thread may record or
     clear faults of work done elsewhere, and query them."""
 
-    def __init__(self, clock: Clock, redact: Callable[[str], str] = _SHAPES.redact_piece) -> None:
+    def __init__(self, clock: Clock, redact: Callable[[str], str] = _PATTERNS.redact_piece) -> None:
         """redact: removes secrets from an error text, which may have been cut off at its end."""
         self._clock = clock
         self._redact = redact

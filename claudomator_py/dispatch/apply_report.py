@@ -74,7 +74,7 @@ class ReportedRun:
     announced: bool = False
     """Whether the run has announced a handoff while it was live."""
     as_of: int | None = None
-    """Number of commits before run and task were read, see ``Database.is_as_of``; None: unknown."""
+    """Number of commits before run and task were read, see ``Database.sees_as_of``; None: unknown."""
 
     def hands_on(self, outcome: Outcome) -> bool:
         """Return whether another specialist is to continue the task."""
@@ -243,7 +243,7 @@ class ReportApplier:
     ) -> Finished | None:
         """End the run, unless it is no longer at that step, and return how; None if nothing was written."""
         run, task = subject.run, subject.task
-        if subject.as_of is None or not self._database.is_as_of(subject.as_of):
+        if subject.as_of is None or not self._database.sees_as_of(subject.as_of):
             present = _run(connection, report)
             if present is None:
                 return None

@@ -96,9 +96,9 @@ class Reference(NamedTuple):
     route: str | None
 
 
-def add_snapshot(connection: Connection, observed: PackedSnapshot, now_ms: int) -> None:
+def add_snapshot(connection: Connection, packed: PackedSnapshot, now_ms: int) -> None:
     """Store a tick's snapshot, once per content."""
-    _ADD_SNAPSHOT.run(connection, hash=observed.digest, packed=observed.packed, created_ms=now_ms)
+    _ADD_SNAPSHOT.run(connection, hash=packed.digest, packed=packed.packed, created_ms=now_ms)
 
 
 def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
@@ -121,13 +121,13 @@ def add(connection: Connection, decision: Decision) -> None:
     _ADD.run_all(connection, [decision.stored()])
 
 
-def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
+def current_id(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
     """Return the id of the task's decision of a kind that is not superseded, or None."""
-    decision_id: str | None = _STANDING[kind].value(connection, task=task_id)
+    decision_id: str | None = _CURRENT[kind].value(connection, task=task_id)
     return decision_id
 
 
-def _standing(kind: DecisionKind) -> Select[str]:
+def _current(kind: DecisionKind) -> Select[str]:
     later = DECISION.alias()
     query = select(DECISION.c.id).where(
         DECISION.c.task_id == bindparam("task"),
@@ -138,7 +138,7 @@ def _standing(kind: DecisionKind) -> Select[str]:
     return query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)
 
 
-_STANDING = {kind: Statement(_standing(kind)) for kind in DecisionKind}
+_CURRENT = {kind: Statement(_current(kind)) for kind in DecisionKind}
 
 
 def find(connection: Connection, decision_id: str) -> Decision | None:
@@ -146,9 +146,9 @@ def find(connection: Connection, decision_id: str) -> Decision | None:
     return _FIND.first(connection, decision=decision_id)
 
 
-def standing_decision(connection: Connection, task_id: str, kind: DecisionKind) -> Decision | None:
-    """Return the decision whose id ``standing`` returns."""
-    decision_id = standing(connection, task_id, kind)
+def current(connection: Connection, task_id: str, kind: DecisionKind) -> Decision | None:
+    """Return the decision whose id ``current_id`` returns, or None."""
+    decision_id = current_id(connection, task_id, kind)
     return None if decision_id is None else find(connection, decision_id)
 
 

@@ -27,7 +27,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.store.run_rows import BEGUN
 from claudomator_py.store.statement import Statement
-from claudomator_py.store.stored_json import keeping_reader, readable, sound
+from claudomator_py.store.stored_json import cached_reader, readable, sound
 from claudomator_py.store.tables import EVENT, HOLD, RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
 from claudomator_py.store.visibility import alike, rows_seen, runs_seen, tasks_seen
 from claudomator_py.values import dataclass
@@ -160,7 +160,7 @@ def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Princip
     return [FinishedRun._make((*row[:-1], None if row[-1] is None else _read_changes(row[-1]))) for row in rows]
 
 
-_read_changes = keeping_reader(RunChanges)
+_read_changes = cached_reader(RunChanges)
 
 
 @lru_cache(maxsize=16)

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, ins
 from claudomator_py.domain.card import Card, Pricing, Registration
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement
-from claudomator_py.store.stored_json import keeping_reader, raw, readable
+from claudomator_py.store.stored_json import cached_reader, raw, readable
 from claudomator_py.store.tables import EMBEDDING, SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.visibility import assignable_cards, cards_hidden, cards_seen
@@ -38,7 +38,7 @@ _PRICED = Statement(
 )
 _PRICE = '"pricing"'
 """The key by which the text of a card gives a price."""
-_read_card = keeping_reader(Card)
+_read_card = cached_reader(Card)
 _UNINDEX = Statement(delete(SPECIALIST_SKILL).where(SPECIALIST_SKILL.c.specialist_id == bindparam("specialist")))
 _INDEX = Statement(insert(SPECIALIST_SKILL))
 _GRANTED = select(SPECIALIST_GRANT.c.specialist_id, SPECIALIST_GRANT.c.grantee).order_by(

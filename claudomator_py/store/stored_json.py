@@ -47,14 +47,14 @@ _LONE_ON_POSTGRESQL: Final = (
 M = TypeVar("M", bound=BaseModel)
 log = logging.getLogger(__name__)
 Clean = Callable[[Any], Any]
-_SHAPES = Redactor()
+_PATTERNS = Redactor()
 
 
-def _without_shapes(value: Any) -> Any:
-    return clean(value, _SHAPES)
+def _redact_patterns(value: Any) -> Any:
+    return clean(value, _PATTERNS)
 
 
-_clean: ContextVar[Clean] = ContextVar("clean", default=_without_shapes)
+_clean: ContextVar[Clean] = ContextVar("clean", default=_redact_patterns)
 
 
 class Unreadable(Mapping[str, Any]):
@@ -113,7 +113,7 @@ def _warn(shape: type[BaseModel], error: ValidationError) -> None:
     log.warning("what is stored as %s cannot be read: %s", shape.__name__, counted(error.error_count(), "problem"))
 
 
-def keeping_reader(shape: type[M], read: Callable[[object], M] | None = None) -> Callable[[object], M | None]:
+def cached_reader(shape: type[M], read: Callable[[object], M] | None = None) -> Callable[[object], M | None]:
     """Return a function like ``readable`` for the texts that ``raw`` selects. Recent values are cached by their whole
     text, so they are never stale. The shape must be frozen, as callers share values. read: a ``reader`` to use."""
     read = read or reader(shape)
@@ -129,7 +129,7 @@ def keeping_reader(shape: type[M], read: Callable[[object], M] | None = None) ->
 
 
 def reader(shape: type[M]) -> Callable[[object], M]:
-    """Return a function like that of ``keeping_reader`` which raises ValidationError for an unreadable text."""
+    """Return a function like that of ``cached_reader`` which raises ValidationError for an unreadable text."""
 
     def read(text: object) -> M:
         stored = read_json(text) if isinstance(text, str | bytes) else UNREADABLE
@@ -198,8 +198,8 @@ class StoredJson(TypeDecorator[Any]):
         def read(value: Any) -> Any:
             if type(value) is not str:
                 return other(value)
-            json = read_json(value)
-            return json if objects and type(json) is dict else self.process_result_value(json, dialect)
+            decoded = read_json(value)
+            return decoded if objects and type(decoded) is dict else self.process_result_value(decoded, dialect)
 
         return read
 
@@ -283,4 +283,4 @@ def cleaned(text: str) -> str:
 def clean_with(known: Clean | None) -> Callable[[], None]:
     """Set the function that removes secrets from this thread's writes, and return one that restores the former. known:
     returns a value without known secrets; None: only secrets of well-known shapes are removed."""
-    return partial(_clean.reset, _clean.set(_without_shapes if known is None else known))
+    return partial(_clean.reset, _clean.set(_redact_patterns if known is None else known))

@@ -27,7 +27,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store.events import NewEvent, record, record_all
 from claudomator_py.store.statement import Selection, Statement
-from claudomator_py.store.stored_json import keeping_reader, raw, readable, reader
+from claudomator_py.store.stored_json import cached_reader, raw, readable, reader
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 # Compiled once, as they run for every task.
@@ -55,7 +55,7 @@ _SPEC = Statement(
 )
 read_spec = reader(TaskSpec)
 """Parses a stored spec. Raises ValidationError."""
-readable_spec = keeping_reader(TaskSpec, read_spec)
+readable_spec = cached_reader(TaskSpec, read_spec)
 """The same, but returns None for an unreadable spec."""
 
 

@@ -36,7 +36,7 @@ class _Item:
 
     fn: Callable[[Connection], Any]
     future: Future[Any]
-    asked_s: float
+    submitted_s: float
     quiet: bool = False
     planned: bool = False
 
@@ -146,7 +146,7 @@ class Writer:
         """
         group = self._local.group = _Group(self)
         try:
-            for item in self._lazy_items() if with_lazy else ():
+            for item in self._take_lazy_items() if with_lazy else ():
                 group.add(item)
             yield
             group.commit()
@@ -164,7 +164,7 @@ class Writer:
             # starting a shim.
             group.notify()
 
-    def _lazy_items(self) -> list[_Item]:
+    def _take_lazy_items(self) -> list[_Item]:
         """Take all queued items, if nobody waits for any of them."""
         if not self._queue:
             return []
@@ -189,16 +189,15 @@ class Writer:
     def uncommitted(self) -> Connection | None:
         """The connection that sees what this thread has written ``together``; None if all of that is durable. Raises
         StoreUnavailable if it was lost."""
-        group: _Group | None = getattr(self._local, "group", None)
-        if group is None:
+        if (group := self._group) is None:
             return None
         group.check()
         return group.connection
 
     def _read_failed(self, error: Exception) -> None:
-        """Have what this thread writes ``together`` take note of the error of a read."""
+        """Note the error of a read in what this thread writes ``together``."""
         if (group := self._group) is not None:
-            group.failed(error)
+            group.note_failed_read(error)
 
     def flush(self) -> None:
         """Commit lazily queued writes soon. If this thread writes ``together``, commit that before returning, and raise
@@ -211,7 +210,7 @@ class Writer:
                 self._due = True
                 self._changed.notify()
 
-    def is_as_of(self, commits: int) -> bool:
+    def sees_as_of(self, commits: int) -> bool:
         """Return whether the first write of ``together``, which calls this, sees what was read when there were so many
         ``commits``."""
         group = self._group
@@ -304,7 +303,7 @@ class Writer:
         written = self.written
         for result in results:
             if result.error is None:
-                written = written.plus(now_s - result.item.asked_s)
+                written = written.plus(now_s - result.item.submitted_s)
         self.written = written
 
     def _next_batch(self) -> list[_Item]:
@@ -414,8 +413,8 @@ class _Group:
         """Whether no item has been run since the last commit."""
         return not self._results
 
-    def failed(self, error: Exception) -> None:
-        """Take note that a read has raised: the transaction, with all that was written before, may be lost."""
+    def note_failed_read(self, error: Exception) -> None:
+        """Note that a read has raised: the transaction, with all that was written before, may be lost."""
         if not self.is_busy and self.connection is not None and not is_whole(self.connection):
             self._lose(error)
 

@@ -132,7 +132,7 @@ def record_shadow(connection: Connection, beside: Decision, record: ShadowRecord
 
 def approved_rules(connection: Connection, task: Task) -> frozenset[str]:
     """Return the policy rules whose demand for approval a person has met, for the task's current content."""
-    decision = decision_rows.standing_decision(connection, task.id, DecisionKind.POLICY)
+    decision = decision_rows.current(connection, task.id, DecisionKind.POLICY)
     if decision is None or (decision.generation, decision.input_ref) != (task.generation, _input_ref(task)):
         return frozenset()
     return frozenset(PolicyRecord.model_validate(decision.data).approved)
@@ -158,7 +158,7 @@ def _record(
         kind=kind.value,
         task_id=task.id,
         generation=task.generation,
-        supersedes=None if is_first else decision_rows.standing(connection, task.id, kind),
+        supersedes=None if is_first else decision_rows.current_id(connection, task.id, kind),
         organisation=task.organisation,
         at_ms=now_ms,
         topic=record.topic,

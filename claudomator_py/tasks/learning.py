@@ -159,7 +159,7 @@ def _revision(decision: Decision) -> int:
 
 def _standing(connection: Connection, task_id: str) -> Decision | None:
     """The current decision on who does the task."""
-    return decision_rows.standing_decision(connection, task_id, DecisionKind.SPECIALIST)
+    return decision_rows.current(connection, task_id, DecisionKind.SPECIALIST)
 
 
 def _same_text(connection: Connection, former: Decision, task: Task) -> bool:

@@ -131,8 +131,8 @@ def test_each_decision_supersedes_the_one_before_it(database: Database) -> None:
     assert (second.kind, second.generation, second.supersedes) == ("placement", 2, first.id)
     assert first.id != first.run_id
     task_id = world.row("one").id
-    assert database.read(lambda c: decision_rows.standing(c, task_id, DecisionKind.PLACEMENT)) == second.id
-    assert database.read(lambda c: decision_rows.standing(c, task_id, DecisionKind.SPECIALIST)) is None
+    assert database.read(lambda c: decision_rows.current_id(c, task_id, DecisionKind.PLACEMENT)) == second.id
+    assert database.read(lambda c: decision_rows.current_id(c, task_id, DecisionKind.SPECIALIST)) is None
 
 
 RECORD = Record(
@@ -213,7 +213,7 @@ def test_of_decisions_of_one_millisecond_the_same_one_counts_however_they_are_st
     for key in order:
         database.write(partial(decision_rows.add, decision=made[key]))
 
-    assert database.read(lambda c: decision_rows.standing(c, task.id, DecisionKind.SPECIALIST)) == "b"
+    assert database.read(lambda c: decision_rows.current_id(c, task.id, DecisionKind.SPECIALIST)) == "b"
     newest = database.read(lambda c: decision_log.newest_of_kind(c, DecisionKind.SPECIALIST, 0, 1, OPERATOR))
     assert [decision.id for decision in newest] == ["b"]
     (placement,) = database.read(lambda c: decision_log.placements(c, task.id, OPERATOR))

@@ -14,7 +14,7 @@ from claudomator_py.resources.overview.service import Overview
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store import task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.stored_json import MAX_KEPT, MAX_KEPT_TEXT, keeping_reader, readable
+from claudomator_py.store.stored_json import MAX_KEPT, MAX_KEPT_TEXT, cached_reader, readable
 from tests.cells import cells
 from tests.contract.test_damaged_rows import DAMAGE, NO_JSON
 from tests.fakes.steps import spec
@@ -119,7 +119,7 @@ def test_what_is_shown_is_what_is_stored(database: Database, seed: int) -> None:
 
 
 def test_the_same_text_is_read_once_and_another_text_anew(caplog: pytest.LogCaptureFixture) -> None:
-    read = keeping_reader(TaskSpec)
+    read = cached_reader(TaskSpec)
     text = spec("one").model_dump_json()
     assert read(text) is read(text)
     assert read(spec("two").model_dump_json()) == spec("two")
@@ -134,7 +134,7 @@ def test_the_same_text_is_read_once_and_another_text_anew(caplog: pytest.LogCapt
 
 
 def test_it_keeps_a_bounded_number_of_texts_none_of_which_is_long() -> None:
-    read = keeping_reader(TaskSpec)
+    read = cached_reader(TaskSpec)
     long = spec("one", instructions="x" * MAX_KEPT_TEXT).model_dump_json()
     assert read(long) == read(long)
     assert read(long) is not read(long)

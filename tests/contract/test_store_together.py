@@ -288,7 +288,7 @@ def test_a_write_knows_whether_what_was_read_is_still_so(db: Database) -> None:
     commits = db.commits
 
     def is_still_so(_: Connection) -> bool:
-        return db.is_as_of(commits)
+        return db.sees_as_of(commits)
 
     with db.together():
         first, second = db.submit(is_still_so), db.submit(is_still_so)

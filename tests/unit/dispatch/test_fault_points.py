@@ -136,7 +136,7 @@ WAYS = {
     "collect._without_record host.end_survivors": Way(then=lost),
     "collect._without_record database.flush": Way(then=lost),
     "collect._is_gone host.reconcile": Way(then=lost),
-    "apply_report._end database.is_as_of": Way(),
+    "apply_report._end database.sees_as_of": Way(),
     "apply_report._ended budgets.exceeded": Way(BUDGET, OVER),
     "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),
     "start._usd_left database.read": Way(BUDGET),
