@@ -17,7 +17,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.scheduler.plan import Action, Planner, StartRun
 from claudomator_py.scheduler.snapshot import (
     ActiveHold,
-    Kept,
+    KeptDirectory,
     Rules,
     Snapshot,
 )
@@ -167,7 +167,7 @@ class Observer:
             remote_live=slots.remote.live,
             remote_tenants=dict(sorted(slots.remote.tenants.items())),
             busy=dict(sorted(Counter(run.dir_key for run in live if run.dir_key).items())),
-            kept=tuple(Kept(**columns) for columns in tick_rows.kept(connection, now_ms)) if rare.kept else (),
+            kept=tuple(KeptDirectory(**columns) for columns in tick_rows.kept(connection, now_ms)) if rare.kept else (),
             capped=dict(sorted(queue.caps_in_use(connection).items())) if rules.policed else {},
             threads=tuple(sorted(run.thread or run.task_id for run in live)),
             in_turn=tick_rows.in_turn(connection) if rare.in_turn else {},

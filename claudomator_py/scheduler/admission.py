@@ -11,7 +11,7 @@ from claudomator_py.domain.wording import ConversationRef
 from claudomator_py.scheduler.lanes import hint_of, is_balanced, is_by_name_only, named_by, visible_to
 from claudomator_py.scheduler.load import Load, all_closed
 from claudomator_py.scheduler.records import Candidate, DecisionRecord, OverriddenHint
-from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldConversation, QueueHead, Rules
 from claudomator_py.scheduler.tiers import TierPending, lost_to, pick_agent, tier_for
 from claudomator_py.values import dataclass
 
@@ -132,7 +132,7 @@ def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:
     return head if stays else head.model_copy(update={"conversation": None})
 
 
-def _holders(conversation: HeldBy, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
+def _holders(conversation: HeldConversation, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
     """The agent that has the conversation, if it still exists."""
     return tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
 
@@ -188,7 +188,7 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
     return _balance(open_agents, rules, why=_LEAST_ACTIVE, overridden=override)
 
 
-def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
+def _go_on(conversation: HeldConversation, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
     """Only the agent that has the conversation can continue it."""
     resumed = ConversationRef(run=conversation.run, agent=conversation.agent, task=conversation.of)
     holders = _holders(conversation, agents)

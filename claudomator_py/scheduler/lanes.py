@@ -15,7 +15,7 @@ from claudomator_py.domain.budget import Unit
 from claudomator_py.domain.routing import OPEN, Constraints
 from claudomator_py.domain.run import ResumedConversation
 from claudomator_py.domain.task import PLAIN_TOOL, OnLimit, PermissionMode, TaskSpec
-from claudomator_py.scheduler.snapshot import AgentState, HeldBy
+from claudomator_py.scheduler.snapshot import AgentState, HeldConversation
 from claudomator_py.values import dataclass
 
 _compact = json.JSONEncoder(separators=(",", ":")).encode
@@ -98,11 +98,13 @@ def lane_columns(spec: TaskSpec, resumption: ResumedConversation | None = None) 
     return {"eligibility": eligibility(spec, resumption), "hint": hint(spec, resumption)}
 
 
-def held_by(resumption: ResumedConversation | None, spec: TaskSpec) -> HeldBy | None:
+def held_by(resumption: ResumedConversation | None, spec: TaskSpec) -> HeldConversation | None:
     """Return the conversation that the task continues, as planning sees it; None for a fresh one."""
     if resumption is None or resumption.given_up:
         return None
-    held = HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)
+    held = HeldConversation(
+        run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional
+    )
     if resumption.follows is None:
         return held
     of = spec.continues if resumption.run_id == resumption.follows else None

@@ -9,7 +9,7 @@ from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.principal import OWN, tenant_named
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.wording import TaskRef
-from claudomator_py.scheduler.snapshot import AgentState, DayLeft, Kept, QueueHead, Rules, Snapshot
+from claudomator_py.scheduler.snapshot import AgentState, DayLeft, KeptDirectory, QueueHead, Rules, Snapshot
 from claudomator_py.values import dataclass
 
 SHARES: Final = frozenset({BlockCode.ORGANISATION_SLOTS, BlockCode.KEPT_SLOTS})
@@ -97,7 +97,7 @@ class Load:
     in_turn: Mapping[str, str] = field(default_factory=dict)
     """By thread, the task that is next to continue it."""
     day: DayLeft | None = None
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptDirectory, ...] = ()
     """Directories kept for tasks that need input."""
     capped: Mapping[str, int] = field(default_factory=dict)
     """Live runs by the policy rule that limits their number."""
@@ -110,7 +110,7 @@ class Load:
         in_use = self.remote if remote and rules.remote is not None else self.here
         return in_use.obstacle(tenant, pool_of(rules, remote=remote))
 
-    def having_begun(self, head: QueueHead, rules: Rules, *, remote: bool) -> "Load":
+    def with_run(self, head: QueueHead, rules: Rules, *, remote: bool) -> "Load":
         """Return a copy with one more run of that tenant. remote: see ``no_slot``."""
         here, elsewhere, capped = self.here, self.remote, self.capped
         if remote and rules.remote is not None:
@@ -125,7 +125,7 @@ class Load:
             remote=elsewhere,
             busy={**self.busy, head.dir_key: self.busy.get(head.dir_key, 0) + 1} if head.dir_key else self.busy,
             threads=self.threads | {head.exclusive},
-            day=None if self.day is None else self.day.having_begun(),
+            day=None if self.day is None else self.day.with_run(),
             capped=capped,
         )
 
@@ -190,7 +190,7 @@ class Load:
                 return blocked(BlockCode.RULE_FULL, rule=cap.rule, active=active, slots=cap.most)
         return None
 
-    def _kept_from(self, head: QueueHead) -> tuple[Kept, ...]:
+    def _kept_from(self, head: QueueHead) -> tuple[KeptDirectory, ...]:
         """Holds of other tasks on this task's directory, the one that ends soonest first."""
         others = (kept for kept in self.kept if kept.dir_key == head.dir_key and kept.task_id != head.task_id)
         return tuple(sorted(others, key=lambda kept: (kept.until, kept.task_id)))

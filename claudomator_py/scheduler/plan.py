@@ -187,10 +187,10 @@ class Planner:
             return verdict
         chosen = self._agents[verdict.agent]
         buckets = chosen.buckets_of(verdict.model)
-        self._agents = {name: agent.having_begun(buckets) for name, agent in self._agents.items()}
+        self._agents = {name: agent.with_run(buckets) for name, agent in self._agents.items()}
         begun = self._agents[verdict.agent]
         self._agents[verdict.agent] = begun.model_copy(update={"active": begun.active + 1})
-        self._load = self._load.having_begun(head, self._rules, remote=chosen.remote)
+        self._load = self._load.with_run(head, self._rules, remote=chosen.remote)
         self._taken = self._usable_by = self._is_exhausted = None
         return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 

@@ -76,7 +76,7 @@ class ActiveHold(_Frozen):
         """True if runs that start on the bucket have to be counted."""
         return self.room is not None or self.tries is not None
 
-    def having_begun(self) -> "ActiveHold":
+    def with_run(self) -> "ActiveHold":
         """Return a copy with one more run on the bucket."""
         counted = {"room": self.room, "tries": self.tries}
         return self.model_copy(update={name: left - 1 for name, left in counted.items() if left is not None})
@@ -154,11 +154,11 @@ class AgentState(_Frozen):
         """True if a hold stops all of its models."""
         return any(hold.family is None and hold.stops for hold in self.holds)
 
-    def having_begun(self, buckets: Set[str]) -> "AgentState":
+    def with_run(self, buckets: Set[str]) -> "AgentState":
         """Return a copy with one more run on these buckets."""
         if not any(hold.counts and hold.bucket in buckets for hold in self.holds):
             return self
-        holds = tuple(hold.having_begun() if hold.bucket in buckets else hold for hold in self.holds)
+        holds = tuple(hold.with_run() if hold.bucket in buckets else hold for hold in self.holds)
         return self.model_copy(update={"holds": holds})
 
     def buckets_of(self, model: str | None) -> frozenset[str]:
@@ -209,7 +209,7 @@ class AskedTier(_Frozen):
     """The agent that the answer named, if it was a different one."""
 
 
-class HeldBy(_Frozen):
+class HeldConversation(_Frozen):
     """A conversation that a task continues: the run it belongs to, and the agent that has it."""
 
     run: str
@@ -242,7 +242,7 @@ class QueueHead(_Frozen):
     """By agent, the task's demands that the agent cannot enforce."""
     model: str | None = None
     strict: bool = False
-    conversation: HeldBy | None = None
+    conversation: HeldConversation | None = None
     """The conversation that the task continues; None for a fresh one."""
     thread: str | None = None
     """The task that began the thread that this task continues; None if this one did."""
@@ -274,7 +274,7 @@ class QueueHead(_Frozen):
         return self.thread or self.task_id
 
 
-class Kept(_Frozen):
+class KeptDirectory(_Frozen):
     """A directory kept for a task that waits for a person, or was answered and has not continued yet. until: epoch
     milliseconds."""
 
@@ -323,7 +323,7 @@ class DayLeft(_Frozen):
         """True if nothing more may start."""
         return self.room is not None and self.room <= 0
 
-    def having_begun(self) -> "DayLeft":
+    def with_run(self) -> "DayLeft":
         """Return a copy with one more run."""
         return self if self.room is None else self.model_copy(update={"room": self.room - 1})
 
@@ -345,7 +345,7 @@ class Snapshot(_Frozen):
     """``remote_live`` by tenant, without the operator's own."""
     busy: dict[str, int]
     """Live runs by directory."""
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptDirectory, ...] = ()
     """Directories kept for tasks that need input."""
     capped: dict[str, int] = {}
     """Live runs by the policy rule that limits their number."""

@@ -12,7 +12,7 @@ from claudomator_py.scheduler.lanes import Demand, hint_of
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.records import DecisionRecord
-from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Snapshot
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldConversation, QueueHead, Snapshot
 from tests.fakes.agents import CLAUDE_MODELS, CODEX_MODELS
 from tests.fakes.configuration import rules
 
@@ -102,7 +102,7 @@ def _agents(draw: st.DrawFn) -> tuple[AgentState, ...]:
     return tuple(agent_states)
 
 
-_TALK = HeldBy(run="run", agent="a", kind="claude")
+_TALK = HeldConversation(run="run", agent="a", kind="claude")
 TALKS = (
     *(_TALK, _TALK.model_copy(update={"agent": "gone"})),
     *(_TALK.model_copy(update=how) for how in ({"optional": True}, {"yields": "unable"}, {"yields": "limited"})),

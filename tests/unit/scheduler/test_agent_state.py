@@ -51,11 +51,11 @@ def test_a_run_takes_from_what_is_counted_of_its_buckets_and_nothing_else() -> N
     room, tries, plain = hold(bucket="a", room=3), hold(bucket="a", tries=2), hold(bucket="a")
     elsewhere = hold(bucket="b", room=5)
     seen = agent("claude", holds=(room, tries, plain, elsewhere))
-    begun = seen.having_begun({"a"})
+    begun = seen.with_run({"a"})
     assert begun.holds == (hold(bucket="a", room=2), hold(bucket="a", tries=1), plain, elsewhere)
-    assert seen.having_begun({"b"}).holds[3].room == 4
+    assert seen.with_run({"b"}).holds[3].room == 4
     for bare, buckets in ((seen, {"c"}), (agent("claude", holds=(plain,)), {"a"})):
-        assert bare.having_begun(buckets) is bare, "nothing is copied where nothing is counted"
+        assert bare.with_run(buckets) is bare, "nothing is copied where nothing is counted"
 
 
 def test_a_task_sees_the_holds_on_its_model_as_holds_on_all() -> None:

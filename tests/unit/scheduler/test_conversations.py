@@ -7,12 +7,12 @@ from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked
 from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.records import DecisionRecord
-from claudomator_py.scheduler.snapshot import HeldBy
+from claudomator_py.scheduler.snapshot import HeldConversation
 from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import HOLD, IDLE, agent, decide, head, waits
 
 REMEDY = "configure it again, or cancel the task and restart it without resume"
-TALK = HeldBy(run="41c98f14-0000-5000-8000-000000000000", agent="claude", kind="claude")
+TALK = HeldConversation(run="41c98f14-0000-5000-8000-000000000000", agent="claude", kind="claude")
 
 
 def test_a_conversation_goes_on_where_it_is_whatever_the_hint_says() -> None:
@@ -60,7 +60,7 @@ def test_it_keeps_its_tier_unless_another_is_asked_for() -> None:
 def test_a_conversation_is_left_for_another_agent_as_far_as_it_yields(
     how: dict[str, object], goes_on_although: set[str]
 ) -> None:
-    task = head(1, conversation=HeldBy(run="run", agent="claude", kind="claude").model_copy(update=how))
+    task = head(1, conversation=HeldConversation(run="run", agent="claude", kind="claude").model_copy(update=how))
     assert decide(task, agent("claude", active=1), agent("codex")).agent == "claude", "it can go on"
     unfit: dict[str, dict[str, object]] = {
         "unable": {"problem": "not on PATH"},

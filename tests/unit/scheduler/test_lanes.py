@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.run import ResumedConversation
 from claudomator_py.scheduler.lanes import demands, eligibility, held_by, hint, hint_of
-from claudomator_py.scheduler.snapshot import HeldBy
+from claudomator_py.scheduler.snapshot import HeldConversation
 from tests.fakes.steps import spec
 
 REF = ResumedConversation(run_id="r1", agent="claude", kind="claude", tier=None, revision=1)
@@ -80,7 +80,7 @@ def test_a_fresh_conversation_is_held_by_nobody() -> None:
 
 
 def test_a_conversation_of_its_own_yields_to_nobody() -> None:
-    held = HeldBy(run="r1", agent="claude", kind="claude")
+    held = HeldConversation(run="r1", agent="claude", kind="claude")
     assert held_by(REF, spec("t", continues="first")) == held
 
 

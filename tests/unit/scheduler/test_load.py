@@ -6,7 +6,7 @@ from claudomator_py.domain.blocked import BlockCode, Why, blocked
 from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.domain.wording import TaskRef
 from claudomator_py.scheduler.load import InUse, Load, load_of
-from claudomator_py.scheduler.snapshot import Kept
+from claudomator_py.scheduler.snapshot import KeptDirectory
 from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import NOW, agent, decide, head, snapshot, waits
 
@@ -23,7 +23,7 @@ def test_slots_directory_disk_and_draining_are_named() -> None:
 
 
 def test_a_directory_that_is_kept_is_for_its_task_and_until_a_time() -> None:
-    kept = Kept(dir_key="/x", task_id="task-002", name="other", until=NOW + 1)
+    kept = KeptDirectory(dir_key="/x", task_id="task-002", name="other", until=NOW + 1)
     load = load_of(snapshot(kept=(kept, kept.model_copy(update={"dir_key": "/y"}))))
     result = waits(head(1, dir_key="/x"), agent("claude"), load=load)
     tasks = (TaskRef(name="other", id="task-002"),)
@@ -33,8 +33,8 @@ def test_a_directory_that_is_kept_is_for_its_task_and_until_a_time() -> None:
     assert decide(head(1, dir_key="/x"), agent("claude"), load=load, per_workdir=2).agent == "claude"
 
 
-def kept(number: int, place: str = "/x") -> Kept:
-    return Kept(dir_key=place, task_id=f"task-{number:03}", name=f"kept-{number}", until=NOW + number)
+def kept(number: int, place: str = "/x") -> KeptDirectory:
+    return KeptDirectory(dir_key=place, task_id=f"task-{number:03}", name=f"kept-{number}", until=NOW + number)
 
 
 @pytest.mark.parametrize(

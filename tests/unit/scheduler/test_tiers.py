@@ -8,7 +8,7 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.plan import Planner, StartRun, plan
-from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, AskedTier, HeldBy
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, AskedTier, HeldConversation
 from claudomator_py.scheduler.tiers import AskTier, question
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot, starts
 
@@ -119,7 +119,7 @@ def test_a_hint_alone_pins_no_tier() -> None:
 
 
 def test_a_kept_tier_says_whether_a_retry_or_a_conversation_keeps_it() -> None:
-    talk = HeldBy(run="run", agent="claude", kind="claude")
+    talk = HeldConversation(run="run", agent="claude", kind="claude")
     causes = set()
     for conversation in (None, talk):
         task = head(1, kept_tier=Tier.FAST, conversation=conversation)
