@@ -170,8 +170,8 @@ def question_behind(connection: Connection, channel_id: str, task_id: str) -> Ch
 
 def by_a_person(connection: Connection, message: ChannelMessage) -> ChannelMessage | None:
     """Return the person's message at the origin of an agent's message, or None if it is gone."""
-    led = thread(connection, message, message.hops)
-    return next((message for message in reversed(led) if not message.hops), None)
+    earlier = thread(connection, message, message.hops)
+    return next((message for message in reversed(earlier) if not message.hops), None)
 
 
 def question_times(connection: Connection, channel_id: str, specialist: str, since_ms: int) -> Sequence[int]:

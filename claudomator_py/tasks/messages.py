@@ -84,27 +84,27 @@ class PostedMessage:
     username: str | None = None
     """Username of a person who joins by this message."""
     display_name: str | None = None
-    """See ``username``."""
+    """Their name as others see it."""
     hops: int = 0
-    """See ``store.tables.ChannelMessage``."""
+    """Length of the exchange between agents so far; 0 for a person's message."""
     external_id: str | None = None
-    """See ``store.tables.ChannelMessage``."""
+    """Its id at the sender, if an incoming webhook brought it."""
 
 
 @dataclass(slots=True)
-class _Place:
-    """A channel at the time a message arrives."""
+class _Context:
+    """What a message meets in its channel."""
 
     channel: Channel
     settings: ChannelSettings
     rows: Sequence[ChannelMember]
-    advice: TriageInputs
+    inputs: TriageInputs
     members: Sequence[Member] = field(default_factory=list)
     """Members under the current names of their cards."""
 
 
 def post(
-    connection: Connection, channel: Channel, written: PostedMessage, advice: TriageInputs, now_ms: int
+    connection: Connection, channel: Channel, written: PostedMessage, inputs: TriageInputs, now_ms: int
 ) -> ChannelMessage:
     """Add the message, decide who answers it, and make the tasks for that. A message that an incoming webhook has
     already brought is not added again. Raises Invalid if it answers a message outside the channel, Conflict if the
@@ -113,11 +113,11 @@ def post(
         earlier = channel_rows.of_external(connection, channel.id, written.external_id)
         if earlier is not None:
             return earlier
-    place = _place_with_author(connection, channel, written, advice, now_ms)
+    context = _context_with_author(connection, channel, written, inputs, now_ms)
     incoming = incoming_of(connection, channel, written)
-    checks = advice.policy(connection, channel, incoming)
+    checks = inputs.policy(connection, channel, incoming)
     refused = not all(check.allowed for check in checks)
-    decision = TriageDecision(reason=TriageReason.NO_TRIGGER) if refused else _decided(place, incoming)
+    decision = TriageDecision(reason=TriageReason.NO_TRIGGER) if refused else _decided(context, incoming)
     message = channel_rows.add_message(
         connection,
         ChannelMessage(
@@ -131,17 +131,17 @@ def post(
             external_id=written.external_id,
             reason=decision.reason.value,
             decision=decision.model_dump(mode="json"),
-            shadow=_shadow(place, incoming),
+            shadow=_shadow(context, incoming),
             created_ms=now_ms,
         ),
     )
-    skipped = _have_answered(connection, place, message, decision, now_ms)
-    why = _why(decision, channel.primary_agent, advice.reply)
+    skipped = _ask_specialists(connection, context, message, decision, now_ms)
+    why = _why(decision, channel.primary_agent, inputs.reply)
     triaged = TriageRecord(
         reason=rationale(RationaleCode.MESSAGE_REFUSED) if refused else why,
         confidence=decision.confidence,
         policy_checks=checks,
-        latency_ms=advice.latency_ms,
+        latency_ms=inputs.latency_ms,
         rule=decision.reason,
         agents=decision.agents,
         skipped={name: why.value for name, why in skipped.items()},
@@ -155,13 +155,13 @@ def post(
     return message
 
 
-def _place_with_author(
-    connection: Connection, channel: Channel, written: PostedMessage, advice: TriageInputs, now_ms: int
-) -> _Place:
+def _context_with_author(
+    connection: Connection, channel: Channel, written: PostedMessage, inputs: TriageInputs, now_ms: int
+) -> _Context:
     """The channel with its members; an author who is not yet a participant joins."""
     settings = ChannelSettings.model_validate(channel.settings)
-    place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
-    if written.role is MessageRole.USER and all(member.id != written.author for member in place.rows):
+    context = _Context(channel, settings, channel_rows.members(connection, channel.id), inputs)
+    if written.role is MessageRole.USER and all(member.id != written.author for member in context.rows):
         add_member(
             connection,
             channel.id,
@@ -171,19 +171,19 @@ def _place_with_author(
             username=written.username or written.author,
             display_name=written.display_name,
         )
-        place.rows = channel_rows.members(connection, channel.id)
-    place.members = members_of(connection, place.rows)
-    return place
+        context.rows = channel_rows.members(connection, channel.id)
+    context.members = members_of(connection, context.rows)
+    return context
 
 
-def processed(
+def update_attachment(
     connection: Connection,
     channel: Channel,
     message: ChannelMessage,
     attachment_id: str,
     state: AttachmentState,
     text: str | None,
-    advice: TriageInputs,
+    inputs: TriageInputs,
     now_ms: int,
 ) -> ChannelMessage:
     """Return the message with the attachment's new state; once none is pending, ask the specialists whose answers
@@ -199,22 +199,22 @@ def processed(
     channel_rows.change_message(connection, message.id or 0, attachments=message.attachments)
     if all(attachment.state is not AttachmentState.PENDING for attachment in changed):
         settings = ChannelSettings.model_validate(channel.settings)
-        place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
+        context = _Context(channel, settings, channel_rows.members(connection, channel.id), inputs)
         for answer in channel_rows.answers(connection, [message.id or 0]):
             if answer.state == AnswerState.HELD:
-                why_not = _not_asked(connection, place, message, answer.specialist, now_ms, itself=1)
-                _ask(connection, place, message, answer, why_not, now_ms)
+                why_not = _skip_reason(connection, context, message, answer.specialist, now_ms, itself=1)
+                _ask(connection, context, message, answer, why_not, now_ms)
     return message
 
 
 def mark(connection: Connection, message: ChannelMessage, verdict: MarkVerdict | None, by: Principal) -> None:
     """Note an operator's verdict on who answered; None clears it."""
     marked_by = None if verdict is None else by.id
-    mark = None if verdict is None else verdict.value
-    channel_rows.change_message(connection, message.id or 0, verdict=mark, marked_by=marked_by)
+    stored = None if verdict is None else verdict.value
+    channel_rows.change_message(connection, message.id or 0, verdict=stored, marked_by=marked_by)
 
 
-def deliver(connection: Connection, answer: ChannelAnswer, advice: TriageInputs, now_ms: int) -> ChannelMessage | None:
+def deliver(connection: Connection, answer: ChannelAnswer, inputs: TriageInputs, now_ms: int) -> ChannelMessage | None:
     """Add the task's result as a message and mark the answer as delivered. None: nothing to deliver, as it was
     already done."""
     answers = channel_rows.answers(connection, [answer.message_id])
@@ -232,7 +232,7 @@ def deliver(connection: Connection, answer: ChannelAnswer, advice: TriageInputs,
         message=NewMessage.model_construct(content=text, reply_to=question.id, attachments=()),
         hops=question.hops + 1,
     )
-    posted = post(connection, channel, written, advice, now_ms)
+    posted = post(connection, channel, written, inputs, now_ms)
     channel_rows.change_answer(connection, current, state=AnswerState.ANSWERED.value, given_id=posted.id)
     return posted
 
@@ -249,16 +249,16 @@ def incoming_of(connection: Connection, channel: Channel, written: PostedMessage
     return Incoming(author=written.author, role=written.role, content=written.message.content, reply_to=answered)
 
 
-def _decided(place: _Place, incoming: Incoming) -> TriageDecision:
-    reply, best, primary = place.advice.reply, place.advice.best, place.channel.primary_agent
+def _decided(context: _Context, incoming: Incoming) -> TriageDecision:
+    reply, best, primary = context.inputs.reply, context.inputs.best, context.channel.primary_agent
     is_yes = None if reply is None else lambda: reply.yes
-    return triage(incoming, place.settings, place.members, primary, is_yes=is_yes, best=best)
+    return triage(incoming, context.settings, context.members, primary, is_yes=is_yes, best=best)
 
 
-def _shadow(place: _Place, incoming: Incoming) -> dict[str, object] | None:
-    if place.settings.shadow is None:
+def _shadow(context: _Context, incoming: Incoming) -> dict[str, object] | None:
+    if context.settings.shadow is None:
         return None
-    shadowed = triage(incoming, place.settings.shadow, place.members, place.channel.primary_agent)
+    shadowed = triage(incoming, context.settings.shadow, context.members, context.channel.primary_agent)
     return shadowed.model_dump(mode="json")
 
 
@@ -278,8 +278,8 @@ def _why(decision: TriageDecision, primary: str | None, reply: Reply | None) -> 
             return rationale(RationaleCode.PRIMARY_NOT_JUDGED, specialist=primary, text=reply.cause)
 
 
-def _have_answered(
-    connection: Connection, place: _Place, message: ChannelMessage, decision: TriageDecision, now_ms: int
+def _ask_specialists(
+    connection: Connection, context: _Context, message: ChannelMessage, decision: TriageDecision, now_ms: int
 ) -> dict[str, SkipReason]:
     """Ask the specialists that are to answer; return those who are skipped, with the reasons."""
     skipped = {}
@@ -290,23 +290,23 @@ def _have_answered(
         answer = ChannelAnswer(
             message_id=message.id or 0,
             specialist=specialist,
-            channel_id=place.channel.id,
+            channel_id=context.channel.id,
             state=AnswerState.HELD.value,
             at_ms=now_ms,
         )
         # Checked before the answer is stored, which would count towards the limits.
-        why = None if waits else _not_asked(connection, place, message, specialist, now_ms)
+        why = None if waits else _skip_reason(connection, context, message, specialist, now_ms)
         answer.insert(connection)
         if why is not None:
             skipped[specialist] = why
         if not waits:
-            _ask(connection, place, message, answer, why, now_ms)
+            _ask(connection, context, message, answer, why, now_ms)
     return skipped
 
 
 def _ask(
     connection: Connection,
-    place: _Place,
+    context: _Context,
     message: ChannelMessage,
     answer: ChannelAnswer,
     why_not: SkipReason | None,
@@ -316,53 +316,53 @@ def _ask(
     if why_not is not None:
         channel_rows.change_answer(connection, answer, state=AnswerState.SKIPPED.value, skipped=why_not.value)
         return
-    task = _task(connection, place, message, answer.specialist, now_ms)
+    task = _task(connection, context, message, answer.specialist, now_ms)
     channel_rows.change_answer(connection, answer, state=AnswerState.ASKED.value, task_id=task.id)
 
 
-def _not_asked(
-    connection: Connection, place: _Place, message: ChannelMessage, specialist: str, now_ms: int, *, itself: int = 0
+def _skip_reason(
+    connection: Connection, context: _Context, message: ChannelMessage, specialist: str, now_ms: int, *, itself: int = 0
 ) -> SkipReason | None:
     """Why a specialist is not asked; None: it may be. itself: 1 if this answer is already counted among those asked,
     else 0."""
-    member = next((row for row in place.rows if row.id == specialist), None)
-    if member is None or not specialist_rows.is_assignable(connection, specialist, creator_of(place.channel)):
+    member = next((row for row in context.rows if row.id == specialist), None)
+    if member is None or not specialist_rows.is_assignable(connection, specialist, creator_of(context.channel)):
         return SkipReason.GONE
     if member.muted_until_ms is not None and member.muted_until_ms > now_ms:
         return SkipReason.MUTED
-    if message.hops and _would_loop(connection, place, message, specialist):
+    if message.hops and _would_loop(connection, context, message, specialist):
         return SkipReason.LOOP
-    asked = channel_rows.question_times(connection, place.channel.id, specialist, now_ms - HOUR_MS)[itself:]
-    if place.settings.cooldown and asked and asked[0] > now_ms - place.settings.cooldown:
+    asked = channel_rows.question_times(connection, context.channel.id, specialist, now_ms - HOUR_MS)[itself:]
+    if context.settings.cooldown and asked and asked[0] > now_ms - context.settings.cooldown:
         return SkipReason.COOLING
-    if len(asked) >= place.settings.rate_limit:
+    if len(asked) >= context.settings.rate_limit:
         return SkipReason.RATE_LIMITED
-    return SkipReason.REFUSED if place.advice.dir_key is None else None
+    return SkipReason.REFUSED if context.inputs.dir_key is None else None
 
 
-def _would_loop(connection: Connection, place: _Place, message: ChannelMessage, specialist: str) -> bool:
+def _would_loop(connection: Connection, context: _Context, message: ChannelMessage, specialist: str) -> bool:
     """Whether the agents' exchange has reached its maximum length, or the specialist would answer its own earlier
     message."""
-    if message.hops >= place.settings.max_hops:
+    if message.hops >= context.settings.max_hops:
         return True
-    led = channel_rows.thread(connection, message, message.hops)
-    return any(message.author == specialist for message in led if message.hops)
+    thread = channel_rows.thread(connection, message, message.hops)
+    return any(earlier.author == specialist for earlier in thread if earlier.hops)
 
 
-def _task(connection: Connection, place: _Place, message: ChannelMessage, specialist: str, now_ms: int) -> Task:
-    channel = place.channel
+def _task(connection: Connection, context: _Context, message: ChannelMessage, specialist: str, now_ms: int) -> Task:
+    channel = context.channel
     earlier = channel_rows.thread(connection, message, MAX_EARLIER)
     spec = TaskSpec(
         name=f"{channel.name[:40]}-{message.id}-{specialist[:40]}".strip(".-_"),
         instructions=answer_instructions(channel.name, message, earlier),
         specialist=specialist,
-        working_dir=place.settings.working_dir,
+        working_dir=context.settings.working_dir,
         continues=_continued(connection, channel, message, specialist),
         tags=("channel",),
     )
     order = NewTask(
         spec,
-        place.advice.dir_key or "",
+        context.inputs.dir_key or "",
         "api",
         creator=channel.creator,
         organisation=channel.organisation,

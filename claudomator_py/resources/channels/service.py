@@ -212,7 +212,7 @@ class Channels(KeyedService):
 
         def transaction(connection: Connection) -> MessageView:
             message = _message(connection, channel, message_id)
-            messages.processed(
+            messages.update_attachment(
                 connection, channel, message, attachment_id, wanted.state, wanted.text, advice, self.clock()
             )
             return message_views(connection, [message])[0]
