@@ -214,11 +214,17 @@ def dismiss(connection: Connection, specialist_id: str, by: Principal, now_ms: i
     return specialist_rows.get(connection, row.id, by)
 
 
-def _admissible(connection: Connection, specialist_id: str, by: Principal) -> Specialist:
+def _seen_row(connection: Connection, specialist_id: str, by: Principal) -> Specialist:
+    """Return the row of a card that the principal sees. Raises NotFound, or Conflict if the card is unreadable."""
     registration = specialist_rows.find(connection, specialist_id, by)
     row = None if registration is None else specialist_rows.row_of(connection, specialist_id)
     if row is None:
         raise unknown(connection, specialist_id, by)
+    return row
+
+
+def _admissible(connection: Connection, specialist_id: str, by: Principal) -> Specialist:
+    row = _seen_row(connection, specialist_id, by)
     if not _administers_all(by):
         detail = f"{by.id} may not admit specialists to the work of others."
         raise Forbidden(detail, remedy="Ask an administrator of the daemon.")
@@ -239,12 +245,9 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
     is kept beneath it; one that an operator removed stays removed."""
     for card in cards:
         row = specialist_rows.row_of(connection, card.id)
-        if row is None or row.source == "shipped":
-            if row is not None and row.removed_ms is not None:
-                specialist_rows.change(connection, card.id, card=card.document, content_hash=card.content_hash)
-                continue
-            _put(connection, row, card, now_ms, _SHIPPED)
-        elif row.removed_ms is not None:
+        if row is not None and row.source == "shipped" and row.removed_ms is not None:
+            specialist_rows.change(connection, card.id, card=card.document, content_hash=card.content_hash)
+        elif row is None or row.source == "shipped" or row.removed_ms is not None:
             _put(connection, row, card, now_ms, _SHIPPED)
         elif row.shipped != card.document:
             specialist_rows.change(connection, card.id, shipped=card.document)
@@ -375,11 +378,7 @@ def _is_free(row: Specialist, by: Principal) -> bool:
 def _changeable(
     connection: Connection, specialist_id: str, by: Principal, versions: Collection[int] | None = None
 ) -> Specialist:
-    row = None
-    if specialist_rows.find(connection, specialist_id, by) is not None:
-        row = specialist_rows.row_of(connection, specialist_id)
-    if row is None:
-        raise unknown(connection, specialist_id, by)
+    row = _seen_row(connection, specialist_id, by)
     if not _may_change(row.creator, row.organisation, by):
         remedy = f"Ask {row.creator}, or an administrator."
         raise Forbidden(f"The specialist {row.id} belongs to {row.creator}.", remedy=remedy)
@@ -415,7 +414,7 @@ def _put(connection: Connection, row: Specialist | None, card: Card, now_ms: int
     if origin.admitted_by is not None:
         columns["admitted_hash"] = card.content_hash
     present = row is not None and row.removed_ms is None
-    same = row is not None and present and all(getattr(row, name) == value for name, value in columns.items())
+    same = present and all(getattr(row, name) == value for name, value in columns.items())
     # A card that is unreadable in the database is written again although its content is the same.
     if same and (known := specialist_rows.find(connection, card.id)) is not None:
         return known
@@ -438,10 +437,7 @@ def _put(connection: Connection, row: Specialist | None, card: Card, now_ms: int
     specialist_rows.index(connection, card.id, card)
     _route_again(connection, card.id, now_ms)
     data = {"specialist": card.id, "source": origin.source, "version": version}
-    if present:
-        record(connection, now_ms, "specialist_changed", data=data)
-    else:
-        record(connection, now_ms, "specialist_registered", data=data)
+    record(connection, now_ms, "specialist_changed" if present else "specialist_registered", data=data)
     return specialist_rows.get(connection, card.id)
 
 
