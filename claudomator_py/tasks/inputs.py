@@ -39,6 +39,8 @@ from claudomator_py.texts import cut_line
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
 _EVENT_TEXT_CHARS = 300
 _MAX_EXCHANGES = 20
+_AS_SHOWN = "name a call as `claudomator show` does, or none to allow all that it shows"
+_LOOK = "`claudomator status` lists the tasks that need you."
 _ASKED_FOR = {
     InputKind.QUESTION: "an answer",
     InputKind.CLARIFICATION: "an answer",
@@ -109,13 +111,13 @@ def answer(
     if request.run_id is None:
         remedy = f"Approve it with `claudomator approve {task.name}`, or reject it."
         raise Conflict(f"{task.name} {request.words}: there is no agent to answer.", remedy=remedy)
-    data = {"answer": _short(text)}
+    data = {"answer": _event_text(text)}
     record(connection, now_ms, "answered", task_id=task.id, run_id=request.run_id, data=data)
     # An answer to a refused handoff grants no tools.
     kind = InputKind.QUESTION if request.asks_to_continue else request.kind
     exchange = Exchange(kind=kind, asked=request.words, answer=text)
     run = run_rows.get(connection, request.run_id)
-    _go_on_with(exchange, connection, task, run, registry, now_ms)
+    _continue_conversation(connection, task, run, exchange, registry, now_ms)
 
 
 def _route_by(connection: Connection, task: Task, request: InputRequest, text: str, by: Principal, now_ms: int) -> None:
@@ -125,7 +127,7 @@ def _route_by(connection: Connection, task: Task, request: InputRequest, text: s
     if text not in named and len(text.split()) == 1:
         remedy = f"say more about the task, or {name_suggestion(text, sorted(visible), LIST_OF_SPECIALISTS)}"
         refuse([Problem(field="text", message=f"there is no specialist `{shown(text)}`", remedy=remedy)])
-    answered = {"meant": text} if text in named else {"answer": _short(text)}
+    answered = {"meant": text} if text in named else {"answer": _event_text(text)}
     record(connection, now_ms, "answered", task_id=task.id, data=answered)
     if text in named:
         go_on(connection, task, now_ms, asks=request.model_copy(update={"answer": text}).model_dump(mode="json"))
@@ -233,7 +235,7 @@ def _approve_calls(
     data = _event_data(why, tools=list(allowed))
     record(connection, now_ms, "approved", task_id=task.id, run_id=request.run_id, data=data)
     exchange = Exchange(kind=request.kind, asked=request.words, allowed=allowed)
-    _go_on_with(exchange, connection, task, run, registry, now_ms, granted_tools=grant.stored)
+    _continue_conversation(connection, task, run, exchange, registry, now_ms, granted_tools=grant.stored)
 
 
 def _continue_itself(
@@ -251,7 +253,7 @@ def _continue_itself(
         refuse([Problem(field="tools", message=message, remedy="leave them out")])
     record(connection, now_ms, "approved", task_id=task.id, run_id=run.id)
     exchange = Exchange(kind=InputKind.QUESTION, asked=request.words, answer=GO_ON_YOURSELF)
-    _go_on_with(exchange, connection, task, run, registry, now_ms)
+    _continue_conversation(connection, task, run, exchange, registry, now_ms)
 
 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
@@ -305,21 +307,17 @@ def _pending(task: Task, participle: str) -> InputRequest:
     return current_request(task) or request_of_older_version(task)
 
 
-_AS_SHOWN = "name a call as `claudomator show` does, or none to allow all that it shows"
-_LOOK = "`claudomator status` lists the tasks that need you."
-
-
 def _remedy(task: Task, request: InputRequest) -> str:
     if request.kind is InputKind.LOGIN:
         return f"Log in, then: claudomator release {request.agent or 'AGENT'}"
     return f"Answer it with `claudomator answer {task.name} TEXT`."
 
 
-def _go_on_with(
-    exchange: Exchange,
+def _continue_conversation(
     connection: Connection,
     task: Task,
     run: Run,
+    exchange: Exchange,
     registry: AgentRegistry,
     now_ms: int,
     **changes: Any,
@@ -409,5 +407,5 @@ def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry
     ]
 
 
-def _short(text: str) -> str:
+def _event_text(text: str) -> str:
     return cut_line(cleaned(text), _EVENT_TEXT_CHARS)  # in this order: a part of a secret would stay
