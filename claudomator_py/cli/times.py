@@ -2,12 +2,22 @@
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import typer
 
 from claudomator_py.domain.blocked_words import brief_of, wait_of
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant, past_instant
+from claudomator_py.domain.units import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    parse_duration,
+    parse_instant,
+    past_instant,
+)
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.values import regex
@@ -67,6 +77,23 @@ def past_time(text: str) -> int:
         return past_instant(text, now_ms())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def time_option(help_text: str, *flags: str, parser: Callable[[str], Any] = past_time) -> Any:
+    """Return an option that takes a past time, in epoch milliseconds. flags: as for ``NamedThings.option``."""
+    return typer.Option(*flags, parser=parser, metavar="TIME", help=help_text)
+
+
+def duration_option(help_text: str, *flags: str) -> Any:
+    """Return an option that takes a duration, in milliseconds. flags: as for ``NamedThings.option``."""
+    return typer.Option(*flags, parser=_duration, metavar="DURATION", help=help_text)
+
+
+def _duration(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except ValueError as bad:
+        raise typer.BadParameter(str(bad)) from None
 
 
 def localized(text: str, now: int) -> str:

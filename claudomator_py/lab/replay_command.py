@@ -10,7 +10,7 @@ import typer
 
 from claudomator_py.cli import ExitCode
 from claudomator_py.cli.output import formatted, note, out, table_text, wrote_json
-from claudomator_py.cli.times import moment, past_time
+from claudomator_py.cli.times import moment, time_option
 from claudomator_py.lab.replay_shape import ChangedTaskView, ChangeView, CostView, OtherView, ReplayView, ShareView
 from claudomator_py.surface.table import Column, Table
 
@@ -37,14 +37,9 @@ _CHANGES = Table[tuple[str, ChangeView]](
 @formatted
 def replay(
     since: Annotated[
-        int | None,
-        typer.Option(
-            parser=past_time,
-            metavar="TIME",
-            help="Only decisions at or after this time, such as 22:00, 12h or 2026-11-27.",
-        ),
+        int | None, time_option("Only decisions at or after this time, such as 22:00, 12h or 2026-11-27.")
     ] = None,
-    until: Annotated[int | None, typer.Option(parser=past_time, metavar="TIME", help="Only those before it.")] = None,
+    until: Annotated[int | None, time_option("Only those before it.")] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Show what this configuration would decide differently.")
     ] = None,

@@ -21,12 +21,12 @@ from claudomator_py.cli.output import (
     write,
     write_table,
 )
-from claudomator_py.cli.times import clock, now_ms, short_duration
+from claudomator_py.cli.times import clock, duration_option, now_ms, short_duration
 from claudomator_py.client.discovery import configuration
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
-from claudomator_py.domain.units import SECOND_MS, parse_duration, parse_instant, short_id
+from claudomator_py.domain.units import SECOND_MS, parse_instant, short_id
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.agents import AgentView, HoldView, NearLimitView, WindowView
 from claudomator_py.schema.agent_settings import KnownAgent, known_agents
@@ -185,10 +185,7 @@ def hold(
             help="Hold it until this time: RFC 3339 with an offset, or a local time of day, such as 14:20.",
         ),
     ] = None,
-    duration: Annotated[
-        int | None,
-        typer.Option("--for", metavar="DURATION", parser=parse_duration, help="Hold it for this long, such as 45m."),
-    ] = None,
+    duration: Annotated[int | None, duration_option("Hold it for this long, such as 45m.", "--for")] = None,
     family: Annotated[
         str | None,
         typer.Option(parser=_family, help="Only this family of models, such as opus, or one model.", metavar="NAME"),

@@ -11,11 +11,11 @@ import typer
 from claudomator_py.cli import ExitCode, exists
 from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import error, fail, fields, note, out, table_section, table_text, write, wrote_json
-from claudomator_py.cli.times import moment
+from claudomator_py.cli.times import duration_option, moment
 from claudomator_py.domain.health import DrainView
 from claudomator_py.domain.host import NodeView
 from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
-from claudomator_py.domain.units import format_duration, parse_duration, size_text
+from claudomator_py.domain.units import format_duration, size_text
 from claudomator_py.private_files import create_private, flush, unfinished
 from claudomator_py.resources.daemon import HOSTS
 from claudomator_py.surface.table import Column, Table
@@ -114,12 +114,7 @@ def cleanup(
     client: Client,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed without removing it.")] = False,
     older_than: Annotated[
-        int | None,
-        typer.Option(
-            metavar="DURATION",
-            parser=parse_duration,
-            help="Only what ended longer ago than this, such as 12h (default 7d).",
-        ),
+        int | None, duration_option("Only what ended longer ago than this, such as 12h (default 7d).")
     ] = None,
 ) -> None:
     """Remove what ended tasks no longer need.
@@ -153,10 +148,7 @@ def drain(
     reason: Annotated[str | None, typer.Option(help="The reason to show to others.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Start tasks again; as `undrain` does.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing is running.")] = False,
-    timeout: Annotated[
-        int | None,
-        typer.Option(metavar="DURATION", parser=parse_duration, help="Wait no longer than this, such as 45m."),
-    ] = None,
+    timeout: Annotated[int | None, duration_option("Wait no longer than this, such as 45m.")] = None,
     host: HostOption = None,
 ) -> None:
     """Stop starting tasks; running ones finish.

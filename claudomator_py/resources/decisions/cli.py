@@ -8,7 +8,7 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected, with_client
 from claudomator_py.cli.output import fields, note, out, out_json_line, table_text, write, wrote_json
-from claudomator_py.cli.times import past_time
+from claudomator_py.cli.times import past_time, time_option
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.verdict import constraint_sentences
@@ -82,16 +82,9 @@ OverriddenOption = Annotated[
 ]
 SinceOption = Annotated[
     str | None,
-    typer.Option(
-        "--since",
-        parser=_time,
-        metavar="TIME",
-        help="Only decisions at or after this time, such as 22:00, 12h or 2026-11-27.",
-    ),
+    time_option("Only decisions at or after this time, such as 22:00, 12h or 2026-11-27.", "--since", parser=_time),
 ]
-UntilOption = Annotated[
-    str | None, typer.Option("--until", parser=_time, metavar="TIME", help="Only decisions before this time.")
-]
+UntilOption = Annotated[str | None, time_option("Only decisions before this time.", "--until", parser=_time)]
 
 
 def _filter(**given: object) -> DecisionFilter:

@@ -8,7 +8,7 @@ import typer
 
 from claudomator_py.cli.connect import Client, with_client
 from claudomator_py.cli.output import note, out, out_json
-from claudomator_py.cli.times import clock, now_ms, past_time
+from claudomator_py.cli.times import clock, now_ms, time_option
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.report import ReportSpan
 from claudomator_py.resources.report.text import markdown
@@ -27,16 +27,9 @@ def report(
     client: Client,
     since: Annotated[
         int | None,
-        typer.Option(
-            parser=past_time,
-            metavar="TIME",
-            help="From this time on: 22:00 (the last one), 12h, 2026-11-27 or 2026-11-27T22:00. Default: 12h.",
-        ),
+        time_option("From this time on: 22:00 (the last one), 12h, 2026-11-27 or 2026-11-27T22:00. Default: 12h."),
     ] = None,
-    until: Annotated[
-        int | None,
-        typer.Option(parser=past_time, metavar="TIME", help="Up to this time, written the same way. Default: now."),
-    ] = None,
+    until: Annotated[int | None, time_option("Up to this time, written the same way. Default: now.")] = None,
     output: Annotated[
         ReportFormat, typer.Option("--output", "-o", help="Output format.", show_default=True)
     ] = ReportFormat.MARKDOWN,

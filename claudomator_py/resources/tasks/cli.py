@@ -11,7 +11,7 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import Client, connected
 from claudomator_py.cli.output import is_wide, json_text, note, out, table_text, width, write
-from claudomator_py.cli.times import clock, now_ms, past_time, why_words
+from claudomator_py.cli.times import clock, now_ms, time_option, why_words
 from claudomator_py.domain.blocked_words import brief_of, sentence
 from claudomator_py.domain.budget import cost_text
 from claudomator_py.domain.lifecycle import StateName
@@ -38,12 +38,7 @@ def tasks(
     repo: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Only tasks that work in this directory, or below it.")
     ] = None,
-    since: Annotated[
-        int | None,
-        typer.Option(
-            parser=past_time, metavar="TIME", help="Only tasks changed since, such as 22:00, 12h or 2026-11-27."
-        ),
-    ] = None,
+    since: Annotated[int | None, time_option("Only tasks changed since, such as 22:00, 12h or 2026-11-27.")] = None,
     tag: Annotated[str | None, completion.TAGS.option("Only tasks with this tag.")] = None,
     agent: Annotated[str | None, completion.AGENTS.option("Only tasks that ran on this agent.")] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="List this many at most.")] = 50,

@@ -15,13 +15,14 @@ from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import Client, ConfigOption, EventWatch, StateDirOption, connect, connected
 from claudomator_py.cli.output import error, fail, formatted, note, out, table_text, wrote_json
 from claudomator_py.cli.task_files import ReadFile, read
+from claudomator_py.cli.times import duration_option
 from claudomator_py.client import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem, unless_missing
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.fields import name_of_text
 from claudomator_py.domain.lifecycle import ENDED, UNENDED
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.units import format_duration, parse_duration
+from claudomator_py.domain.units import format_duration
 from claudomator_py.resources.schedules import ScheduleView
 from claudomator_py.resources.schedules.cli import write_schedules
 from claudomator_py.resources.tasks import TaskView
@@ -142,13 +143,6 @@ _TASKS = Table[TaskView](
 )
 
 
-def _duration(text: str) -> int:
-    try:
-        return parse_duration(text)
-    except ValueError as bad:
-        raise typer.BadParameter(str(bad)) from bad
-
-
 NoInputOption = Annotated[
     bool,
     typer.Option(
@@ -166,12 +160,7 @@ def submit(
     ],
     wait: Annotated[bool, typer.Option("--wait", help="Wait for all tasks to end; exit with 5 if one failed.")] = False,
     timeout: Annotated[
-        int | None,
-        typer.Option(
-            parser=_duration,
-            metavar="DURATION",
-            help="With --wait: give up after this long, such as 45m, and exit with 124.",
-        ),
+        int | None, duration_option("With --wait: give up after this long, such as 45m, and exit with 124.")
     ] = None,
     no_input: NoInputOption = False,
     config: ConfigOption = None,
@@ -309,12 +298,7 @@ def _submit(
 def wait(
     client: Client,
     tasks: Annotated[list[str], completion.TASKS.argument("TASK", "Task ids, id prefixes or names.")],
-    timeout: Annotated[
-        int | None,
-        typer.Option(
-            parser=_duration, metavar="DURATION", help="Give up after this long, such as 45m, and exit with 124."
-        ),
-    ] = None,
+    timeout: Annotated[int | None, duration_option("Give up after this long, such as 45m, and exit with 124.")] = None,
     no_input: NoInputOption = False,
 ) -> None:
     """Wait for tasks to end; exit with 5 unless all completed.
