@@ -205,6 +205,8 @@ class RunChanges(ChangeRecord):
     untracked_count: int = 0
     left_as_before: int = 0
     """Number of these files, tracked or not, that were so before the run and that it did not change."""
+    skips: tuple[str, ...] = Field((), max_length=MAX_FILES)
+    """Paths of tests that were there before, in which more is skipped since."""
     patch_bytes: int | None = None
     """Size of the patch in the run directory; None if there is none."""
     is_patch_whole: bool = True
@@ -344,6 +346,7 @@ class RunChanges(ChangeRecord):
                 "file_count": len(files) + sum(made.file_count - len(made.files) for made in every),
                 "added": sum(made.added for made in every),
                 "removed": sum(made.removed for made in every),
+                "skips": tuple({path: None for made in every for path in made.skips})[:MAX_FILES],
                 "refs": refs,
                 "ref_count": len(refs),
                 "left_as_before": min(made.left_as_before for made in every),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +16,7 @@ from claudomator_py.domain.inputs import InputRequest, asked_by
 from claudomator_py.domain.lifecycle import ENDED, InputKind, Requeued, backoff_ms
 from claudomator_py.domain.limits import Hold, RanOn, believable, bucket_after, done_text, hold_after
 from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.proof import altered_checks
 from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, ExitRecord
 from claudomator_py.domain.task import TaskSpec
@@ -38,7 +40,6 @@ from claudomator_py.tasks.handing_on import (
     rerouting_columns,
     store_decision,
 )
-from claudomator_py.tasks.proof import altered_checks
 from claudomator_py.tasks.readiness import ready, ready_dependents
 from claudomator_py.tasks.renewal import renew
 from claudomator_py.tasks.runs import check_of
@@ -164,8 +165,17 @@ def _in_all(outcome: Outcome, changes: RunChanges, earlier: Sequence[Run], spec:
         count = len(before) + (not changes.is_empty)
         update["in_all"] = f"{together.summary}, by {counted(count, 'run') if count > 1 else 'an earlier run'}"
     if outcome.is_checked:
-        update["altered_checks"] = altered_checks(spec, together)
+        update["altered_checks"] = altered_checks(spec, together, _folder(spec, together.repository or together.place))
     return outcome.model_copy(update=update)
+
+
+def _folder(spec: TaskSpec, top: str) -> str:
+    """Return the task's working directory relative to the top of its repository; the top itself if it is elsewhere."""
+    try:
+        home = Path(spec.working_dir or top).expanduser()
+    except RuntimeError:  # nobody knows whose home it is
+        return "."
+    return str(home.relative_to(top)) if home.is_relative_to(top) else "."
 
 
 def _has_changed(run: Run) -> bool:

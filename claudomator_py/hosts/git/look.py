@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import field
+from itertools import islice
 from pathlib import Path
 
 from claudomator_py.domain.changes import (
     MAX_COMMITS,
+    MAX_FILES,
     MAX_RECORDED,
     MAX_REFS,
     STASH,
@@ -24,6 +26,7 @@ from claudomator_py.domain.changes import (
     RefChange,
     RunChanges,
 )
+from claudomator_py.domain.proof import skips_in
 from claudomator_py.domain.worktree import BRANCHES, is_tree_branch, shared_mark, short_ref
 from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.contents import Content, Contents, read_status
@@ -148,7 +151,7 @@ class Look:
         kept = {*before.uncommitted, *before.untracked}.intersection((*after.uncommitted, *after.untracked))
         commits, commit_count = counted.result()
         cancels_out = bool(commits) and not files and self._are_alike(before, after, refs)
-        patch_bytes, is_whole = patched.result()
+        patch_bytes, is_whole, skips = patched.result()
         return RunChanges(
             place=text_of(before.place),
             repository=repository_name(self._repository.common_dir),
@@ -172,6 +175,7 @@ class Look:
             left_as_before=len(
                 set(map(text_of, kept)) - {path for file in files for path in (file.path, file.old_path)}
             ),
+            skips=skips,
             patch_bytes=patch_bytes,
             is_patch_whole=is_whole,
         )
@@ -295,20 +299,22 @@ class Look:
         trees = (f"{oid}^{{tree}}" for oid in (before.head, *filter(None, tips)))
         return len(set(self._call("rev-parse", *trees).split())) == 1
 
-    def _patch(self, *ends: str) -> tuple[int | None, bool]:
-        """Write the patch to the run directory, with as many files in order as fit."""
+    def _patch(self, *ends: str) -> tuple[int | None, bool, tuple[str, ...]]:
+        """Write the patch to the run directory, with as many files in order as fit. Return its size, whether it is
+        whole, and the tests that skip more since."""
         if ends[0] == ends[1]:
-            return None, True
+            return None, True, ()
         patch = self._call("diff-tree", "-r", "-p", *FIND_RENAMES, "--full-index", *_PLAIN, *ends)
         content = patch.encode(errors="surrogateescape")
         if not content:
-            return None, True
+            return None, True, ()
         is_whole = len(content) <= MAX_PATCH_BYTES
         if not is_whole:
             end = content.rfind(b"\ndiff --git ", 0, MAX_PATCH_BYTES)
             content = content[: end if end > 0 else MAX_PATCH_BYTES]
         (self._run_dir / PATCH).write_bytes(content + b"\n")
-        return len(content) + 1, is_whole
+        skips = tuple(map(text_of, islice(skips_in(patch[:MAX_PATCH_BYTES]), MAX_FILES)))
+        return len(content) + 1, is_whole, skips
 
     def _call(self, *arguments: str, variables: Mapping[str, str] | None = None, stdin: bytes = b"") -> str:
         left_s = self._left_s()

@@ -135,6 +135,20 @@ def test_a_renamed_file_is_one_change(recorded: Recorded, repository: Repository
     assert "rename to moved\n" in (run_dir / PATCH).read_text()
 
 
+def test_tests_that_are_skipped_since_are_named(recorded: Recorded, repository: Repository) -> None:
+    for path in ("tests/test_a.py", "tests/test_b.py", "tests/test_ä.py"):
+        repository.commit(path, "import pytest\n\ndef test_one():\n    assert 1 == 2\n")
+
+    def act() -> None:
+        skipped = "import pytest\n\n@pytest.mark.skip\ndef test_one():\n    assert 1 == 2\n"
+        repository.commit("tests/test_a.py", skipped)
+        (repository.path / "tests" / "test_b.py").write_text("import pytest\n\ndef test_one():\n    assert 2 == 2\n")
+        (repository.path / "tests" / "test_ä.py").write_text(skipped)
+        (repository.path / "tests" / "test_new.py").write_text(skipped)
+
+    assert recorded(act).skips == ("tests/test_a.py", "tests/test_ä.py")
+
+
 def test_a_changed_mode_is_named_and_no_lines_are_counted_where_there_are_none(
     recorded: Recorded, repository: Repository
 ) -> None:

@@ -1,0 +1,105 @@
+"""A passed check may owe its success to a test that the agent has deleted, or has skipped."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.changes import FileChange, RunChanges
+from claudomator_py.domain.proof import altered_checks, asks_for, skips_in
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.values import toml_data
+
+WORDS = toml_data("claudomator_py.domain", "proof.toml")
+DELETED = {"change": "deleted", "removed": 40}
+FIX = "Fix the rounding."
+
+
+def altered(*files: dict[str, Any], text: str = FIX, more: int = 0, skips: tuple[str, ...] = ()) -> tuple[str, ...]:
+    spec = TaskSpec(name="t", instructions=text, working_dir="/srv/shop", check=(("make", "test"),))
+    changed = tuple(FileChange.model_validate(file) for file in files)
+    changes = RunChanges(place="/srv/shop", files=changed, file_count=len(files) + more, skips=skips)
+    return altered_checks(spec, changes, ".")
+
+
+@pytest.mark.parametrize(
+    "path", [*WORDS["no_tests"]["is_not"], "src/__snapshots__/cart.test.js.snap", "snapshots/a.json"]
+)
+def test_a_deleted_test_is_named(path: str) -> None:
+    source = {"path": "src/price.py", "change": "modified", "added": 3, "removed": 3}
+    assert altered(source, {"path": path, **DELETED}) == (path,)
+    assert altered({"path": path, **DELETED, "removed": None}) == (path,), "the lines of a binary file are not counted"
+
+
+@pytest.mark.parametrize("path", [*WORDS["no_tests"]["is"], "src/latest.py", "src/contest.py", "src/price.py"])
+def test_another_deleted_file_is_not(path: str) -> None:
+    assert altered({"path": path, **DELETED}) == ()
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [{"path": "src/export.py", **DELETED}],
+        [{"path": "tests/test_new.py", "change": "added", "added": 20}],
+        [{"path": "tests/test_b.py", "change": "modified", "added": 20, "removed": 1}],
+    ],
+    ids=["with what it tested", "a new one", "moved to another"],
+)
+def test_a_test_that_went_with_what_it_tested_or_moved_is_not(others: list[dict[str, Any]]) -> None:
+    assert altered({"path": "tests/test_a.py", **DELETED}, *others) == ()
+
+
+def test_a_test_that_the_task_names_or_of_very_many_files_is_not() -> None:
+    gone = {"path": "tests/test_a.py", **DELETED}
+    assert altered(gone, text="test_a.py fails. What for?") == ()
+    assert altered(gone, more=1) == (), "what else was deleted is not known"
+    assert altered(gone) == ("tests/test_a.py",)
+
+
+@pytest.mark.parametrize("text", WORDS["removal"]["is"])
+def test_nor_is_any_where_the_task_asks_for_a_removal(text: str) -> None:
+    assert altered({"path": "tests/test_a.py", **DELETED}, text=text) == ()
+
+
+@pytest.mark.parametrize("text", WORDS["removal"]["is_not"])
+def test_other_tasks_ask_for_none(text: str) -> None:
+    assert not asks_for("removal", text)
+    assert altered({"path": "tests/test_a.py", **DELETED}, text=text) == ("tests/test_a.py",)
+
+
+def patch(path: str, *lines: str, head: str = "") -> str:
+    old = "/dev/null" if "new file" in head else f"a/{path}"
+    return f"diff --git a/{path} b/{path}\n{head}--- {old}\n+++ b/{path}\n@@ -1 +1 @@\n" + "".join(
+        f"{line}\n" for line in lines
+    )
+
+
+@pytest.mark.parametrize("line", WORDS["skips"]["is"])
+def test_a_line_that_skips_a_test_is_found(line: str) -> None:
+    assert [*skips_in(patch("tests/test_a.py", f"+{line}"))] == ["tests/test_a.py"]
+    assert [*skips_in(patch("src/a.py", f"+{line}"))] == [], "in no test"
+    assert [*skips_in(patch("tests/test_a.py", f"-{line}"))] == [], "it is no longer skipped"
+    assert [*skips_in(patch("tests/test_a.py", f"+{line}", head="new file mode 100644\n"))] == [], "a new test"
+
+
+@pytest.mark.parametrize("line", WORDS["skips"]["is_not"])
+def test_any_other_line_of_a_test_skips_nothing(line: str) -> None:
+    assert [*skips_in(patch("tests/test_a.py", f"+{line}"))] == []
+
+
+def test_only_what_is_skipped_more_often_than_before_counts() -> None:
+    moved = patch("tests/test_a.py", "-@pytest.mark.skip", " x = 1", "+@pytest.mark.skip")
+    assert [*skips_in(moved + patch("tests/test_b.py", " @pytest.mark.skip", "+@pytest.mark.skip"))] == [
+        "tests/test_b.py"
+    ]
+
+
+def test_a_test_that_is_skipped_is_named_unless_the_task_asks_for_that() -> None:
+    changed = {"path": "tests/test_a.py", "change": "modified", "added": 1, "removed": 0}
+    assert altered(changed, skips=("tests/test_a.py",)) == ("tests/test_a.py",)
+    for text in (*WORDS["skipping"]["is"], "Drop support for Python 3.8.", "test_a.py is slow."):
+        assert altered(changed, skips=("tests/test_a.py",), text=text) == ()
+
+
+@pytest.mark.parametrize("text", WORDS["skipping"]["is_not"])
+def test_other_tasks_do_not_ask_to_skip_tests(text: str) -> None:
+    assert not asks_for("skipping", text)
