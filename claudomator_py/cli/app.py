@@ -25,14 +25,9 @@ class LazyCommand:
     """Returns the command's function, or the group's application."""
 
 
-def _function(path: str) -> Callable[[], Callable[..., None]]:
-    """Return a loader of the function ``module:name`` below ``cli``."""
-    return lambda: _imported(path)
-
-
-def _resource(name: str, commands: str = "COMMANDS") -> Callable[[], typer.Typer]:
-    """Return a loader of the group of a resource's commands."""
-    return lambda: group_of(_imported(f"{name}.cli:{commands}", "resources"))
+def _group(resource: str, summary: str, commands: str = "COMMANDS") -> LazyCommand:
+    """Return the group of a resource's commands."""
+    return LazyCommand(summary, lambda: group_of(_imported(f"{resource}.cli:{commands}", "resources")))
 
 
 def group_of(commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
@@ -43,9 +38,9 @@ def group_of(commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
     return app
 
 
-def _command(resource: str, name: str, module: str = "cli") -> Callable[[], Callable[..., None]]:
-    """Return a loader of one command of a resource."""
-    return lambda: _imported(f"{resource}.{module}:{name}", "resources")
+def _command(resource: str, name: str, summary: str, module: str = "cli") -> LazyCommand:
+    """Return one command of a resource: the function of that name."""
+    return LazyCommand(summary, lambda: _imported(f"{resource}.{module}:{name}", "resources"))
 
 
 def _imported(path: str, package: str = "cli") -> Any:
@@ -55,70 +50,61 @@ def _imported(path: str, package: str = "cli") -> Any:
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
-    "submit": LazyCommand("Submit the tasks in files.", _command("tasks", "submit", "cli_submit")),
-    "add": LazyCommand("Submit a task without a file.", _command("tasks", "add", "cli_submit")),
-    "wait": LazyCommand(
-        "Wait for tasks to end; exit with 5 unless all completed.", _command("tasks", "wait", "cli_submit")
-    ),
-    "list": LazyCommand("List tasks, newest first, one line each.", _command("tasks", "tasks")),
-    "status": LazyCommand("Show everything at a glance.", _command("overview", "status")),
-    "show": LazyCommand("Show one task and its runs.", _command("tasks", "show", "cli_show")),
-    "result": LazyCommand(
-        "Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result", "cli_show")
-    ),
-    "logs": LazyCommand("Print the output of a run.", _command("runs", "logs")),
-    "log": LazyCommand("Show what happened, newest last, and who did it.", _command("events", "log")),
-    "inbox": LazyCommand("List refused files of the inbox, with all their problems.", _command("overview", "inbox")),
-    "report": LazyCommand("Show what happened overnight, and what is left.", _command("report", "report")),
-    "diff": LazyCommand(
-        "Show what a task's runs changed.",
-        _command("branches", "diff"),
-    ),
-    "branches": LazyCommand("List the unmerged branches of tasks.", _command("branches", "branches")),
-    "merge": LazyCommand("Merge the branches of tasks.", _command("branches", "merge")),
-    "pr": LazyCommand("Open a pull request from a task's branch, with `gh`.", _command("branches", "pr")),
-    "discard": LazyCommand("Remove the work tree and the branch of a task.", _command("branches", "discard")),
-    "why": LazyCommand("Explain why a task is where it is.", _command("tasks", "why", "cli_show")),
-    "cancel": LazyCommand(
-        "Cancel tasks. A running one ends a little later.", _command("tasks", "cancel", "cli_change")
-    ),
-    "edit": LazyCommand("Edit a waiting task.", _command("tasks", "edit", "cli_change")),
-    "restart": LazyCommand("Run tasks again.", _command("tasks", "restart", "cli_change")),
-    "answer": LazyCommand("Answer the question of a task's agent.", _command("tasks", "answer", "cli_change")),
-    "approve": LazyCommand(
-        "Allow what a task asks for: its first run, or a tool.", _command("tasks", "approve", "cli_change")
-    ),
-    "reject": LazyCommand(
+    "submit": _command("tasks", "submit", "Submit the tasks in files.", "cli_submit"),
+    "add": _command("tasks", "add", "Submit a task without a file.", "cli_submit"),
+    "wait": _command("tasks", "wait", "Wait for tasks to end; exit with 5 unless all completed.", "cli_submit"),
+    "list": _command("tasks", "tasks", "List tasks, newest first, one line each."),
+    "status": _command("overview", "status", "Show everything at a glance."),
+    "show": _command("tasks", "show", "Show one task and its runs.", "cli_show"),
+    "result": _command("tasks", "result", "Print the result of a task. Exits with 1 unless it completed.", "cli_show"),
+    "logs": _command("runs", "logs", "Print the output of a run."),
+    "log": _command("events", "log", "Show what happened, newest last, and who did it."),
+    "inbox": _command("overview", "inbox", "List refused files of the inbox, with all their problems."),
+    "report": _command("report", "report", "Show what happened overnight, and what is left."),
+    "diff": _command("branches", "diff", "Show what a task's runs changed."),
+    "branches": _command("branches", "branches", "List the unmerged branches of tasks."),
+    "merge": _command("branches", "merge", "Merge the branches of tasks."),
+    "pr": _command("branches", "pr", "Open a pull request from a task's branch, with `gh`."),
+    "discard": _command("branches", "discard", "Remove the work tree and the branch of a task."),
+    "why": _command("tasks", "why", "Explain why a task is where it is.", "cli_show"),
+    "cancel": _command("tasks", "cancel", "Cancel tasks. A running one ends a little later.", "cli_change"),
+    "edit": _command("tasks", "edit", "Edit a waiting task.", "cli_change"),
+    "restart": _command("tasks", "restart", "Run tasks again.", "cli_change"),
+    "answer": _command("tasks", "answer", "Answer the question of a task's agent.", "cli_change"),
+    "approve": _command("tasks", "approve", "Allow what a task asks for: its first run, or a tool.", "cli_change"),
+    "reject": _command(
+        "tasks",
+        "reject",
         "Reject a task that needs input. It fails, and so do the tasks that depend on it.",
-        _command("tasks", "reject", "cli_change"),
+        "cli_change",
     ),
-    "agents": LazyCommand("List the agents.", _command("agents", "agents")),
-    "hosts": LazyCommand("Show where runs take place.", _command("daemon", "hosts")),
-    "hold": LazyCommand("Start no tasks on an agent. Running ones continue.", _command("agents", "hold")),
-    "release": LazyCommand(
-        "End the holds of agents, and of their accounts. Tasks start on them again.", _command("agents", "release")
+    "agents": _command("agents", "agents", "List the agents."),
+    "hosts": _command("daemon", "hosts", "Show where runs take place."),
+    "hold": _command("agents", "hold", "Start no tasks on an agent. Running ones continue."),
+    "release": _command(
+        "agents", "release", "End the holds of agents, and of their accounts. Tasks start on them again."
     ),
-    "search": LazyCommand("Search specialists, by meaning and by words.", _command("specialists", "search")),
-    "route": LazyCommand("Show who would do a task, and why.", _command("routing", "route")),
-    "drain": LazyCommand("Stop starting tasks; running ones finish.", _command("daemon", "drain")),
-    "undrain": LazyCommand("Start tasks again after `drain`.", _command("daemon", "undrain")),
-    "notifications": LazyCommand("List notifications and their delivery.", _command("notifications", "notifications")),
-    "backup": LazyCommand("Copy the database to a file.", _command("daemon", "backup")),
-    "cleanup": LazyCommand("Remove what ended tasks no longer need.", _command("daemon", "cleanup")),
-    "init": LazyCommand("Write a configuration and a first task, or a service.", _function("init:init")),
-    "doctor": LazyCommand("Check the set-up, and say what to fix.", _function("doctor.command:doctor")),
-    "open": LazyCommand("Print a link that logs a browser in.", _command("access", "open_page")),
+    "search": _command("specialists", "search", "Search specialists, by meaning and by words."),
+    "route": _command("routing", "route", "Show who would do a task, and why."),
+    "drain": _command("daemon", "drain", "Stop starting tasks; running ones finish."),
+    "undrain": _command("daemon", "undrain", "Start tasks again after `drain`."),
+    "notifications": _command("notifications", "notifications", "List notifications and their delivery."),
+    "backup": _command("daemon", "backup", "Copy the database to a file."),
+    "cleanup": _command("daemon", "cleanup", "Remove what ended tasks no longer need."),
+    "init": LazyCommand("Write a configuration and a first task, or a service.", lambda: _imported("init:init")),
+    "doctor": LazyCommand("Check the set-up, and say what to fix.", lambda: _imported("doctor.command:doctor")),
+    "open": _command("access", "open_page", "Print a link that logs a browser in."),
 }
 """The commands that need only a daemon or files."""
 
 GROUPS: Mapping[str, LazyCommand] = {
-    "schedule": LazyCommand("Recurring tasks: list, preview, pause, run, delete.", _resource("schedules")),
-    "specialists": LazyCommand("Specialists: list, show, add, edit, grant, import, export.", _resource("specialists")),
-    "channel": LazyCommand("Channels: create, list, show, post, read, settings, delete.", _resource("channels")),
-    "decisions": LazyCommand("Decisions: list, show, export as JSON lines.", _resource("decisions")),
-    "routing": LazyCommand("Routing: stats, learned, labels, reset, freeze.", _resource("routing")),
-    "token": LazyCommand("API tokens: create, list, revoke.", _resource("access", "TOKEN_COMMANDS")),
-    "sessions": LazyCommand("Browser sessions: list, end.", _resource("access", "SESSION_COMMANDS")),
+    "schedule": _group("schedules", "Recurring tasks: list, preview, pause, run, delete."),
+    "specialists": _group("specialists", "Specialists: list, show, add, edit, grant, import, export."),
+    "channel": _group("channels", "Channels: create, list, show, post, read, settings, delete."),
+    "decisions": _group("decisions", "Decisions: list, show, export as JSON lines."),
+    "routing": _group("routing", "Routing: stats, learned, labels, reset, freeze."),
+    "token": _group("access", "API tokens: create, list, revoke.", "TOKEN_COMMANDS"),
+    "sessions": _group("access", "Browser sessions: list, end.", "SESSION_COMMANDS"),
 }
 
 
