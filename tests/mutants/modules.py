@@ -19,6 +19,7 @@ MODULES = {
     "scheduler/after_run.py": [f"{_SCHEDULER}/test_ending.py"],
     "domain/limits.py": ["tests/unit/domain/test_limits.py"],
     "domain/outcome.py": ["tests/unit/domain/test_outcome.py"],
+    "domain/proof.py": ["tests/unit/domain/test_proof.py"],
     "domain/budget.py": ["tests/unit/domain/test_budget.py"],
     "domain/routing.py": ["tests/unit/domain/test_routing.py", "tests/unit/domain/test_assessment.py"],
     "domain/principal.py": ["tests/unit/domain/test_principal.py"],

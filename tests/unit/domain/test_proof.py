@@ -14,11 +14,61 @@ DELETED = {"change": "deleted", "removed": 40}
 FIX = "Fix the rounding."
 
 
-def altered(*files: dict[str, Any], text: str = FIX, more: int = 0, skips: tuple[str, ...] = ()) -> tuple[str, ...]:
-    spec = TaskSpec(name="t", instructions=text, working_dir="/srv/shop", check=(("make", "test"),))
+def altered(
+    *files: dict[str, Any],
+    check: str | tuple[str, ...] = "make test",
+    text: str = FIX,
+    more: int = 0,
+    skips: tuple[str, ...] = (),
+    folder: str = ".",
+) -> tuple[str, ...]:
+    command = tuple(check.split()) if isinstance(check, str) else check
+    spec = TaskSpec(name="t", instructions=text, check=(command,))
     changed = tuple(FileChange.model_validate(file) for file in files)
     changes = RunChanges(place="/srv/shop", files=changed, file_count=len(files) + more, skips=skips)
-    return altered_checks(spec, changes, ".")
+    return altered_checks(spec, changes, folder)
+
+
+LESS: dict[str, Any] = {"change": "modified", "added": 9, "removed": 1}
+
+
+@pytest.mark.parametrize(
+    ("check", "path", "change"),
+    [
+        ("pytest tests/test_a.py::test_one", "tests/test_a.py", LESS),
+        ("pytest --file=./tests/test_a.py", "tests/test_a.py", LESS),
+        (
+            "pytest tests/test_a.py",
+            "tests/test_a.py",
+            {"change": "renamed", "old_path": "tests/test_a.py", "path": "old/a"},
+        ),
+        ("./ci/all -x", "ci/all", LESS),
+        ("node web/cart.spec.ts", "web/cart.spec.ts", LESS),
+    ],
+)
+def test_what_a_check_names_and_has_lost_lines_is_named(check: str, path: str, change: dict[str, Any]) -> None:
+    assert altered({"path": path, **change}, check=check) == (path,)
+    assert altered({"path": f"shop/{path}", **LESS}, check=check, folder="shop") == (f"shop/{path}",)
+    assert altered({"path": path, **change}, check=check, text=f"Move {path.rpartition('/')[2]}.") == ()
+
+
+@pytest.mark.parametrize(
+    ("check", "path", "change"),
+    [
+        ("pytest tests/test_a.py", "tests/test_a.py", {**LESS, "removed": 0}),
+        ("pytest tests/test_a.py", "tests/test_a.py", {"change": "added", "added": 9, "removed": 0}),
+        ("pytest tests", "tests/test_a.py", LESS),
+        ("pytest test_a.py", "tests/test_a.py", LESS),
+        ("ruff check src/latest.py", "src/latest.py", LESS),
+        ("make test", "make", LESS),
+    ],
+)
+def test_what_gained_lines_or_is_no_test_is_not(check: str, path: str, change: dict[str, Any]) -> None:
+    assert altered({"path": path, **change}, check=check) == ()
+
+
+def test_a_check_in_a_shell_is_read() -> None:
+    assert altered({"path": "tests/test_a.py", **LESS}, check=("sh", "-c", "cd . && python3 ./tests/test_a.py"))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +96,13 @@ def test_another_deleted_file_is_not(path: str) -> None:
 )
 def test_a_test_that_went_with_what_it_tested_or_moved_is_not(others: list[dict[str, Any]]) -> None:
     assert altered({"path": "tests/test_a.py", **DELETED}, *others) == ()
+
+
+def test_half_as_many_lines_in_other_tests_are_enough() -> None:
+    gone, test = {"path": "tests/test_a.py", **DELETED}, {"path": "tests/test_b.py", "change": "modified"}
+    assert altered(gone, {**test, "added": 20}) == ()
+    assert altered(gone, {**test, "added": 19}) == (gone["path"],)
+    assert altered(gone, {"path": "src/a.py", "change": "modified", "added": 99}) == (gone["path"],)
 
 
 def test_a_test_that_the_task_names_or_of_very_many_files_is_not() -> None:
