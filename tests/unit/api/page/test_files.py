@@ -71,7 +71,8 @@ def _recorded() -> set[str]:
             called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "record"
             if called and isinstance(node, ast.Call) and len(node.args) > 2:
                 kind = node.args[2]
-                kinds.add(str(kind.value if isinstance(kind, ast.Constant) else names[getattr(kind, "id", "")]))
+                either = (kind.body, kind.orelse) if isinstance(kind, ast.IfExp) else (kind,)
+                kinds |= {str(one.value if isinstance(one, ast.Constant) else names[ast.unparse(one)]) for one in either}
     return kinds
 
 
