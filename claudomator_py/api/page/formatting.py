@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import Depends, Form, Path, Query
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.errors import Invalid, Problem, ServiceError, StaleVersion
@@ -24,9 +24,20 @@ Ref = Annotated[str, Path(max_length=128)]
 Cursor = Annotated[str | None, Query(max_length=500)]
 Text = Annotated[str, Query(max_length=200)]
 """A word or two in the address."""
-Field = Annotated[str, Form(max_length=2_000)]
+
+
+def unix_lines(text: str) -> str:
+    """Return the text of a form, in which browsers send CRLF, with the line ends of files."""
+    return text.replace("\r\n", "\n")
+
+
+LINES = AfterValidator(unix_lines)
+"""Validates a field of several lines."""
+Field = Annotated[str, Form(max_length=2_000), LINES]
 """A line or two of a form."""
-TaskText = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
+LongText = Annotated[str, Form(max_length=20_000), LINES]
+"""An answer, a reason or a list of rules."""
+TaskText = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH), LINES]
 Version = Annotated[int, Form(ge=0), DIGITS]
 MAX_CHOSEN = 250
 """Tasks of one form."""

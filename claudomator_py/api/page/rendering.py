@@ -21,7 +21,15 @@ from starlette.exceptions import HTTPException
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may, may_post
 from claudomator_py.api.operation import Allowed, UnlistedRoutes, body_of
-from claudomator_py.api.page.formatting import Version, model_text, read_fields, remedy_text, tokens_text, took
+from claudomator_py.api.page.formatting import (
+    Version,
+    model_text,
+    read_fields,
+    remedy_text,
+    tokens_text,
+    took,
+    unix_lines,
+)
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.served import taken_from
 from claudomator_py.domain.budget import cost_text
@@ -133,7 +141,7 @@ def page_before(request: Request, otherwise: str) -> Response:
 
 async def _filled_in(request: Request) -> dict[str, str]:
     form = await request.form()
-    return {name: value.strip() for name, value in form.items() if isinstance(value, str)}
+    return {name: unix_lines(value).strip() for name, value in form.items() if isinstance(value, str)}
 
 
 def button(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
-from fastapi import Form, Path
+from fastapi import Path
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
@@ -13,6 +13,7 @@ from claudomator_py.api.page.formatting import (
     Chosen,
     Field,
     Filters,
+    LongText,
     Text,
     chosen_tasks,
     filter_url,
@@ -28,8 +29,6 @@ from claudomator_py.resources.session import Session
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.surface import OPERATE
-
-Words = Annotated[str, Form(max_length=20_000)]
 
 
 class Change(StrEnum):
@@ -52,7 +51,7 @@ def select(granted: Allowed, wanted: Filters, marked: Text = "") -> Response:
 
 @routes.post("/{change}", OPERATE)
 def act(
-    granted: Allowed, change: Annotated[Change, Path()], task: Chosen, sure: Field = "", words: Words = ""
+    granted: Allowed, change: Annotated[Change, Path()], task: Chosen, sure: Field = "", words: LongText = ""
 ) -> Response:
     chosen = chosen_tasks(task)
     if not sure:

@@ -12,7 +12,7 @@ from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import Field, Ref, Version, read_fields
+from claudomator_py.api.page.formatting import Field, LongText, Ref, Version, read_fields
 from claudomator_py.api.page.rendering import button, render, to_task
 from claudomator_py.api.page.rows import row_of
 from claudomator_py.api.page.task_model import TaskPage, task_page_of
@@ -33,8 +33,6 @@ from claudomator_py.surface import READ
 
 RunId = Annotated[str | None, Query(max_length=128)]
 Name = Annotated[str, Query(max_length=128)]
-Answer = Annotated[str, Form(max_length=20_000)]
-Tools = Annotated[str, Form(max_length=20_000)]
 Back = Annotated[str, Form(max_length=20)]
 OVERVIEW = "overview"
 REFUSALS = (StaleVersion, Conflict, Invalid)
@@ -98,7 +96,7 @@ def ask_for_answer(granted: Allowed, ref: Ref) -> Response:
 
 
 @routes.post("/{ref}/answer", "answerTask")
-def answer(granted: Allowed, ref: Ref, version: Version, text: Answer = "", back: Back = "") -> Response:
+def answer(granted: Allowed, ref: Ref, version: Version, text: LongText = "", back: Back = "") -> Response:
     try:
         done = granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
     except REFUSALS as refusal:
@@ -113,7 +111,7 @@ def ask_for_approval(granted: Allowed, ref: Ref) -> Response:
 
 @routes.post("/{ref}/approve", "approveTask")
 def approve(
-    granted: Allowed, ref: Ref, version: Version, tools: Tools = "", reason: Field = "", specialist: Specialist = ""
+    granted: Allowed, ref: Ref, version: Version, tools: LongText = "", reason: Field = "", specialist: Specialist = ""
 ) -> Response:
     try:
         rules = _edited_rules(_rules(granted[Tasks].get(ref)), tools)

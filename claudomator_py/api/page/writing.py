@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import Ref, Version
+from claudomator_py.api.page.formatting import Ref, Version, unix_lines
 from claudomator_py.api.page.rendering import render, to_task
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, ServiceError, StaleVersion
@@ -84,10 +84,8 @@ def written_as(task: TaskView) -> Written:
 
 
 async def _read(request: Request) -> Written:
-    form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
-    # Browsers send CRLF line ends.
-    given = {key: form.get(key, "").replace("\r\n", "\n").strip() for key in _FIELDS}
-    return Written(given, form.get("more", "").replace("\r\n", "\n"))
+    form = {key: unix_lines(value) for key, value in (await request.form()).items() if isinstance(value, str)}
+    return Written({key: form.get(key, "").strip() for key in _FIELDS}, form.get("more", ""))
 
 
 Sent = Annotated[Written, Depends(_read)]

@@ -7,7 +7,7 @@ from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import PART, Cursor, Field, Ref, read_fields
+from claudomator_py.api.page.formatting import LINES, PART, Cursor, Field, Ref, read_fields
 from claudomator_py.api.page.rendering import button, render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.channel import (
@@ -27,7 +27,7 @@ from claudomator_py.resources.session import Session
 from claudomator_py.surface.table import Link
 
 ReplyTo = Annotated[int | None, Query(alias="reply", ge=1, le=2**53), DIGITS]
-MessageText = Annotated[str, Form(max_length=2 * MAX_MESSAGE_LENGTH)]
+MessageText = Annotated[str, Form(max_length=2 * MAX_MESSAGE_LENGTH), LINES]
 _REASONS = {
     TriageReason.DIRECT_MENTION: "mentioned",
     TriageReason.REPLY_TO_AGENT: "a reply to an agent",
@@ -75,8 +75,7 @@ def show(granted: Allowed, channel: Ref, cursor: Cursor = None, reply_to: ReplyT
 @routes.post("/{channel}/messages", "postMessage")
 def post(granted: Allowed, channel: Ref, text: MessageText = "", reply_to: Field = "") -> Response:
     try:
-        # A form sends CRLF line ends.
-        fields: dict[str, object] = {"content": text.replace("\r\n", "\n")}
+        fields: dict[str, object] = {"content": text}
         if reply_to.isascii() and reply_to.isdecimal():
             fields["reply_to"] = int(reply_to[:16])
         posted = granted[Channels].post(channel, read_fields(NewMessage, fields))

@@ -11,7 +11,7 @@ from fastapi import Form, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.operation import Allowed, UnlistedRoutes
-from claudomator_py.api.page.formatting import PART, Cursor, Ref, Version, filter_url, short_line
+from claudomator_py.api.page.formatting import LINES, PART, Cursor, Ref, Version, filter_url, short_line
 from claudomator_py.api.page.rendering import button, render
 from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
@@ -30,7 +30,7 @@ from claudomator_py.values import dataclass
 _MAX_FOUND = 20
 _FILE = "card.yaml"
 Text = Annotated[str, Query(max_length=MAX_QUERY_LENGTH)]
-CardText = Annotated[str, Form(max_length=1_000_000)]
+CardText = Annotated[str, Form(max_length=1_000_000), LINES]
 Grantee = Annotated[str, Form(max_length=200)]
 
 
@@ -105,8 +105,7 @@ def _to(specialist: SpecialistView, place: str = "") -> Response:
 
 def _only_card(text: str) -> Card:
     """Return the only card in the text. Raises Invalid."""
-    # Forms send CRLF line ends.
-    parsed = parse_card_file(text.replace("\r\n", "\n").encode(), _FILE)
+    parsed = parse_card_file(text.encode(), _FILE)
     problems = list(parsed.problems)
     if len(parsed.items) > 1:
         remedy = "send them one by one, or as a file: claudomator specialists add FILE"

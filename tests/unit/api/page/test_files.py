@@ -72,7 +72,9 @@ def _recorded() -> set[str]:
             if called and isinstance(node, ast.Call) and len(node.args) > 2:
                 kind = node.args[2]
                 either = (kind.body, kind.orelse) if isinstance(kind, ast.IfExp) else (kind,)
-                kinds |= {str(one.value if isinstance(one, ast.Constant) else names[ast.unparse(one)]) for one in either}
+                kinds |= {
+                    str(one.value if isinstance(one, ast.Constant) else names[ast.unparse(one)]) for one in either
+                }
     return kinds
 
 

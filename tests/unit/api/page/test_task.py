@@ -26,6 +26,8 @@ from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.store import task_rows
+from claudomator_py.store.task_rows import resumption_of
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import START_MS, PreparedService
@@ -380,6 +382,10 @@ def test_a_question_is_answered_on_the_page_of_its_task(operator: Visitor, prepa
     prepared.move(task, NeedsInput(InputKind.QUESTION), result_text="Which one?")
     page = operator.get(f"/tasks/{task}")
     assert f'action="/tasks/{task}/answer"' in page.body.decode()
-    answer = operator.post(f"/tasks/{task}/answer", {"version": hidden(page, "version"), "text": "The blue one."})
+    fields = {"version": hidden(page, "version"), "text": "The blue one.\r\nNot the red one.\r\n"}
+    answer = operator.post(f"/tasks/{task}/answer", fields)
     assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{task}")
+    resumption = resumption_of(prepared.database.read(lambda connection: task_rows.get(connection, task)))
+    assert resumption is not None
+    assert [said.answer for said in resumption.heard] == ["The blue one.\nNot the red one."]
     assert f'action="/tasks/{task}/answer"' not in operator.get(f"/tasks/{task}").body.decode()
