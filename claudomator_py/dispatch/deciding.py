@@ -167,7 +167,7 @@ class Decider:
         if self._directory is None:
             return None
         spec = _spec_of(request, requires)
-        task = _unmade(spec, by, self._clock())
+        task = _preview_task(spec, by, self._clock())
 
         def read(connection: Connection) -> Subject:
             visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.assignable_ids(connection, by))}
@@ -198,10 +198,9 @@ class Decider:
         no_role = self._takes_no_role(spec, by_hand)
         judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, by_hand))
         needs = _needs_of(task, spec, judged)
-        # The specialists are only needed if one is sought, see ``needs_no_route``.
-        looked_for = bool(handed) or not no_role
+        needs_cards = bool(handed) or not no_role
         known = {} if visible_to is None else visible_to
-        visible = _visible(connection, task, known) if looked_for else frozenset[str]()
+        visible = _visible(connection, task, known) if needs_cards else frozenset[str]()
         asked = RoutingRequest(Request.of(spec), visible, task.organisation, needs, was_asked=by_hand is not None)
         predecessor = None if spec.continues is None else dependency_rows.dependency(connection, task, spec.continues)
         addressed = _addressed(connection, spec.instructions, visible)
@@ -222,7 +221,7 @@ class Decider:
         judged = self.policing.judge_specialist(judged, task.specialist, task.skill)
         return self.policing.has_changed(connection, task, judged)
 
-    def raised(self, connection: Connection, subject: Subject, risk: Risk, by: str) -> Subject:
+    def with_risk(self, connection: Connection, subject: Subject, risk: Risk, by: str) -> Subject:
         """Return the task judged with the risk that a model has assessed, if that is higher. by: the model's name."""
         judged = self.policing.judge_risk(connection, subject.task, subject.judged, risk, by)
         return replace(
@@ -233,13 +232,13 @@ class Decider:
         """Return the decisions on specialists by task id. digest: the registry's hash, if just read. Raises
         StoreUnavailable."""
         begun_ms = self._clock()
-        given = {subject.task.id: record for subject in subjects if (record := self._given(subject)) is not None}
+        given = {subject.task.id: record for subject in subjects if (record := self._explicit(subject)) is not None}
         compared = [subject for subject in subjects if subject.task.id not in given]
         records = self._compared([subject.asked for subject in compared], digest)
-        records = [self._as_approved(subject, record) for subject, record in zip(compared, records, strict=True)]
         took = {"latency_ms": self._clock() - begun_ms}
         return given | {
-            subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)
+            subject.task.id: self._as_approved(subject, record).model_copy(update=took)
+            for subject, record in zip(compared, records, strict=True)
         }
 
     def decide_alone(self, subject: Subject) -> Decided:
@@ -264,7 +263,7 @@ class Decider:
         cards = self._database.read(lambda connection: specialist_rows.cards(connection, chosen)) if chosen else {}
         return Decided(subject, needs.met_by(record, cards), judged)
 
-    def _given(self, subject: Subject) -> SpecialistRecord | None:
+    def _explicit(self, subject: Subject) -> SpecialistRecord | None:
         """Return the decision by explicit assignment, or None if there is none."""
         asked = subject.asked
         return explicit_choice(subject.claims, asked.visible, asked.needs, self._rules, subject.spec.skill)
@@ -326,13 +325,7 @@ class Decider:
         for item, compared, words in zip(asked, similarities, by_words, strict=True):
             cards = {name: card for name, card in roster.cards.items() if name in item.visible and self._can_do(card)}
             needs = replace(item.needs, away=frozenset(name for name, card in cards.items() if self._is_away(card)))
-            default = rules.default if rules.default in cards else None
-            of_task = replace(rules, default=default)
-            # Do not stop the task twice: after an approval, nobody is asked for the specialist.
-            if item.was_asked or (needs.approved and of_task.on_ambiguity is OnAmbiguity.CLARIFY):
-                of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
-            if needs.approved:
-                of_task = replace(of_task, on_vague=OnVague.DEFAULT)
+            of_task = _rules_for(item, rules, cards)
             known, now_ms = learned[item.organisation], self._clock()
             votes = known.votes(compared.task, now_ms)
             topic = topic_of(cards.values(), compared.likeness)
@@ -354,6 +347,15 @@ class Decider:
         return records
 
 
+def _rules_for(asked: RoutingRequest, rules: RoutingRules, cards: Mapping[str, Card]) -> RoutingRules:
+    """Return the rules that hold for the request, whose task is not stopped twice: after an approval, nobody is asked
+    for the specialist."""
+    rules = replace(rules, default=rules.default if rules.default in cards else None)
+    if asked.was_asked or (asked.needs.approved and rules.on_ambiguity is OnAmbiguity.CLARIFY):
+        rules = replace(rules, on_ambiguity=OnAmbiguity.SIGNALS)
+    return replace(rules, on_vague=OnVague.DEFAULT) if asked.needs.approved else rules
+
+
 def _needs_of(task: Task, spec: TaskSpec, judged: Judged) -> Needs:
     """Return the needs of the task and of the policy; of one that is held, those that it has once approved."""
     approved = bool(judged.approved) or judged.held or (spec.approval and task.approved_ms is not None)
@@ -368,7 +370,7 @@ def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:
     return spec.model_copy(update={"name": request.name} if request.name else {})
 
 
-def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
+def _preview_task(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
     """Return a row, which is not stored, for a task of the principal."""
     return Task(
         id="",

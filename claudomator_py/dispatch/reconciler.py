@@ -323,10 +323,10 @@ class Reconciler:
         """Return the tick's report. wanted: tasks to cancel or restart. begun_ms: when the tick began, which may have
         missed what became due since. again_ms: see ``_start``. held_back: whether nothing was started because tasks
         were arriving."""
-        left = self._database.read(partial(_left, begun_ms=begun_ms))
-        now_ms, live = self._clock(), left.live
+        live, next_times = self._database.read(partial(_left, begun_ms=begun_ms))
+        now_ms = self._clock()
         times = [
-            *left.times,
+            *next_times,
             now_ms + SOON_MS if self._collector.watches else None,
             self._starting_again(live, now_ms),
             now_ms + COUNT_MS if self._collector.counts or self._collector.checks_wait else None,
@@ -371,17 +371,9 @@ class _Present:
     """Tasks whose time has come."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """The state at the end of a tick."""
-
-    live: Sequence[tuple[str, str, int]]
-    """Id, state and check of each live run."""
-    times: tick_rows.NextTimes
-
-
-def _left(connection: Connection, begun_ms: int) -> _Left:
-    return _Left(run_rows.live_steps(connection), tick_rows.next_times(connection, begun_ms))
+def _left(connection: Connection, begun_ms: int) -> tuple[Sequence[tuple[str, str, int]], tick_rows.NextTimes]:
+    """Return id, state and check of each live run, and when to look again."""
+    return run_rows.live_steps(connection), tick_rows.next_times(connection, begun_ms)
 
 
 def _collecting(run: Run, task: Task | None) -> Item:

@@ -53,12 +53,12 @@ T = TypeVar("T")
 class SpecialistRouter:
     """Routes queued tasks: stores each decision together with its effect on the task.
 
-    decider: makes the decisions. pool: runs whatever waits for others: the encoder, the chooser, the weigher.
-    chooser: a model that chooses among close candidates; None to choose by score. max_handoffs: how often a task may be
-    handed on. answer_within_ms: time limit for a person's answer if no policy rule sets one; None for no limit.
-    weigher: a model that assesses the risk, which can only raise it; None to use words and rules alone. reader: judges
-    long texts, one at a time; None for the pool. judge: evaluates slow rules, so that short tasks do not wait for long
-    texts; None for the reader.
+    decider: makes the decisions. pool: runs whatever waits for others, such as the encoder and models. choice_model:
+    chooses among close candidates; None to choose by score. max_handoffs: how often a task may be handed on.
+    answer_within_ms: time limit for a person's answer if no policy rule sets one; None for no limit. risk_model:
+    assesses the risk, which it can only raise; None to use words and rules alone. text_pool: judges long texts, one at
+    a time; None for the pool. rule_pool: evaluates slow rules, so that short tasks do not wait for long texts; None for
+    the text_pool.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class SpecialistRouter:
         clock: Clock,
         faults: Faults,
         pool: Executor,
-        chooser: Chooser | None = None,
+        choice_model: Chooser | None = None,
         max_handoffs: int = 2,
         answer_within_ms: int | None = None,
-        weigher: Chooser | None = None,
-        reader: Executor | None = None,
-        judge: Executor | None = None,
+        risk_model: Chooser | None = None,
+        text_pool: Executor | None = None,
+        rule_pool: Executor | None = None,
         default_reach: Reach | None = None,
         is_reach_configured: bool = False,
     ) -> None:
@@ -84,12 +84,12 @@ class SpecialistRouter:
         self._clock = clock
         self._faults = faults
         self._pool = pool
-        self._reader = reader or pool
-        self._judge = judge or self._reader
-        self._chooser = chooser
+        self._text_pool = text_pool or pool
+        self._rule_pool = rule_pool or self._text_pool
+        self._choice_model = choice_model
         self._max_handoffs = max_handoffs
         self._answer_within_ms = answer_within_ms
-        self._weigher = weigher
+        self._risk_model = risk_model
         self._default_reach = default_reach
         self._is_reach_configured = is_reach_configured
         self._in_progress: Counter[str] = Counter()
@@ -106,7 +106,8 @@ class SpecialistRouter:
         digest, ready, slow = self._database.read(partial(self._next_tasks, in_progress=in_progress))
         self._connect_remote(digest)
         for task, spec in slow:
-            self._submit([task], partial(self._route_slow, task, spec), self._reader if is_long(spec) else self._judge)
+            pool = self._text_pool if is_long(spec) else self._rule_pool
+            self._submit([task], partial(self._route_slow, task, spec), pool)
         # This tick still plans what it skips here; only what is left for the next tick has to wake the loop.
         self._route_all(ready, digest, planned=len(ready) + len(slow) < BATCH_SIZE)
 
@@ -130,10 +131,10 @@ class SpecialistRouter:
                 stopped.append(subject)
             elif needs_no_route:
                 unspecialised.append(subject)
-            elif self._weigher is None or subject.stopped:
+            elif self._risk_model is None or subject.stopped:
                 subjects.append(subject)
             else:
-                self._submit([subject.task], partial(self._weigh, self._weigher, subject))
+                self._submit([subject.task], partial(self._assess_risk, self._risk_model, subject))
         self._write_all([Decided(subject, None, subject.judged) for subject in stopped], planned=planned)
         if unspecialised:
             self._skip(unspecialised, planned)
@@ -226,7 +227,7 @@ class SpecialistRouter:
         """Stop. Decisions that are still pending are not written, because another configuration is in force by then."""
         with self._lock:
             self._closed = True
-        for pool in (self._pool, self._reader, self._judge):
+        for pool in (self._pool, self._text_pool, self._rule_pool):
             pool.shutdown(wait=False, cancel_futures=True)
         self.decider.close()
 
@@ -271,8 +272,8 @@ class SpecialistRouter:
         decided = []
         for subject, record in self._records(subjects, digest):
             is_open = len(close_of(record)) > 1 and not (subject.asked.was_asked or subject.stopped)
-            if self._chooser is not None and is_open:
-                self._submit([subject.task], partial(self._choose, self._chooser, subject, record))
+            if self._choice_model is not None and is_open:
+                self._submit([subject.task], partial(self._choose, self._choice_model, subject, record))
             else:
                 decided.append(self._attempt(subject.task, partial(self.decider.rejudge, subject, record)))
         self._write_all([each for each in decided if each is not None], planned=planned)
@@ -302,13 +303,13 @@ class SpecialistRouter:
             if waits or future.done():  # what failed is done
                 self._attempt(task, future.result)
 
-    def _weigh(self, weigher: Chooser, subject: Subject) -> None:
+    def _assess_risk(self, risk_model: Chooser, subject: Subject) -> None:
         """Ask a model for the task's risk; then route the task whatever the answer, or stop it as the policy says."""
         question = RiskQuestion(subject.spec.name, subject.spec.instructions)
-        answer, by = weigher.choose(question, subject.task), weigher.name(question)
+        answer, by = risk_model.choose(question, subject.task), risk_model.name(question)
         if answer is not None:
-            raised = partial(self.decider.raised, subject=subject, risk=Risk(answer), by=by)
-            subject = self._database.read(raised)
+            judging = partial(self.decider.with_risk, subject=subject, risk=Risk(answer), by=by)
+            subject = self._database.read(judging)
         else:
             subject = replace(subject, judged=self.decider.policing.judge_unanswered(subject.judged, by))
         if subject.stopped and not subject.is_held:
@@ -316,15 +317,15 @@ class SpecialistRouter:
         else:
             self._decide([subject])
 
-    def _choose(self, chooser: Chooser, subject: Subject, record: SpecialistRecord) -> None:
+    def _choose(self, choice_model: Chooser, subject: Subject, record: SpecialistRecord) -> None:
         """Ask a model to choose among the close candidates; then route the task whatever the answer."""
         begun_ms, names = self._clock(), close_of(record)[:MAX_CHOICES]
         cards = self._database.read(lambda connection: specialist_rows.cards(connection, names))
         descriptions = {name: cards[name].description for name in names if name in cards}
         choice = Choice(subject.spec.name, subject.spec.instructions, descriptions)
-        chosen = chooser.choose(choice, subject.task) if len(descriptions) > 1 else None
+        chosen = choice_model.choose(choice, subject.task) if len(descriptions) > 1 else None
         if chosen is not None:
-            record = picked(record, chosen, chooser.name(choice))
+            record = picked(record, chosen, choice_model.name(choice))
         took_ms = (record.latency_ms or 0) + self._clock() - begun_ms
         self._write_all([self.decider.rejudge(subject, record.model_copy(update={"latency_ms": took_ms}))])
 

@@ -170,8 +170,7 @@ EQUIVALENT = {
     "for item, compared, words in zip(asked, similarities, by_words, strict=True):": (
         "each task is compared in either way"
     ),
-    "dispatch/deciding.py: strict=True -> False: "
-    "subject.task.id: record.model_copy(update=took) for subject, record in zip(compared, records, strict=True)": (
+    "dispatch/deciding.py: strict=True -> False: for subject, record in zip(compared, records, strict=True)": (
         "each that is compared has a record"
     ),
     "dispatch/deciding.py: the condition is True: if whose not in known:": "what is known is only read again",

@@ -27,7 +27,7 @@ class Reading:
         world.policy_rules = rules
         world.restarted_daemon()
         self.router = SpecialistRouter(
-            database, world.registry, world.router.decider, world.clock, world.faults, Later(), reader=self.later
+            database, world.registry, world.router.decider, world.clock, world.faults, Later(), text_pool=self.later
         )
 
     def is_routed(self, name: str) -> bool:
@@ -136,7 +136,14 @@ def test_what_costly_rules_judge_does_not_wait_for_long_texts(database: Database
     reading = Reading(database, Rule.model_validate({"name": "wide", "when": when, "tier": {"ceiling": "fast"}}))
     world, judge = reading.world, Later()
     router = SpecialistRouter(
-        database, world.registry, world.router.decider, world.clock, world.faults, Later(), reader=Later(), judge=judge
+        database,
+        world.registry,
+        world.router.decider,
+        world.clock,
+        world.faults,
+        Later(),
+        text_pool=Later(),
+        rule_pool=judge,
     )
     world.submit("long", instructions=HARMLESS)
     world.submit("short", instructions="Find out why these requests are slow.")
@@ -163,7 +170,7 @@ def test_a_rule_that_may_take_long_is_not_asked_again_on_the_way_to_a_start(data
 def test_whoever_closes_it_judges_no_further_text(database: Database) -> None:
     world, reader = World(database), ThreadPoolExecutor(1)
     router = SpecialistRouter(
-        database, world.registry, world.router.decider, world.clock, world.faults, Later(), reader=reader
+        database, world.registry, world.router.decider, world.clock, world.faults, Later(), text_pool=reader
     )
     go_on = threading.Event()
     reader.submit(go_on.wait)

@@ -43,7 +43,7 @@ class Configuration:
         weigher = Chooser(model, database, 5_000, clock) if weighs else None
         self.pool = Later()
         self.router = SpecialistRouter(
-            database, world.registry, decider, clock, world.faults, self.pool, weigher=weigher
+            database, world.registry, decider, clock, world.faults, self.pool, risk_model=weigher
         )
 
     def route(self) -> None:

@@ -176,7 +176,7 @@ def test_a_very_long_text_that_cannot_be_judged_is_not_tried_at_each_tick(
 ) -> None:
     world, reader = World(database), Later()
     router = SpecialistRouter(
-        database, world.registry, world.router.decider, world.clock, world.faults, Later(), reader=reader
+        database, world.registry, world.router.decider, world.clock, world.faults, Later(), text_pool=reader
     )
     world.submit("bad", instructions=LONG)
     breaks(monkeypatch, Policing, "judge", _judged)
@@ -242,14 +242,14 @@ def test_a_thread_that_cannot_be_started_leaves_the_task_to_the_next_tick(databa
 
     world, reader = World(database), Later()
     router = SpecialistRouter(
-        database, world.registry, world.router.decider, world.clock, world.faults, Later(), reader=Full()
+        database, world.registry, world.router.decider, world.clock, world.faults, Later(), text_pool=Full()
     )
     world.specialists.register(card("plumber"))
     world.submit("long", instructions=LONG)
     with pytest.raises(RuntimeError, match="new thread"):
         router.route()
 
-    router._reader = reader
+    router._text_pool = reader
     router.route()
     assert len(reader.given) == 1
 

@@ -46,7 +46,7 @@ class Weighed:
         decider = Decider(database, world.registry, directory, directory, routing, routing, clock, policing)
         weigher = Chooser(GuardedModel(self.model, clock, ACCOUNT), database, 5_000, clock)
         self.router = SpecialistRouter(
-            database, world.registry, decider, clock, world.faults, self.pool, weigher=weigher
+            database, world.registry, decider, clock, world.faults, self.pool, risk_model=weigher
         )
 
     def route(self, name: str, text: str = TEXT, **more: Any) -> str:
