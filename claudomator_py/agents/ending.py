@@ -207,7 +207,7 @@ _PAGE = regex(r"<!doctype html|<html\b", re.IGNORECASE)
 its words mean nothing."""
 
 
-def words(pattern: str) -> re.Pattern[str]:
+def caseless(pattern: str) -> re.Pattern[str]:
     """Return the pattern compiled without regard to case."""
     return re.compile(pattern, re.IGNORECASE)
 
@@ -254,7 +254,7 @@ def error_table(kind: str, name: str) -> Mapping[Any, Reason]:
 def rules_of(package: str) -> Rules:
     """Return the rules of ``errors.toml`` in the package, in order."""
     return tuple(
-        (words("|".join(_SHARED.get(word, word) for word in rule["words"])), Reason(rule["reason"]))
+        (caseless("|".join(_SHARED.get(word, word) for word in rule["words"])), Reason(rule["reason"]))
         for rule in toml_data(package, "errors.toml")["rules"]
     )
 

@@ -13,13 +13,13 @@ from claudomator_py.agents.acp.profiles import AcpProfile
 from claudomator_py.agents.ending import (
     RunVerdict,
     by_page,
+    caseless,
     classify,
     denials,
     error_rules,
     error_table,
     failed,
     limited,
-    words,
 )
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import is_blank
@@ -27,7 +27,7 @@ from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.json_fields import Event, count_of, event_of, text_of
 from claudomator_py.values import dataclass, regex
 
-LOST_SESSION = words(r"does not know the session")
+LOST_SESSION = caseless(r"does not know the session")
 """How the client says that the agent does not know the conversation."""
 _OUTCOMES = error_table("acp", "outcomes")
 _BY_NAME = error_table("acp", "names")

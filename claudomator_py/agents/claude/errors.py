@@ -10,11 +10,11 @@ from claudomator_py.agents.ending import (
     RunVerdict,
     by_status,
     by_words,
+    caseless,
     error_rules,
     error_table,
     failed,
     limited,
-    words,
 )
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.domain.limits import in_family
@@ -29,18 +29,18 @@ USAGE_LIMIT = "usage_limit_reached"
 """The kind of an error that means a used-up limit."""
 _BY_KIND = error_table("claude", "kinds")
 _BY_CATEGORY = error_table("claude", "categories")
-_NO_CREDIT = words(
+_NO_CREDIT = caseless(
     r"credit balance is too low|out of (?:extra usage|usage credits|credits)|out of usage\b|requires usage credits"
     r"|spend(?:ing)? limit|add funds|usage limit is set to \$0|usage allocation has been disabled"
 )
-_LIMIT = words(
+_LIMIT = caseless(
     r"\blimit reached\b|hit your [^\n]{0,60}\blimit\b|request rejected \(429\)|usage limit\b"
     rf"|temporarily limiting requests|exceed your account's rate limit|{SAYS_LIMITED}"
 )
 _BY_WORDS = error_rules("claude")
 _WINDOWS = (
-    (words(r"\bweekly limit\b"), "seven_day"),
-    (words(r"\b(?:session|5-hour) limit\b"), "five_hour"),
+    (caseless(r"\bweekly limit\b"), "seven_day"),
+    (caseless(r"\b(?:session|5-hour) limit\b"), "five_hour"),
 )
 _NO_FAMILY = r"(?:Claude|Session|Daily|Weekly|Monthly|Usage|Rate|Spend(?:ing)?|Free|Pro|Max|Team|Enterprise|API)\b"
 """Words before "limit" that are no model family: windows, plans, and the product."""

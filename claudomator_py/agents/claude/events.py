@@ -22,7 +22,7 @@ from claudomator_py.agents.claude.errors import (
 )
 from claudomator_py.agents.claude.turns import Turns, is_of_no_turn
 from claudomator_py.agents.claude.use import INPUT_FIELDS, SYNTHETIC, ClaudeUsage, rule_for, windows_of
-from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict, words
+from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict, caseless
 from claudomator_py.agents.fence import distinct, questions
 from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.limit_text import epoch_ms
@@ -59,7 +59,7 @@ class _Denial:
 class ClaudeEvents(MessageEvents):
     """The events of one run. Message chunks (``stream_event``) are skipped, as the whole message follows."""
 
-    lost: ClassVar = words(r"no conversation found")
+    lost: ClassVar = caseless(r"no conversation found")
 
     prior_cost_usd: float | None = None
     """What the resumed conversation had cost before this run, if known."""

@@ -10,11 +10,11 @@ from claudomator_py.agents.ending import (
     Result,
     RunVerdict,
     by_status,
+    caseless,
     classify,
     error_rules,
     failed,
     limited,
-    words,
 )
 from claudomator_py.agents.fence import MAX_CALLS, FenceVerdict, beyond_reach, distinct, fenced_call
 from claudomator_py.agents.jsonlines import instant_of
@@ -28,7 +28,7 @@ from claudomator_py.json_fields import Event, count_of, event_of, text_of
 from claudomator_py.values import dataclass, regex
 
 _RULES = error_rules("codex")
-_USED_UP = words(SAYS_LIMITED)
+_USED_UP = caseless(SAYS_LIMITED)
 _RETRYING = regex(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)
 _COMPLAINT = regex(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _COMPLAINTS = 5
@@ -71,7 +71,7 @@ NOTHING = Tokens(input=0, output=0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Answered:
+class _Response:
     """The service's answer to a request, from the log. at_ms: when it came, in epoch milliseconds; None: unknown."""
 
     at_ms: int | None
@@ -111,7 +111,7 @@ class _Fenced:
 class CodexEvents(RunEvents):
     """The events of one run."""
 
-    lost: ClassVar = words(r"no rollout found")
+    lost: ClassVar = caseless(r"no rollout found")
 
     prior: Tokens | None = NOTHING
     """What the thread had used before; None: unknown."""
@@ -133,7 +133,7 @@ class CodexEvents(RunEvents):
     tools, only those at its end."""
     resets_at: int | None = None
     """When the used-up windows reset, in epoch milliseconds, from the answer that refused a request."""
-    answer_logged: _Answered | None = None
+    last_response: _Response | None = None
     """The service's last answer, from the log."""
     failing_since: int | None = None
     """When the first of the requests since then failed without an answer, in epoch milliseconds."""
@@ -142,7 +142,7 @@ class CodexEvents(RunEvents):
     """The calls that the fence denied, from the log."""
     declined: int = 0
     """How many calls were declined."""
-    is_telling: bool = False
+    is_in_denied_call: bool = False
     """Whether the next line may continue the last of them."""
 
     @property
@@ -183,16 +183,16 @@ class CodexEvents(RunEvents):
         return []
 
     def take_stderr(self, line: str) -> None:
-        self.is_telling = self.is_telling and not _LOG_LINE.match(line)
-        if answer := _answered(line):
-            self.answer_logged, self.failing_since = answer, None
-            self.resets_at = _reset(answer.headers) if answer.status == _LIMITED else self.resets_at
+        self.is_in_denied_call = self.is_in_denied_call and not _LOG_LINE.match(line)
+        if response := _response_in(line):
+            self.last_response, self.failing_since = response, None
+            self.resets_at = _reset(response.headers) if response.status == _LIMITED else self.resets_at
         elif match := _FAILED_REQUEST.match(line):
             self.failing_since = self.failing_since or instant_of({"at": match[1]}, "at")
         elif (verdict := beyond_reach(line)) is not None and (blocked := _BLOCKED.match(line)):
             self.fenced = [*self.fenced, _Fenced(verdict, [blocked["call"]])][-MAX_CALLS:]
-            self.is_telling = True
-        elif self.is_telling and not _LOG_LINE.match(line):
+            self.is_in_denied_call = True
+        elif self.is_in_denied_call and not _LOG_LINE.match(line):
             self.fenced[-1].lines.append(line)
         elif match := _COMPLAINT.match(line):
             self.complaints = [*self.complaints, match["message"]][-_COMPLAINTS:]
@@ -253,7 +253,7 @@ class CodexEvents(RunEvents):
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
         """Return the verdict of a pause that the service asked for, or of a lost network, which Codex waits for
         forever; None: it is not stuck."""
-        last = self.answer_logged
+        last = self.last_response
         if last is not None and not self.talks and (until := last.pause_until) is not None:
             asked = f"the service answered with HTTP {last.status} and asked it to wait"
             if last.status == _LIMITED:
@@ -265,32 +265,32 @@ class CodexEvents(RunEvents):
 
     @property
     def stuck_since(self) -> int | None:
-        paused = self.answer_logged
+        paused = self.last_response
         return paused.at_ms if paused is not None and paused.pause_until is not None else self.failing_since
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.failure is not None:
-            return self._to_the_second(_judge(self.failure, ending, self.zone))
+            return self._with_exact_reset(_judge(self.failure, ending, self.zone))
         return self.success(["Bash"] * self._denials, undone=self.declined) if self.completed else None
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         if self.error is None or not self.has_given_up:
             return None
-        return self._to_the_second(_judge(self.error, ending, self.zone))
+        return self._with_exact_reset(_judge(self.error, ending, self.zone))
 
     def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of stderr until tools ran; then the events say what went wrong, as stderr may contain
         the output of tools."""
         complaint = "\n".join(self.complaints[-1:])
         if self.tools_ran and self.error is None:
-            return failed(Reason.AGENT_ERROR, complaint or _silent(ending))
+            return failed(Reason.AGENT_ERROR, complaint or _unexplained(ending))
         message = self.error or complaint
         if not message and not self.talks:
             lines = ending.stderr.splitlines()
             message = "\n".join(line for line in lines if not line.startswith(_CHATTER))
-        return _judge(message or _silent(ending), ending, self.zone)
+        return _judge(message or _unexplained(ending), ending, self.zone)
 
-    def _to_the_second(self, verdict: RunVerdict) -> RunVerdict:
+    def _with_exact_reset(self, verdict: RunVerdict) -> RunVerdict:
         """Take the exact reset from the log if the words agree; they give the minute, whose beginning is too early."""
         if verdict.status is not OutcomeStatus.LIMITED or self.resets_at is None:
             return verdict
@@ -324,12 +324,12 @@ class CodexEvents(RunEvents):
         if self.prior is None:
             return Tokens()
         return Tokens(
-            input=_less(count_of(self.usage, "input_tokens"), self.prior.input),
-            output=_less(count_of(self.usage, "output_tokens"), self.prior.output),
+            input=_difference(count_of(self.usage, "input_tokens"), self.prior.input),
+            output=_difference(count_of(self.usage, "output_tokens"), self.prior.output),
         )
 
 
-def _silent(ending: OutputEnd) -> str:
+def _unexplained(ending: OutputEnd) -> str:
     return f"it exited with {ending.exit_code}, and did not say why"
 
 
@@ -345,7 +345,7 @@ def _judge(message: str, ending: OutputEnd, zone: str | None) -> RunVerdict:
     return replace(verdict, limit=verdict.family)
 
 
-def _answered(line: str) -> _Answered | None:
+def _response_in(line: str) -> _Response | None:
     """Return the service's answer in a log line; None: it has none."""
     before, _, answer = line.partition(REQUEST)
     fields, named, headers = answer.partition(_HEADERS)
@@ -354,7 +354,7 @@ def _answered(line: str) -> _Answered | None:
     status = _STATUS.search(fields)
     if status is None:
         return None
-    return _Answered(instant_of({"at": before.split(" ")[0]}, "at"), int(status[1]), headers)
+    return _Response(instant_of({"at": before.split(" ")[0]}, "at"), int(status[1]), headers)
 
 
 def _reset(headers: str) -> int | None:
@@ -366,7 +366,7 @@ def _reset(headers: str) -> int | None:
     return max((reset for window in used_up if (reset := epoch_ms(window.get("reset-at"))) is not None), default=None)
 
 
-def _less(total: int | None, prior: int | None) -> int | None:
+def _difference(total: int | None, prior: int | None) -> int | None:
     if total is None or prior is None:
         return None
     return max(0, total - prior)

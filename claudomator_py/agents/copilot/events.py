@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from claudomator_py.acts.shell import is_simple
-from claudomator_py.agents.ending import Result, RunVerdict, classify, error_rules, failed, words
+from claudomator_py.agents.ending import Result, RunVerdict, caseless, classify, error_rules, failed
 from claudomator_py.agents.fence import denied_call
 from claudomator_py.agents.jsonlines import instant_of
 from claudomator_py.agents.plaintext import is_blank
@@ -34,7 +34,7 @@ _IN_VAIN = 3
 class CopilotEvents(RunEvents):
     """The events of one run. given: the conversation's id, which holds once there is a message."""
 
-    lost: ClassVar = words(r"no session[^\n]{0,60}(?:match|found)")
+    lost: ClassVar = caseless(r"no session[^\n]{0,60}(?:match|found)")
 
     given: str = ""
     last: Event | None = None

@@ -10,12 +10,12 @@ from claudomator_py.agents.ending import (
     SAYS_NO_LOGIN,
     Result,
     RunVerdict,
+    caseless,
     classify,
     error_rules,
     error_table,
     failed,
     limited,
-    words,
 )
 from claudomator_py.agents.fence import beyond_reach, denied_call, fenced_call, questions
 from claudomator_py.agents.jsonlines import instant_of
@@ -37,21 +37,21 @@ _SLEEP = regex(r"\. Retrying after (\d{1,13})ms\.\.\.$")
 _PRINTED_SLEEP = regex(r"Retrying after (\d{1,13})ms")
 _MAX_PRINTED = 1_000
 """Sleeps in tool output that are remembered; with more, no sleep is believed."""
-_STOPPED = words(
+_STOPPED = caseless(
     r"loop detected|agent execution (?:stopped|blocked)"
     r"|(?:model|request|response|turn)[^\n]{0,40} (?:stopped|truncated|cut)|max(?:imum)? session turns"
 )
 _STOPS = "stop_execution"
 """The type of a tool's error after which the CLI stops."""
-_DENIED = words(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
+_DENIED = caseless(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
 _ASK = "ask_user"
 _SHELL = "run_shell_command"
 # Tools that it offers only when they are allowed; any other unknown tool does not exist.
 _NEEDS_LEAVE = regex(rf"{_SHELL}|write_file|replace|edit|smart_edit|web_fetch|save_memory|mcp_\w+")
-_LIMITS = ((words(r"\bdaily\b|per[ _]?day"), "daily"), (words(r"per[ _]?minute"), "per_minute"))
-_ITS_MODEL = words(r"on this model|PerModel\b|per[ _]model\b")
+_LIMITS = ((caseless(r"\bdaily\b|per[ _]?day"), "daily"), (caseless(r"per[ _]?minute"), "per_minute"))
+_ITS_MODEL = caseless(r"on this model|PerModel\b|per[ _]model\b")
 """A quota of the requested model."""
-_METRIC = words(r"metric ['\"]?(?P<model>gemini[ \w.-]+?) requests")
+_METRIC = caseless(r"metric ['\"]?(?P<model>gemini[ \w.-]+?) requests")
 """Code Assist writes a model's quota in words: ``Gemini 2.5 Pro Requests per day``."""
 
 
@@ -68,7 +68,7 @@ class _Sleep:
 class GeminiEvents(RunEvents):
     """The events of one run. Times are epoch milliseconds."""
 
-    lost: ClassVar = words(r"error resuming session|invalid session identifier|no previous sessions")
+    lost: ClassVar = caseless(r"error resuming session|invalid session identifier|no previous sessions")
 
     terminal_event: Event | None = None
     """The result of the last turn, if no other has begun."""
@@ -334,7 +334,7 @@ _BY_TYPE = error_table("gemini", "types")
 _BY_EXIT_CODE = error_table("gemini", "exit_codes")
 # An exit code has eight bits, so 429 becomes 173. Statuses below 400 would collide with signals.
 _STATUS_BY_EXIT_CODE = {status % 256: status for status in range(400, 512)}
-_LOGIN = words(rf"{SAYS_NO_LOGIN}|gemini_api_key")
+_LOGIN = caseless(rf"{SAYS_NO_LOGIN}|gemini_api_key")
 _RULES = error_rules("gemini")
 
 

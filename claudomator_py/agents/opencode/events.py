@@ -9,13 +9,13 @@ from claudomator_py.agents.ending import (
     SAYS_NO_MODEL,
     Result,
     RunVerdict,
+    caseless,
     classify,
     denials,
     error_rules,
     error_table,
     failed,
     limited,
-    words,
 )
 from claudomator_py.agents.fence import beyond_reach, denied_call, fenced_call
 from claudomator_py.agents.jsonlines import instant_of
@@ -38,15 +38,15 @@ _BY_FINISH = {
 _OVERFLOW = "ContextOverflowError"
 _CALLS = "tool-calls"
 """The end of a step that another one must follow."""
-_TOLD = {"stop", _CALLS, *_BY_FINISH}
+_KNOWN_FINISHES = {"stop", _CALLS, *_BY_FINISH}
 """The ends of steps that a service tells."""
 _INVALID = "invalid"
 """The tool that answers a call without valid arguments."""
-_IN_VAIN = 3
+_MAX_BROKEN = 3
 """So many answers in a row without an end are no accident."""
 _NO_MODEL = regex(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
-_REJECTED = words(r"rejected permission|permission denied|prevents you from using")
-_RULED = words(r"prevents you from using")
+_REJECTED = caseless(r"rejected permission|permission denied|prevents you from using")
+_DENIED_BY_RULE = caseless(r"prevents you from using")
 _COMPLAINT = regex(r"^(?:Error|error|ERROR):? (?P<message>.+)")
 _UNEXPECTED = "Unexpected error"
 """Says nothing; the next line does, such as `database is locked` when several begin at once in a new home."""
@@ -83,7 +83,7 @@ def _logged(line: str) -> _Logged | None:
 class OpencodeEvents(RunEvents):
     """The events of one run."""
 
-    lost: ClassVar = words(r"session not found")
+    lost: ClassVar = caseless(r"session not found")
 
     error: Event | None = None
     error_at_ms: int | None = None
@@ -106,8 +106,8 @@ class OpencodeEvents(RunEvents):
     """How many steps in a row had no end and no valid call. It asks again at once, and forever."""
     broken_since: int | None = None
     """When the first of them ended."""
-    calls: bool = False
-    """Whether the current step has a valid call."""
+    has_valid_call: bool = False
+    """In the current step."""
     last_at_ms: int | None = None
 
     @property
@@ -130,7 +130,7 @@ class OpencodeEvents(RunEvents):
                 self.overflowed = text_of(self.error, "name") == _OVERFLOW
                 return [Part("error", _words_of(self.error) or shown(event), at_ms=at_ms)]
             case "step_start":
-                self.finish, self.answer, self.error, self.calls = None, "", None, False
+                self.finish, self.answer, self.error, self.has_valid_call = None, "", None, False
                 self.compacts, self.overflowed = self.overflowed, False
             case "text":
                 text = text_of(part, "text") or ""
@@ -146,7 +146,7 @@ class OpencodeEvents(RunEvents):
                 return [Part("thinking", text_of(part, "text") or "", at_ms=at_ms)]
             case "tool_use":
                 self.answered, self.finish = True, None
-                self.calls = self.calls or text_of(part, "tool") != _INVALID
+                self.has_valid_call = self.has_valid_call or text_of(part, "tool") != _INVALID
                 self.tried += 1
                 return self._take_tool(part, at_ms)
             case "step_finish":
@@ -165,22 +165,21 @@ class OpencodeEvents(RunEvents):
 
     def _take_tool(self, part: Event, at_ms: int | None) -> list[Part]:
         state, tool = event_of(part, "state"), text_of(part, "tool")
-        text = text_of(state, "error") or ""
+        name, text = tool or "a tool", text_of(state, "error") or ""
         error, fenced = text[:500], fenced_call(tool or "", event_of(state, "input"), beyond_reach(text))
-        if state.get("status") == "error" and fenced is not None:
-            self.denied.append(tool or "a tool")
-            self.denied_calls.append(fenced)
-        elif state.get("status") == "error" and _REJECTED.search(error):
-            self.denied.append(tool or "a tool")
-            if not _RULED.search(error):
-                self.denied_calls.append(denied_call(tool or "a tool", event_of(state, "input"), tool or "a tool"))
+        if state.get("status") == "error" and (fenced is not None or _REJECTED.search(error)):
+            self.denied.append(name)
+            if fenced is not None:
+                self.denied_calls.append(fenced)
+            elif not _DENIED_BY_RULE.search(error):
+                self.denied_calls.append(denied_call(name, event_of(state, "input"), name))
         result = content_text(state.get("output")) or shown(state.get("error")) or shown(state.get("status"))
         call = Part("tool_call", arguments(state.get("input")), tool, at_ms)
         return [call, Part("tool_result", result, tool, at_ms)]
 
     def _take_step(self, part: Event, at_ms: int | None) -> list[Part]:
         self.finish = text_of(part, "reason") or "unknown"
-        self.broken = 0 if self.calls or self.finish in _TOLD else self.broken + 1
+        self.broken = 0 if self.has_valid_call or self.finish in _KNOWN_FINISHES else self.broken + 1
         if self.broken == 1:
             self.broken_since = at_ms
         cost_usd = amount_of(part, "cost")
@@ -205,7 +204,7 @@ class OpencodeEvents(RunEvents):
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
         """Return why it is stuck; None: it is not. It waits as long as a service asks for, and retries a failing one,
         without an event: only its log says why, and not until when."""
-        if self.broken >= _IN_VAIN:
+        if self.broken >= _MAX_BROKEN:
             return failed(Reason.NETWORK, f"the last {self.broken} answers of the model's service were broken off")
         last = self._own_log
         if last is None or not last.refused or last.at_ms is None or not self._is_latest(last):
@@ -218,7 +217,7 @@ class OpencodeEvents(RunEvents):
 
     @property
     def stuck_since(self) -> int | None:
-        return self.broken_since if self.broken >= _IN_VAIN else self.refused_since
+        return self.broken_since if self.broken >= _MAX_BROKEN else self.refused_since
 
     def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.error is not None:

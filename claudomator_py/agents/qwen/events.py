@@ -13,12 +13,12 @@ from claudomator_py.agents.ending import (
     SAYS_NO_LOGIN,
     Result,
     RunVerdict,
+    caseless,
     classify,
     error_rules,
     error_table,
     failed,
     limited,
-    words,
 )
 from claudomator_py.agents.fence import questions
 from claudomator_py.agents.plaintext import is_blank
@@ -39,7 +39,7 @@ _CHATTER = ("Warning: ", "An unexpected critical error occurred:")
 _EMPTY = regex(r"\[API Error: Model stream ended with[^\n\]]*\]\s*")
 """The whole message when the service answered with nothing, for which tokens are counted as well."""
 _BY_EXIT_CODE = error_table("qwen", "exit_codes")
-_LOGIN = words(rf"{SAYS_NO_LOGIN}|free tier has been discontinued")
+_LOGIN = caseless(rf"{SAYS_NO_LOGIN}|free tier has been discontinued")
 _RULES = error_rules("qwen")
 NOTHING = Tokens(input=0, output=0)
 """What a new conversation has used."""
@@ -55,7 +55,7 @@ _OF_A_TURN = frozenset({"assistant", "user", "stream_event"})
 class QwenEvents(MessageEvents):
     """The events of one run."""
 
-    lost: ClassVar = words(r"no saved session found")
+    lost: ClassVar = caseless(r"no saved session found")
 
     ended: bool = False
     """Whether the last result ended the last turn, with nothing since."""
