@@ -37,15 +37,15 @@ def choose_mode(session: Settable, order: TurnOrder, state: Mapping[str, Any], o
         wanted = "ask"  # the fence sees only what the agent asks about
     offered, current, option = _modes(state)
     name = order.modes.get(wanted) or order.modes.get("ask")
-    choice = _match(name, offered) if name else _asking(offered, current)
+    choice = _match(name, offered) if name else _asking_mode(offered, current)
     if wanted == "plan":
         choice = _match(order.modes.get("plan", "plan"), offered)
         if choice is None:
-            raise End("mode", f"it has no planning mode{_named(offered)}")
+            raise End("mode", f"it has no planning mode{_offer_text(offered)}")
     if choice is None and name is None and current is not None and not _UNASKED.search(current):
         choice = current
     if choice is None and wanted != "all" and offered:
-        raise End("mode", f"it has no mode in which it asks before it acts{_named(offered)}")
+        raise End("mode", f"it has no mode in which it asks before it acts{_offer_text(offered)}")
     if choice is not None and choice != current:
         _set(session, "mode", option, choice)
         output.event("notice", text=f"mode: {choice}")
@@ -78,7 +78,7 @@ def choose_model(session: Settable, order: TurnOrder, state: Mapping[str, Any], 
     if value is None and option is None and order.model_by == "unchecked":
         value = order.model
     if value is None:
-        raise End("model", f"it offers no model {order.model!r}{_named([name for name, _ in offered])}")
+        raise End("model", f"it offers no model {order.model!r}{_offer_text([name for name, _ in offered])}")
     _set(session, "model", None if option is None else str(option.get("id")), value)
     output.event("notice", text=f"model: {value}")
 
@@ -94,7 +94,7 @@ def choose_effort(session: Settable, order: TurnOrder, state: Mapping[str, Any],
     offered = list(_values(option))
     value = _named_value(order.effort, offered)
     if value is None:
-        raise End("model", f"it offers no effort {order.effort!r}{_named([name for name, _ in offered])}")
+        raise End("model", f"it offers no effort {order.effort!r}{_offer_text([name for name, _ in offered])}")
     _set(session, "model", str(option.get("id")), value)
 
 
@@ -118,7 +118,7 @@ def _match(name: str | None, offered: Iterable[str]) -> str | None:
     return next((mode for mode in offered if mode == name or (name and mode.endswith(f"#{name}"))), None)
 
 
-def _asking(offered: Mapping[str, str], current: str | None) -> str | None:
+def _asking_mode(offered: Mapping[str, str], current: str | None) -> str | None:
     """Return the asking mode of an agent that nothing is known about."""
     by_name = {mode.rpartition("#")[2].lower(): mode for mode in offered}
     named = ((name, by_name[name]) for name in _ASKING if name in by_name)
@@ -152,5 +152,5 @@ def _named_value(wanted: str, offered: list[tuple[str, str]]) -> str | None:
     return by_value or next((value for value, name in offered if name == wanted), None)
 
 
-def _named(offered: Collection[str]) -> str:
+def _offer_text(offered: Collection[str]) -> str:
     return f"; it has {', '.join(islice(offered, _MAX_NAMED))}" if offered else ""

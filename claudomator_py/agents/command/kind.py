@@ -31,7 +31,7 @@ class CommandAgent:
         values = {"prompt_file": request.prompt_file, "task": request.task.name}
         if request.model is not None:
             values["model"] = request.model.model
-        if "model" in _names(agent):
+        if "model" in _placeholders(agent):
             _check_model(agent, values.get("model"))
         words = (*agent.command, *agent.extra_args)
         return Launch(tuple(_fill(word, values) for word in words), stdin=request.prompt)
@@ -56,12 +56,12 @@ class CommandAgent:
         asked = restrictions(task)
         if not asked:
             return []
-        takes_model = "model" in _names(agent)
+        takes_model = "model" in _placeholders(agent)
         wanted = ", ".join(field for field in asked if field != "agent.model" or not takes_model)
         return [f"{agent.name} is a plain command, which cannot keep to {wanted}"] if wanted else []
 
 
-def _names(agent: AgentSpec) -> set[str]:
+def _placeholders(agent: AgentSpec) -> set[str]:
     words = (*agent.command, *agent.extra_args)
     return {match[1] for word in words for match in _PLACEHOLDER.finditer(word) if match[1] is not None}
 
@@ -70,7 +70,7 @@ def _problem(agent: AgentSpec) -> str | None:
     key = f"agents.{agent.name}.command"
     if not agent.command:
         return f"{key} is empty; write the program and its arguments, such as [make, lint]"
-    unknown = sorted(_names(agent) - set(PLACEHOLDERS))
+    unknown = sorted(_placeholders(agent) - set(PLACEHOLDERS))
     if unknown:
         known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS) + "; write {{ and }} for plain braces"
         return f"{key} has the unknown placeholder {{{unknown[0]}}}; there are {known}"
