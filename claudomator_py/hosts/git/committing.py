@@ -13,13 +13,7 @@ from claudomator_py.domain.worktree import HEADS, Tree, short_ref
 from claudomator_py.hosts.git import CHECKOUT_S, GitRefused, standings, uncommitted
 from claudomator_py.hosts.git.moving import refuse_locked, refuse_under_way
 from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
-
-_SELF = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "claudomator"), ("EMAIL", "claudomator@localhost"))
-}
-"""Author and committer if the user has not configured any."""
+from claudomator_py.hosts.shim.clone import OWN_IDENTITY
 
 
 class OpenTree:
@@ -39,7 +33,7 @@ class OpenTree:
             self._git("var", "GIT_COMMITTER_IDENT")
             self._git("var", "GIT_AUTHOR_IDENT")
         except GitRefused:
-            self._who = _SELF
+            self._who = OWN_IDENTITY
 
     def commit(self, title: str, left_at: str | None, only: Collection[str] | None) -> Commit | None:
         """Commit the uncommitted changes to its branch. Return None if there are none, unless a daemon that crashed

@@ -29,11 +29,12 @@ _MAX_S = 600.0
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _MAX_WORDS = 400
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false")
-_SELF = {
+OWN_IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "claudomator"), ("EMAIL", "claudomator@localhost"))
 }
+"""Author and committer if the user has not configured any."""
 
 Run = Callable[[list[str], dict[str, str], int, Deadline], record.ExitFields]
 """Runs a command with these variables, with that output, and within that time."""
@@ -202,7 +203,7 @@ class Clone:
             return False
         if self._try(*files, "diff-index", "--cached", "--quiet", "HEAD", "--"):
             return True
-        who = {} if self._try("var", "GIT_COMMITTER_IDENT") and self._try("var", "GIT_AUTHOR_IDENT") else _SELF
+        who = {} if self._try("var", "GIT_COMMITTER_IDENT") and self._try("var", "GIT_AUTHOR_IDENT") else OWN_IDENTITY
         return self._try(*files, "commit", "--quiet", "--no-verify", "--message", self._title, variables=who)
 
     def _try(self, *arguments: str, at: str | None = "", variables: dict[str, str] | None = None) -> bool:
