@@ -1,7 +1,7 @@
 """Queries for people: lists of tasks with filters and cursors, and finding a task by id, name or prefix."""
 
 import json
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
@@ -29,7 +29,7 @@ from claudomator_py.domain.lifecycle import UNENDED, UNSUCCESSFUL, StateName
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.requests import LatestFilter, StateSelection, TaskFilter
-from claudomator_py.store.statement import Row, Selection, Statement
+from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.visibility import agent_hidden, alike, cards_hidden, tasks_seen
@@ -38,12 +38,13 @@ from claudomator_py.values import dataclass
 _SUCCESSFUL: tuple[StateName, ...] = (*UNENDED, "COMPLETED")
 _OF_TASKS = RUN.c.task_id.in_(bindparam("tasks", expanding=True))
 _RUNS_OF = Selection(Run, select(RUN).where(_OF_TASKS).order_by(RUN.c.generation, RUN.c.seq))
+_SummedRun = namedtuple("_SummedRun", "task_id id live ended_as in_vain input_tokens output_tokens cost_usd fees_usd")
+_SUMS = _SummedRun._fields[-4:]
 _SUMMED_RUNS = Statement(
     select(
-        *(RUN.c[name] for name in ("task_id", "id", "live", "ended_as", "input_tokens", "output_tokens", "cost_usd")),
+        *(RUN.c[name] for name in _SummedRun._fields[:-1]),
         # Only specialists charge fees.
         case((RUN.c.specialist.is_not(None), sound(RUN.c.outcome)["fee"]["usd"].as_float())),
-        RUN.c.in_vain,
     )
     .where(_OF_TASKS)
     .order_by(RUN.c.generation, RUN.c.seq)
@@ -140,7 +141,7 @@ class Listed:
 
 
 StatusList = Literal["needs_you", "problems", "running", "queued", "recent"]
-_OVER: tuple[StateName, ...] = ("CANCELLED", "COMPLETED")
+_NOT_FAILED: tuple[StateName, ...] = ("CANCELLED", "COMPLETED")
 _MAX_NAMES = 200
 _NOT_COMPLETED: tuple[StateName, ...] = (*UNENDED, *UNSUCCESSFUL)
 _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
@@ -190,12 +191,12 @@ def status_lists(
     would start, then waiting tasks by the time that they wait for. A list of failures that is cut has some of each
     reason.
     """
-    lists, counts = _status_lists(alike(by)), figures.counts
+    lists, totals = _status_lists(alike(by)), figures.counts
 
     def in_state(state: StateName) -> Listed:
-        return Listed(lists[state].first(connection, limit) if counts.get(state) else (), counts.get(state, 0))
+        return Listed(lists[state].first(connection, limit) if totals.get(state) else (), totals.get(state, 0))
 
-    queued, waiting = in_state("QUEUED"), counts.get("WAITING", 0) - figures.for_budget
+    queued, waiting = in_state("QUEUED"), totals.get("WAITING", 0) - figures.for_budget
     unpaid = lists["budget"].first(connection, limit) if figures.for_budget else ()
     later = lists["WAITING"].first(connection, limit - len(queued.tasks)) if waiting else ()
     failed: Sequence[Task] = ()
@@ -207,7 +208,7 @@ def status_lists(
         "problems": Listed(failed, sum(figures.failures.values())),
         "running": in_state("RUNNING"),
         "queued": Listed([*queued.tasks, *later], queued.total + waiting),
-        "recent": _joined([in_state(state) for state in _OVER], limit),
+        "recent": _joined([in_state(state) for state in _NOT_FAILED], limit),
     }
 
 
@@ -264,7 +265,7 @@ def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget", "reaso
         ),
         "QUEUED": _StatusList(and_(mine, TASK.c.state == "QUEUED"), in_turn),
         "WAITING": _StatusList(and_(mine, TASK.c.state == "WAITING", ~_FOR_BUDGET), by_time),
-        **{state: _StatusList(and_(mine, TASK.c.state == state), latest) for state in ("RUNNING", *_OVER)},
+        **{state: _StatusList(and_(mine, TASK.c.state == state), latest) for state in ("RUNNING", *_NOT_FAILED)},
     }
 
 
@@ -361,26 +362,25 @@ class TaskRuns:
 def run_summaries(connection: Connection, task_ids: Collection[str]) -> Mapping[str, TaskRuns]:
     """Return summaries of the tasks' runs, by task id, for tasks that have any. At most two runs of a task are read in
     full."""
-    rows: dict[str, list[Row]] = defaultdict(list)
-    for task_id, *run in _SUMMED_RUNS.rows(connection, tasks=sorted(task_ids)):
-        rows[task_id].append(tuple(run))
+    rows: dict[str, list[_SummedRun]] = defaultdict(list)
+    for run in map(_SummedRun._make, _SUMMED_RUNS.rows(connection, tasks=sorted(task_ids))):
+        rows[run.task_id].append(run)
     shown = {task_id: _shown(runs) for task_id, runs in rows.items()}
     wanted = sorted(run_id for ids in shown.values() for run_id in ids)
     whole = {run.id: run for run in _WHOLE_RUNS.all(connection, runs=wanted)} if wanted else {}
     return {task_id: _summed(runs, [whole[run_id] for run_id in shown[task_id]]) for task_id, runs in rows.items()}
 
 
-def _summed(runs: Sequence[Row], shown: Iterable[Run]) -> TaskRuns:
-    inputs, outputs, usd, fees = (_sum(run[at] for run in runs if not run[1]) for at in (3, 4, 5, 6))
-    unpriced = sum(run[2] is not None and run[5] is None and run[7] is not True for run in runs)
-    return TaskRuns(len(runs), inputs, outputs, usd, fees, unpriced, tuple(shown))
+def _summed(runs: Sequence[_SummedRun], shown: Iterable[Run]) -> TaskRuns:
+    sums = {name: _sum(getattr(run, name) for run in runs if not run.live) for name in _SUMS}
+    unpriced = sum(run.ended_as is not None and run.cost_usd is None and run.in_vain is not True for run in runs)
+    return TaskRuns(number=len(runs), unpriced=unpriced, shown=tuple(shown), **sums)
 
 
-def _shown(runs: Sequence[Row]) -> list[str]:
+def _shown(runs: Sequence[_SummedRun]) -> list[str]:
     """Return the ids of the last run that succeeded and of the last run, without duplicates."""
-    last = runs[-1]
-    done = next((run for run in reversed(runs) if run[2] == OutcomeStatus.SUCCEEDED), last)
-    return [last[0]] if done is last else [done[0], last[0]]
+    succeeded = [run.id for run in runs if run.ended_as == OutcomeStatus.SUCCEEDED]
+    return list(dict.fromkeys([*succeeded[-1:], runs[-1].id]))
 
 
 def _sum(parts: Iterable[Any]) -> Any:
@@ -392,9 +392,9 @@ def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, 
     """Return how many tasks in each state the principal can see, without empty states. Nearly all tasks are completed.
     Their number is computed from the total, because counting a whole table needs no access to its rows."""
     others, whole = _counts(alike(by))
-    counts: dict[StateName, int] = dict(others.rows(connection))
-    completed = int(whole.value(connection)) - sum(counts.values())
-    return counts | ({"COMPLETED": completed} if completed else {})
+    totals: dict[StateName, int] = dict(others.rows(connection))
+    completed = int(whole.value(connection)) - sum(totals.values())
+    return totals | ({"COMPLETED": completed} if completed else {})
 
 
 @lru_cache(maxsize=16)
