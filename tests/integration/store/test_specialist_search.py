@@ -1,7 +1,5 @@
 """What specialists are found by: words in any form, whatever text is asked for, and vectors that are kept."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -55,10 +53,8 @@ def test_any_text_can_be_searched_for(registry: Registry, query: str) -> None:
     registry.found_by(query)
 
 
-def test_the_index_of_sqlite_is_whole_after_every_kind_of_change(tmp_path: Any, database: Database) -> None:
-    registry = Registry(database)
-    if database.dialect != "sqlite":
-        return
+@pytest.mark.parametrize("database_kind", ["sqlite"])
+def test_the_index_of_sqlite_is_whole_after_every_kind_of_change(registry: Registry) -> None:
     registry.ship(card("generalist"))
     registry.register(card("plumber"), ANN)
     registry.register(card("plumber", description="Fixes pipes."), ANN)

@@ -15,6 +15,7 @@ from claudomator_py.hosts.local import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.output import STDOUT, CappedOutput
 from tests.fakes.runs import MemoryRunHost
+from tests.patience import wait_until
 
 KIB = 1 << 10
 CAP = 1 << 20
@@ -325,10 +326,8 @@ def test_its_thread_reads_when_it_is_asked(monitored: MonitoredHost) -> None:
     monitored.monitor.start()
     try:
         monitored.host.write("run", b"answer")
-        while not monitored.follow("run").answered:
-            pass
-        while monitored.report("run") is None:
-            pass
+        wait_until(lambda: monitored.follow("run").answered)
+        wait_until(lambda: monitored.report("run"))
     finally:
         monitored.monitor.close()
 

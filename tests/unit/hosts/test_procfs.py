@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from claudomator_py.hosts.shim import procfs, watch
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -57,8 +58,8 @@ def test_descendants_are_found_at_any_depth(listed: bool, monkeypatch: pytest.Mo
     script = "sh -c 'sh -c \"sleep 60; :\"; :'; :"
     with subprocess.Popen(["sh", "-c", script], start_new_session=True) as process:
         try:
-            while len(descendants := procfs.descendants([process.pid], procfs.snapshot())) < 3:
-                pass
+            wait_until(lambda: len(procfs.descendants([process.pid], procfs.snapshot())) == 3)
+            descendants = procfs.descendants([process.pid], procfs.snapshot())
             assert process.pid not in {descendant.pid for descendant in descendants}
             assert {entry.identity for entry in procfs.descendants_now([process.pid])} == {
                 entry.identity for entry in descendants
@@ -67,11 +68,14 @@ def test_descendants_are_found_at_any_depth(listed: bool, monkeypatch: pytest.Mo
             os.killpg(process.pid, signal.SIGKILL)
 
 
+def await_environment(pid: int) -> None:
+    wait_until(lambda: b"run-12" in Path(f"/proc/{pid}/environ").read_bytes())
+
+
 def test_only_the_exact_run_is_found() -> None:
     with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": "run-12", "X": "CLAUDOMATOR_RUN=run-1"}) as process:
         try:
-            while b"run-12" not in Path(f"/proc/{process.pid}/environ").read_bytes():
-                pass
+            await_environment(process.pid)
             processes = procfs.snapshot()
             assert [result.pid for result in procfs.of_run("run-12", processes)] == [process.pid]
             assert procfs.of_run("run-1", processes) == []
@@ -90,8 +94,7 @@ def test_a_process_that_begins_one_program_after_the_other_is_always_found(tmp_p
     script.write_text(f"exec /bin/sh {script}\n")
     with subprocess.Popen(["/bin/sh", str(script)], env={"CLAUDOMATOR_RUN": "run-12"}) as process:
         try:
-            while b"run-12" not in Path(f"/proc/{process.pid}/environ").read_bytes():
-                pass
+            await_environment(process.pid)
             read = procfs.read(process.pid)
             assert read is not None
             assert all(procfs.of_run("run-12", {process.pid: read}) for _ in range(1_000))
@@ -125,8 +128,7 @@ def test_of_a_short_run_only_the_pids_given_since_are_looked_at(
     since = procfs.Beginning(0, now=True)
     with subprocess.Popen(["sleep", "60"], env={"CLAUDOMATOR_RUN": "run-12"}) as process:
         try:
-            while b"run-12" not in Path(f"/proc/{process.pid}/environ").read_bytes():
-                pass
+            await_environment(process.pid)
             assert process.pid in since.younger()
             assert sleeper.pid not in since.younger()
             assert procfs.is_carried("run-12", since)
@@ -197,7 +199,6 @@ def test_the_children_of_every_thread_are_found() -> None:
     script = "import subprocess, threading; threading.Thread(target=lambda: subprocess.run(['sleep', '60'])).start()"
     with subprocess.Popen([sys.executable, "-I", "-S", "-c", script], start_new_session=True) as process:
         try:
-            while not procfs.descendants_now([process.pid]):
-                pass
+            wait_until(lambda: procfs.descendants_now([process.pid]))
         finally:
             os.killpg(process.pid, signal.SIGKILL)
