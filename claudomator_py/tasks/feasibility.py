@@ -237,8 +237,9 @@ def _remedy(agent_type: str, registry: AgentRegistry) -> str:
         return f"write `specialist: {shown(specialist)}` instead"
     if agent_type in registry.kinds:
         return f"configure or install {agent_type}, or leave it out"
-    # Never suggest the simulated agent for a typing error.
-    return suggestion(agent_type, [agent.name for agent in registry.configured if agent.kind != "simulated"])
+    # A simulated agent that only tasks naming it get would do nothing: it is no remedy for a typing error.
+    open_agents = (agent for agent in registry.configured if agent.kind != "simulated" or agent.auto_select)
+    return suggestion(agent_type, [agent.name for agent in open_agents])
 
 
 def standing_warnings(spec: TaskSpec) -> list[Problem]:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, NotFound, StaleVersion
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, format_instant
 from claudomator_py.store.database import Database
+from tests.fakes.agents import CLAUDE, LINT
 from tests.fakes.steps import spec
 from tests.fakes.world import START_MS, World
 
@@ -337,6 +339,15 @@ def test_a_task_that_could_never_run_as_it_asks_is_refused(world: World) -> None
     assert world.submit("here", host="local").state == "QUEUED"
     wished = world.submit("t", agent={"type": "gemini"})
     assert (wished.state, len(wished.warnings)) == ("QUEUED", 1)
+
+
+def test_a_simulated_agent_is_suggested_only_if_it_may_take_any_task(world: World) -> None:
+    world.kinds["simulated"] = world.kinds["command"]
+    for auto_select, remedy in ((False, "write one of claude, lint"), (True, "did you mean `toy`?")):
+        world.agents = (CLAUDE, LINT, AgentSpec(name="toy", kind="simulated", auto_select=auto_select))
+        world.restarted_daemon()
+        (warning,) = world.submit(f"t-{remedy[:3]}", agent={"type": "toys"}).warnings
+        assert warning.endswith(f"; {remedy}")
 
 
 def test_a_path_that_the_system_does_not_take_is_refused(world: World, tmp_path: Path) -> None:

@@ -123,9 +123,11 @@ def logs(
     elif check:
         _write_text(client, run, stream, follow=follow, check=True)
     elif as_json or not (text or stderr or _is_plain(client, run)):
-        _write_entries(client.follow_log(run.id, stream) if follow else client.log_entries(run.id, stream), as_json)
-    else:
-        _write_text(client, run, stream, follow=follow)
+        entries = client.follow_log if follow else client.log_entries
+        if not _write_entries(entries(run.id, stream), as_json) and not as_json:
+            _note_silence(client, run, stream)
+    elif not _write_text(client, run, stream, follow=follow):
+        _note_silence(client, run, stream)
 
 
 def _write_text(client: Client, run: RunView, stream: Stream, *, follow: bool, check: bool = False) -> str:
@@ -150,15 +152,25 @@ def _write_check(client: Client, run: RunView, *, follow: bool) -> None:
         out(check_section(ended.check))
 
 
-def _write_entries(entries: Iterator[LogEntryView], as_json: bool) -> None:
-    if as_json:
-        for entry in entries:
-            out_json_line(entry)
-        return
-    lines = EntryLines()
+def _write_entries(entries: Iterator[LogEntryView], as_json: bool) -> bool:
+    """Print the entries, and return whether there were any."""
+    lines, any_entry = EntryLines(), False
     for entry in entries:
-        out_part(lines.text(entry))
+        any_entry = True
+        if as_json:
+            out_json_line(entry)
+        else:
+            out_part(lines.text(entry))
     out_part(lines.end())
+    return any_entry
+
+
+def _note_silence(client: Client, run: RunView, stream: Stream) -> None:
+    """Say that the run has written nothing to this stream, and where to look if it wrote to stderr."""
+    yet = "" if run.state in ("ended", "revoked") else " yet"
+    wrote_stderr = stream == "stdout" and client.log(run.id, "stderr", 0).data
+    more = f" What it wrote to stderr: `claudomator logs {short_id(run.id)} --stderr`." if wrote_stderr else ""
+    note(f"Run {short_id(run.id)} has written nothing to {stream}{yet}.{more}")
 
 
 def _write_bytes(client: Client, run: RunView, stream: Stream, *, follow: bool, check: bool) -> None:

@@ -73,7 +73,7 @@ def result(client: Client, task: TaskArgument) -> None:
     if view.state == "FAILED":
         meaning = f" {view.reason_text}" if view.reason_text else ""
         why = f": {view.reason}" if view.reason else ""
-        fail(f"{view.name} failed{why}.{meaning}", f"See `claudomator logs {view.name}`.")
+        fail(f"{view.name} failed{why}.{meaning}", f"See `claudomator why {view.name}`.")
     if view.state == "CANCELLED":
         fail(f"{view.name} was cancelled.", f"Run it again with `claudomator restart {view.name}`.")
 

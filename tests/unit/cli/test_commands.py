@@ -199,7 +199,7 @@ def test_no_result_is_exit_1_with_the_reason(
     done = command("result", "it")
     assert (done.returncode, done.stdout) == (1, "")
     assert text in done.stderr
-    assert "claudomator" in done.stderr  # what to do next
+    assert f"claudomator {'restart' if isinstance(state, Cancelled) else 'why'} it" in done.stderr
 
 
 def test_why_reads_like_an_explanation(command: Command, prepared: PreparedService) -> None:

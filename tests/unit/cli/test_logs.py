@@ -31,6 +31,19 @@ def test_the_last_run_of_a_task_or_any_run_by_its_id(command: Command, prepared:
     assert command("logs", "it", "--stderr").stdout == "grumble\n"
 
 
+def test_an_empty_log_says_so_and_where_there_is_more(command: Command, prepared: PreparedService) -> None:
+    run_id = prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS)
+    shown = command("logs", "it")
+    assert (shown.returncode, shown.stdout) == (0, "")
+    assert shown.stderr == f"Run {run_id[:8]} has written nothing to stdout.\n"
+    assert "nothing to stderr" in command("logs", "it", "--stderr").stderr
+    assert command("logs", "it", "-o", "json").stderr == command("logs", "it", "--raw").stderr == ""
+    prepared.write(run_id, b"grumble\n", "stderr")
+    assert f"`claudomator logs {run_id[:8]} --stderr`" in command("logs", "it").stderr
+    prepared.add_run(prepared.add("live", Running()))
+    assert "has written nothing to stdout yet." in command("logs", "live").stderr
+
+
 def test_what_a_cleanup_removed_is_told_and_is_no_empty_log(command: Command, prepared: PreparedService) -> None:
     run_id = prepared.add_run(prepared.add("it", Completed()), outcome=SUCCESS, stdout=b"first\n")
     assert command("logs", run_id[:8]).stdout == "first\n"
