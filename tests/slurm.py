@@ -83,9 +83,18 @@ class Cluster:
         """Start the controller, from the state that it has saved."""
         run("slurmctld-wlm")
 
-    def start_node(self, node: str) -> None:
-        """Start a node's daemon."""
+    def restart_node(self, node: str, *, without: Path | None = None) -> None:
+        """Start a node's daemon anew. without: folder that this node does not see, as if it was not mounted there."""
+        os.kill(self.pid(f"slurmd-{node}"), signal.SIGTERM)
+        wait_until(lambda: not self.lives(f"slurmd-{node}"), f"the end of the daemon of {node}")
+        self.start_node(node, without=without)
+        wait_until(lambda: ask("sinfo", "-h", "-n", node, "-o", "%T").split()[:1] == ["idle"], f"{node} to be idle")
+
+    def start_node(self, node: str, *, without: Path | None = None) -> None:
+        """Start a node's daemon. without: see ``restart_node``."""
         command = ["slurmd-wlm", "-N", node, "-d", f"{self.folder}/unpacked/usr/sbin/slurmstepd-wlm"]
+        if without is not None:
+            command = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs none "{without}" && exec "$@"', "sh", *command]
         try:
             run(*command)
         except subprocess.TimeoutExpired:

@@ -94,7 +94,8 @@ class NodeView(View):
 
     name: str
     state: str
-    """The engine's own word."""
+    """The engine's own word; ``avoided``: a job ended there before its run began, so no run is sent there for some
+    minutes."""
     reason: str | None = None
     """The reason, if the engine gives one."""
 

@@ -8,7 +8,7 @@ from tests.e2e.on_cluster import on_cluster, start, starts
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, started
 from tests.e2e.site import Site
 from tests.patience import wait_until
-from tests.slurm import NODES, ask
+from tests.slurm import NODES, Cluster, ask
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("slurm_cluster")]
 
@@ -143,6 +143,42 @@ def test_runs_that_wait_for_drained_nodes_are_given_up_and_go_elsewhere_or_wait_
     for name in ("anywhere", "there"):
         assert [run.state for run in daemon.client.runs(name)] == ["revoked", "ended"]
     assert set(starts(site).values()) == {1}
+
+
+def test_a_node_that_does_not_see_the_folder_gets_no_more_runs(site: Site, slurm_cluster: Cluster) -> None:
+    on_cluster(site)
+    slurm_cluster.restart_node("n1", without=site.root / "shared")
+    ask("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=a new disk")
+    try:
+        daemon = start(site)
+        site.drop("only.yaml", document(None, "do: true"))
+        in_state(daemon, "only", "RUNNING")
+        said = "has not begun on cluster, where its job has ended on n1: FAILED"
+        wait_until(lambda: said in (daemon.client.task("only").reason_text or ""))
+        ask("scontrol", "update", "NodeName=n2", "State=RESUME")
+        assert ended(daemon, "only", MOVED_S).state == "COMPLETED"
+        (node,) = daemon.client.hosts()[1].unusable
+        assert (node.name, node.state) == ("n1", "avoided")
+        assert f"does the node have {site.root}/shared and " in (node.reason or "")
+    finally:
+        ask("scontrol", "update", "NodeName=n2", "State=RESUME")
+        slurm_cluster.restart_node("n1")
+    assert [run.state for run in daemon.client.runs("only")] == ["revoked", "ended"]
+    assert set(starts(site).values()) == {1}
+
+
+def test_a_suspended_run_can_be_cancelled(site: Site) -> None:
+    on_cluster(site, limits=GRACE)
+    daemon = start(site)
+    site.drop("only.yaml", document(None, "do: sleep 600"))
+    started(site)
+    ask("scontrol", "suspend", ask("squeue", "--noheader", "--states=running", "--format=%i").strip())
+    wait_until(lambda: "has suspended its job" in (daemon.client.task("only").reason_text or ""))
+    daemon.client.cancel("only")
+    assert ended(daemon, "only").state == "CANCELLED"
+    outcome = last_run(daemon, "only").outcome
+    assert outcome is not None
+    assert "scancel" not in (outcome.detail or "")
 
 
 def test_a_held_job_of_a_run_that_is_over_is_cancelled_and_that_of_another_stays(site: Site) -> None:

@@ -56,16 +56,26 @@ def ask(*command: str, text: str = "") -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        raise EngineSilent(f"{command[0]} has not answered within {ANSWER_S:.0f} seconds") from late
+        # It may have told why it waits: sbatch repeats what the controller refuses for the moment.
+        told = _told(command[0], (late.stderr or b"").decode("utf-8", "replace"))
+        words = f"{command[0]} has not answered within {ANSWER_S:.0f} seconds"
+        raise EngineSilent(f"{words}: {told}" if told else words) from late
     except FileNotFoundError as missing:
         words = f"{command[0]} is not on the daemon's PATH; install Slurm's client (slurm-client)"
         raise EngineSilent(words) from missing
     except OSError as problem:
         raise EngineSilent(f"{command[0]} cannot be started: {problem.strerror}") from problem
     if done.returncode != 0:
-        message = " ".join(done.stderr.split()).removeprefix(f"{command[0]}: ")
-        raise EngineSilent(f"{command[0]}: {message or f'exit {done.returncode}'}")
+        told = _told(command[0], done.stderr)
+        raise EngineSilent(f"{command[0]}: " + (f"error: {told}" if told else f"exit {done.returncode}"))
     return done.stdout
+
+
+def _told(command: str, errors: str) -> str:
+    """Return what a command has printed to its standard error, on one line: each message once, without its prefix."""
+    lines = (" ".join(line.split()) for line in errors.splitlines())
+    messages = (line.removeprefix(f"{command}: ").removeprefix("error: ") for line in lines)
+    return "; ".join(dict.fromkeys(message for message in messages if message))
 
 
 def refusal(words: str) -> str | None:

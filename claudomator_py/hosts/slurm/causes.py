@@ -32,7 +32,8 @@ def cause(jobs: JobList, key: str) -> str | None:
     """Return why the job of an interrupted run was ended, as this list shows; empty if it says nothing, None if Slurm
     still lists the job as running."""
     if key in jobs.over:
-        return jobs.over[key] if jobs.over[key] in _CAUSES else ""
+        state = jobs.over[key].state
+        return state if state in _CAUSES else ""
     job = jobs.jobs.get(key)
     if job is None:
         return ""

@@ -10,7 +10,7 @@ from typing import Final
 from claudomator_py.domain.host import HostSpec, HostType, HostView
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.hosts.slurm import SUBMITTED, EngineSilent
+from claudomator_py.hosts.slurm import SUBMITTED, EngineSilent, refusal
 from claudomator_py.hosts.slurm.engine import Slurm, run_of
 from claudomator_py.hosts.slurm.first_use import FirstUse
 from claudomator_py.ports import Clock
@@ -51,10 +51,11 @@ class SlurmCluster:
         try:
             jobs, listed = (engine.list(), engine.nodes.list()) if ask else (engine.listed(), engine.nodes.listed())
         except EngineSilent as silence:
-            return view.model_copy(update={"problem": str(silence)})
+            plain = refusal(str(silence))
+            return view.model_copy(update={"problem": f"{plain} ({silence})" if plain else str(silence)})
         waiting = () if jobs is None else jobs.waiting
         waits = Counter(job.why for job in waiting if host_of(run_of(job.name)) == self.name)
-        problem = self._first_use.words or engine.refusal or engine.problem or engine.outage
+        problem = self._first_use.words or engine.refusal or engine.outage or engine.problem
         view = view.model_copy(update={"problem": problem, "waits": waits})
         if listed is None:
             return view

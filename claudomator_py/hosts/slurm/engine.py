@@ -31,6 +31,7 @@ PREFIX: Final = "cl-"
 WAITING: Final = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
 
 _FAILED_TO_START: Final = "launch failed requeued held"
+_WANTS_TOO_LONG: Final = "PartitionTimeLimit"
 _LOG: Final = "slurm.log"
 _LOOK_EVERY_S: Final = 1.0
 _RECENT_S: Final = 10.0
@@ -64,6 +65,21 @@ class Job:
         return self.waits and self.reason == _FAILED_TO_START
 
     @property
+    def wants_too_long(self) -> bool:
+        """Whether the partition's time limit was lowered since its submission, so that it never starts."""
+        return self.waits and self.reason == _WANTS_TOO_LONG
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it is over, and not because somebody wanted that."""
+        return self.state in _FAILED
+
+    @property
+    def end(self) -> str:
+        """How it has ended, in Slurm's words: ``FAILED (JobLaunchFailure)``."""
+        return f"{self.state} ({self.reason})"
+
+    @property
     def why(self) -> str:
         """Why it has no node, in plain words followed by Slurm's: ``no node has room (Resources)``."""
         reasons = words_of("reasons")
@@ -73,12 +89,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobList:
-    """Our jobs by name. asked_at: time before the query, on the monotonic clock. over: states of the jobs that have
-    ended and that Slurm has not forgotten."""
+    """Our jobs by name. asked_at: time before the query, on the monotonic clock. over: those that have ended and that
+    Slurm has not forgotten."""
 
     asked_at: float
     jobs: Mapping[str, Job]
-    over: Mapping[str, str]
+    over: Mapping[str, Job]
 
     @property
     def waiting(self) -> Sequence[Job]:
@@ -136,7 +152,8 @@ class Slurm:
         """Return our jobs as Slurm lists them now. Raises EngineSilent."""
         asked_at = time.monotonic()
         text = ask("squeue", "--me", "--noheader", "--states=all", "--format=%j|%T|%r|%N")
-        jobs, over = {}, {}
+        jobs: dict[str, Job] = {}
+        over: dict[str, Job] = {}
         for line in text.splitlines():
             name, _, rest = line.partition("|")
             state, _, rest = rest.partition("|")
@@ -144,10 +161,7 @@ class Slurm:
             if not name.startswith(PREFIX):
                 continue
             # A job that is COMPLETING has not ended: some of its processes may still live.
-            if state in _OVER:
-                over[name] = state
-            else:
-                jobs[name] = Job(name, state, reason, nodes)
+            (over if state in _OVER else jobs)[name] = Job(name, state, reason, nodes)
         self._listed = JobList(asked_at, jobs, over)
         return self._listed
 
@@ -162,8 +176,10 @@ class Slurm:
     def outage(self) -> str | None:
         """Why no node has taken runs for some time, as a clause that follows the host's name; None if one has."""
         listed = self._listed
-        jobs = () if listed is None or time.monotonic() > listed.asked_at + _RECENT_S else listed.jobs.values()
-        return self.nodes.outage(is_awaited=any(job.waits for job in jobs))
+        if listed is None or time.monotonic() > listed.asked_at + _RECENT_S:
+            return self.nodes.outage(is_awaited=False)
+        is_awaited = any(job.waits for job in listed.jobs.values())
+        return self.nodes.outage(is_awaited=is_awaited or any(job.has_failed for job in listed.over.values()))
 
     @property
     def problem(self) -> str | None:
@@ -210,7 +226,8 @@ class Slurm:
             command = interpreter(self._begin, "main", "main_with_file", path, python=python, library=archive)
             script = f"#!/bin/sh\nexec {shlex.join(command)}\n"
             wanted = tuple(self._asked(json.loads((Path(path) / spec.FILE).read_bytes())))
-            ask(*submission(self._host, key, f"{path}/{_LOG}"), f"--comment={key}", *wanted, text=script)
+            options = [f"--exclude={','.join(avoided)}"] if (avoided := self.nodes.avoided) else []
+            ask(*submission(self._host, key, f"{path}/{_LOG}"), f"--comment={key}", *options, *wanted, text=script)
             self._refusal = None
             self._in_vain.pop(wanted, None)
         except (OSError, ValueError, LookupError) as problem:
@@ -243,7 +260,9 @@ class Slurm:
             yield f"--mem={-(-memory // (1 << 20))}M"
 
     def _interrupt(self, key: str) -> None:
-        self._try("scancel", "--me", f"--name={key}", "--state=PENDING")
+        # The supervisor of a suspended job stands still, so Slurm has to end it: it lets it run, and tells it to stop.
+        for state in ("PENDING", "SUSPENDED"):
+            self._try("scancel", "--me", f"--name={key}", f"--state={state}")
         self._try("scancel", "--me", f"--name={key}", "--state=RUNNING", "--batch", "--signal=TERM")
 
     def _look(self) -> None:
@@ -267,6 +286,9 @@ _OVER: Final = (
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",
     "TIMEOUT",
 )  # fmt: skip
+
+
+_FAILED: Final = ("BOOT_FAIL", "FAILED", "NODE_FAIL")
 
 
 def job_name(run_id: str, step: int) -> str:

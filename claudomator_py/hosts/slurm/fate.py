@@ -61,9 +61,9 @@ class Fates:
             self._cancelled[key] = time.monotonic()
         return is_new
 
-    def is_absent(self, run_id: str) -> bool:
-        """Return whether Slurm was not seen to have a job of the run since its submission."""
-        return any(run_of(key) == run_id for key in [*self._absent])
+    def absent(self, run_id: str) -> list[str]:
+        """Return the jobs of the run that were submitted, and of which nobody has seen yet that they have begun."""
+        return [key for key in [*self._absent] if run_of(key) == run_id]
 
     def forget(self, key: str) -> None:
         """Forget a job."""
@@ -83,6 +83,7 @@ class Fates:
                 return self._unfinished(engine, path, key)
             case RunFate.ALIVE:
                 self._loose.pop(key, None)
+                self._absent.pop(key, None)
                 self._force(engine, path, key, grace_ms)
             case RunFate.ENDED if _is_interrupted(status, path) and not self._knows_cause(engine, path, key):
                 return RunStatus(RunFate.ALIVE)
@@ -123,14 +124,18 @@ class Fates:
             self._absent[key] = time.monotonic()
             # A check needs the directory of its run, so it waits for this host's nodes.
             is_movable = step_of(key) == 0 and asked_s > OUTAGE_S
+            # By then the partition's limit is asked for again, so the next job fits.
+            is_too_long = job is not None and job.wants_too_long and asked_s > OUTAGE_S
             is_stuck = job is not None and job.waits and (job.has_failed_to_start or (is_movable and engine.outage))
-            if not is_stuck:
+            if not (is_stuck or is_too_long):
                 return RunStatus(RunFate.STARTING)
         elif listed.asked_at - self._absent.setdefault(key, listed.asked_at) < self._absent_s * engine.patience(key):
             return RunStatus(RunFate.STARTING)
         status = decide_fate(path)
         if status.fate is RunFate.REVOKED:
             self.forget(key)
+            if listed is not None and (over := listed.over.get(key)) is not None and over.has_failed:
+                engine.nodes.avoid(over.nodes, over.end)
             # If the job starts later after all, its supervisor finds `revoked` and leaves.
             engine.end(key)
         return status
@@ -144,7 +149,8 @@ class Fates:
             return RunStatus(RunFate.ALIVE)
         if key not in self._asked_to_end:
             self._asked_to_end.add(key)
-            causes.note(path, causes.cause(listed, key) or "")
+            if not os.path.exists(f"{path}/{record.CANCEL}"):  # by which its job was ended
+                causes.note(path, causes.cause(listed, key) or "")
             engine.end(key)
         is_settled = time.monotonic() - since >= min(_SETTLED_S, self._absent_s)
         return RunStatus(RunFate.ALIVE if key in listed.jobs or not is_settled else RunFate.UNFINISHED)

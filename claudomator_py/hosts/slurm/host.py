@@ -309,8 +309,12 @@ class ClusterRunHost(LocalRunHost):
                 return f"waits for {cluster.name}: {job.why}"
             if job.is_suspended:
                 return f"stands still on {cluster.name}: Slurm has suspended its job ({job.state})"
-        if self._fates.is_absent(run_id) and (problem := cluster.engine.problem) is not None:
+        absent = self._fates.absent(run_id)
+        if absent and (problem := cluster.engine.problem) is not None:
             return f"waits for {cluster.name}, which has not accepted it: {problem}"
+        for over in () if listed is None else (listed.over[key] for key in absent if key in listed.over):
+            where = f" on {over.nodes}" if over.nodes else ""
+            return f"has not begun on {cluster.name}, where its job has ended{where}: {over.end}"
         return None
 
     def closed(self) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import pytest
 
 from claudomator_py.domain.host import LOCAL, HostSpec, HostType
 from claudomator_py.domain.run import RunFate
+from claudomator_py.hosts import slurm
 from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.hosts.slurm import engine, fate, nodes, polling
@@ -106,6 +108,73 @@ def test_a_run_whose_job_is_held_after_a_failed_start_is_given_up(host: ClusterR
     commands.say("squeue", f"{KEY}|PENDING|launch failed requeued held|\n")
     wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
     wait_until(lambda: commands.all_asked("scancel") == [f"--me --name={KEY}"])
+
+
+def test_a_run_that_wants_more_time_than_its_partition_allows_by_now_is_given_up(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("scancel", "")
+    commands.say("squeue", f"{KEY}|PENDING|PartitionTimeLimit|\n")
+    submitted(host)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and host.obstacle(RUN_ID) is not None)
+    monkeypatch.setattr(fate, "OUTAGE_S", 0.0)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
+    wait_until(lambda: commands.all_asked("scancel") == [f"--me --name={KEY}"])
+
+
+IDLE = "n1|night|up|idle|0/4/0/4|(null)|none\nn2|night|up|idle|0/4/0/4|(null)|none\n"
+
+
+def test_a_node_on_which_a_job_ends_before_its_run_begins_gets_no_runs_for_a_while(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may not see the folder of the runs, and gets each of them, because it is idle again at once."""
+    monkeypatch.setattr(host, "_fates", fate.Fates(0.0))
+    monkeypatch.setattr(nodes, "_SOON_S", 0.0)
+    commands.say("sbatch", "1\n")
+    commands.say("scancel", "")
+    commands.say("sinfo", IDLE)
+    commands.say("squeue", f"{KEY}|FAILED|JobLaunchFailure|n1\n")
+    submitted(host)
+    said = "has not begun on lab, where its job has ended on n1: FAILED (JobLaunchFailure)"
+    seen: set[str | None] = set()
+
+    def is_given_up() -> bool:
+        given_up = host.reconcile(RUN_ID).fate is RunFate.REVOKED
+        seen.add(host.obstacle(RUN_ID))
+        return given_up
+
+    wait_until(is_given_up)
+    assert said in seen
+    lab = host.hosts()[1]
+    assert lab.nodes == {"avoided": 1, "idle": 1}
+    (avoided,) = lab.unusable
+    assert (avoided.name, avoided.state) == ("n1", "avoided")
+    cause = f"before its run began: FAILED (JobLaunchFailure); does the node have {host.path(RUN_ID).parent} and "
+    assert cause in (avoided.reason or "")
+    assert host.closed() == {}, "another node takes runs"
+    commands.say("squeue", "cl-second-0|FAILED|NonZeroExitCode|n2\n")
+    host.prepare(replace(ORDER, run_id="second"))
+    host.spawn("second", {"PATH": os.environ["PATH"]})
+    wait_until(lambda: host.reconcile("second").fate is RunFate.REVOKED)
+    assert " --exclude=n1 " in commands.asked("sbatch")
+    assert wait_until(lambda: host.closed().get("lab", "")).startswith("has no node that takes runs: n1 avoided (a job")
+    monkeypatch.setattr(nodes, "_AVOIDED_S", 0.0)
+    wait_until(lambda: host.closed() == {})
+
+
+def test_a_node_on_which_somebody_has_cancelled_a_job_gets_others(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "_fates", fate.Fates(0.0))
+    commands.say("sbatch", "1\n")
+    commands.say("scancel", "")
+    commands.say("sinfo", IDLE)
+    commands.say("squeue", f"{KEY}|CANCELLED|None|n1\n")
+    submitted(host)
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
+    assert host.hosts()[1].unusable == ()
 
 
 OUT = "n1|night|up|drained|0/0/4/4|(null)|a new disk\nn2|night|up|down*|0/0/4/4|(null)|Not responding\n"
@@ -303,6 +372,37 @@ def test_a_command_that_is_missing_is_named(host: ClusterRunHost, monkeypatch: p
     assert "squeue is not on the daemon's PATH" in (host.hosts()[1].problem or "")
 
 
+def test_what_a_command_says_of_its_trouble_is_shown_once_and_in_plain_words(
+    host: ClusterRunHost, commands: Commands
+) -> None:
+    trouble = (
+        "squeue: error: Munge encode failed: no socket\n" * 2 + "slurm_load_jobs error: Protocol authentication error"
+    )
+    commands.fail("squeue", trouble)
+    assert host.hosts()[1].problem == (
+        "munged does not run on this machine (squeue: error: Munge encode failed: no socket; "
+        "slurm_load_jobs error: Protocol authentication error)"
+    )
+
+
+def test_what_else_a_site_prints_beside_its_nodes_is_passed_over(host: ClusterRunHost, commands: Commands) -> None:
+    commands.say("squeue", "The cluster is down on Friday.\n")
+    commands.say("sinfo", f"The cluster is down on Friday.\n{IDLE}")
+    assert host.hosts()[1].nodes == {"idle": 2}
+    commands.say("sinfo", "The cluster is down today.\n")
+    assert host.hosts()[1].problem == "sinfo: its answer cannot be read: The cluster is down today."
+
+
+def test_what_a_command_has_said_before_it_is_given_up_is_shown(
+    host: ClusterRunHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``sbatch`` sleeps and asks again, if the controller has too many jobs at the moment."""
+    again = "Slurm temporarily unable to accept job, sleeping and retrying"
+    (tmp_path / "bin" / "squeue").write_text(f"#!/bin/sh\necho 'squeue: error: {again}' >&2\nexec sleep 600\n")
+    monkeypatch.setattr(slurm, "ANSWER_S", 0.5)
+    assert host.hosts()[1].problem == f"squeue has not answered within 0 seconds: {again}"
+
+
 def test_a_cluster_that_does_not_answer_says_so(host: ClusterRunHost, commands: Commands) -> None:
     lab = host.hosts()[1]
     assert (lab.problem, lab.nodes) == ("squeue: error: no answer", {})
@@ -402,12 +502,13 @@ def test_a_cancelled_run_that_does_not_end_loses_its_job_after_the_grace_period(
     (host.path(RUN_ID) / "started").touch()
     with held_lock(host.path(RUN_ID)):
         host.cancel(RUN_ID)
-        wait_until(lambda: len(commands.all_asked("scancel")) == 2)
+        wait_until(lambda: len(commands.all_asked("scancel")) == 3)
         assert host.reconcile(RUN_ID).fate is RunFate.ALIVE
         monkeypatch.setattr(fate, "FORCE_S", 0.0)
-        wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.ALIVE and len(commands.all_asked("scancel")) > 2)
-    assert commands.all_asked("scancel")[:3] == [
+        wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.ALIVE and len(commands.all_asked("scancel")) > 3)
+    assert commands.all_asked("scancel")[:4] == [
         f"--me --name={KEY} --state=PENDING",
+        f"--me --name={KEY} --state=SUSPENDED",
         f"--me --name={KEY} --state=RUNNING --batch --signal=TERM",
         f"--me --name={KEY}",
     ]
