@@ -206,7 +206,7 @@ class RunChanges(ChangeRecord):
     left_as_before: int = 0
     """Number of these files, tracked or not, that were so before the run and that it did not change."""
     skips: tuple[str, ...] = Field((), max_length=MAX_FILES)
-    """Paths of tests that were there before, in which more is skipped since."""
+    """Paths of tests, and of settings of what runs them, that were there before and skip more since."""
     patch_bytes: int | None = None
     """Size of the patch in the run directory; None if there is none."""
     is_patch_whole: bool = True

@@ -18,6 +18,11 @@ _NAMED: Final = regex(r"(?:^|[._/-])_*(?:tests?|specs?|checks?)_*(?:[._/-]|$)|Te
 ``run-checks.sh``; not in ``src/latest.py``."""
 _TEST: Final = regex(r"(?:^|[._-])(?:tests?|specs?)(?:[._-]|$)|Tests?\.\w+$")
 """Is found in the name of a file with tests: ``test_price.py``, ``price.spec.ts``, ``PriceTest.java``."""
+_SETTINGS: Final = regex(
+    r"(?:^|/)(?:package\.json|(?:GNUm|[Mm])akefile|[Jj]ustfile|pytest\.ini|pyproject\.toml|setup\.cfg|tox\.ini|noxfile\.py"
+    r"|conftest\.py|(?:jest|vitest|playwright|karma)\.config\.\w+|\.mocharc\.\w+|build\.gradle(?:\.kts)?|pom\.xml)$"
+)
+"""Is found in the path of a file that says how tests are run."""
 _NEXT_FILE: Final = "\ndiff --git "
 _PATHS: Final = regex(r"^--- a/.*\n\+\+\+ b/(?P<path>.*)$", MULTILINE)
 """In the patch of a file that was there before and still is."""
@@ -75,14 +80,16 @@ def is_test(path: str) -> bool:
 
 
 def skips_in(patch: str) -> Iterator[str]:
-    """Yield the paths of tests that a patch of git changes so that more of what they test is skipped than before."""
+    """Yield the paths of tests and their settings that a patch of git changes so that more is skipped than before."""
     for piece in f"\n{patch}".split(_NEXT_FILE):
         head, _, lines = piece.partition("\n@@ ")
-        paths = _PATHS.search(head)
-        if paths and is_test(paths["path"]):
-            more = [line[0] for line in lines.splitlines() if line[:1] in ("+", "-") and _skips().search(line)]
+        if (paths := _PATHS.search(head)) is None:
+            continue
+        path = paths["path"]
+        if skips := _code("tests") if is_test(path) else _code("settings") if _SETTINGS.search(path) else None:
+            more = [line[0] for line in lines.splitlines() if line[:1] in ("+", "-") and skips.search(line)]
             if more.count("+") > more.count("-"):
-                yield paths["path"]
+                yield path
 
 
 def asks_for(what: str, text: str) -> bool:
@@ -97,8 +104,8 @@ def _asking(what: str) -> Pattern[str]:
 
 
 @cache
-def _skips() -> Pattern[str]:
-    return regex("|".join(_data()["skips"]["code"]))
+def _code(place: str) -> Pattern[str]:
+    return regex("|".join(_data()["skips"][place]["code"]))
 
 
 def _name(path: str) -> str:

@@ -130,7 +130,7 @@ def patch(path: str, *lines: str, head: str = "") -> str:
     )
 
 
-@pytest.mark.parametrize("line", WORDS["skips"]["is"])
+@pytest.mark.parametrize("line", WORDS["skips"]["tests"]["is"])
 def test_a_line_that_skips_a_test_is_found(line: str) -> None:
     assert [*skips_in(patch("tests/test_a.py", f"+{line}"))] == ["tests/test_a.py"]
     assert [*skips_in(patch("src/a.py", f"+{line}"))] == [], "in no test"
@@ -138,9 +138,31 @@ def test_a_line_that_skips_a_test_is_found(line: str) -> None:
     assert [*skips_in(patch("tests/test_a.py", f"+{line}", head="new file mode 100644\n"))] == [], "a new test"
 
 
-@pytest.mark.parametrize("line", WORDS["skips"]["is_not"])
+@pytest.mark.parametrize("line", WORDS["skips"]["tests"]["is_not"])
 def test_any_other_line_of_a_test_skips_nothing(line: str) -> None:
     assert [*skips_in(patch("tests/test_a.py", f"+{line}"))] == []
+
+
+SETTINGS = [
+    "package.json",
+    "web/package.json",
+    "Makefile",
+    "pyproject.toml",
+    "conftest.py",
+    "jest.config.mjs",
+    "pom.xml",
+]
+
+
+@pytest.mark.parametrize("line", WORDS["skips"]["settings"]["is"])
+def test_a_setting_by_which_tests_are_skipped_is_found(line: str) -> None:
+    assert [*skips_in("".join(patch(path, f"+{line}") for path in SETTINGS))] == SETTINGS
+    assert [*skips_in(patch("src/package.json.py", f"+{line}"))] == []
+
+
+@pytest.mark.parametrize("line", WORDS["skips"]["settings"]["is_not"])
+def test_another_setting_is_not(line: str) -> None:
+    assert [*skips_in(patch("package.json", f"+{line}"))] == []
 
 
 def test_only_what_is_skipped_more_often_than_before_counts() -> None:
