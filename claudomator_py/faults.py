@@ -82,9 +82,9 @@ _PAUSES = {
 class Item:
     """One unit of work that can fail independently of others."""
 
-    doing: Activity
+    activity: Activity
     id: str
-    """Id of the task, run, directory or schedule; with ``doing`` it identifies the item."""
+    """Id of the task, run, directory or schedule; with ``activity`` it identifies the item."""
     name: str = field(default="", compare=False)
     """Display name."""
     task_id: str | None = field(default=None, compare=False)
@@ -122,7 +122,7 @@ class ItemFault:
         """The fault as the reason why its task is blocked."""
         return blocked(
             BlockCode.FAULT,
-            doing=self.item.doing.value,
+            doing=self.item.activity.value,
             task=self.item.name or self.item.id,
             times=self.times if self.times > 1 else None,
             text=self.text,
@@ -131,9 +131,9 @@ class ItemFault:
         )
 
 
-def item_of(doing: Activity, task: Task) -> Item:
+def item_of(activity: Activity, task: Task) -> Item:
     """Return the item for this activity on the task, at the task's current generation and content."""
-    return Item(doing, task.id, task.name, task.id, f"{task.generation}.{task.revision}")
+    return Item(activity, task.id, task.name, task.id, f"{task.generation}.{task.revision}")
 
 
 class HostFault(Exception):
@@ -158,12 +158,12 @@ class Faults:
         self._redact = redact
         self._lock = threading.Lock()
         self._faults: dict[Item, ItemFault] = {}
-        self._doing: Item | None = None
+        self._current: Item | None = None
 
     @property
-    def doing(self) -> Item | None:
+    def current(self) -> Item | None:
         """The item being worked on right now."""
-        return self._doing
+        return self._current
 
     def attempt(self, item: Item, work: Callable[[], T], *, whole: bool = True) -> T | None:
         """Return the result of ``work``; None if it raised or the item is pausing after a fault.
@@ -173,7 +173,7 @@ class Faults:
         """
         if self._faults and self.is_paused(item, self._clock()):
             return None
-        outer, self._doing = self._doing, item
+        outer, self._current = self._current, item
         try:
             result = work()
         except VersionConflict:
@@ -186,7 +186,7 @@ class Faults:
             self.note(item, error)
             return None
         finally:
-            self._doing = outer
+            self._current = outer
         if whole:
             self.clear(item)
         return result
@@ -196,7 +196,7 @@ class Faults:
         now_ms, before = self._clock(), self.find(item)
         text = self._redact(error_text(error))
         times = 1 if before is None else before.times + 1
-        first_ms, longest_ms = _PAUSES.get(item.doing, _QUICK)
+        first_ms, longest_ms = _PAUSES.get(item.activity, _QUICK)
         pause_ms = min(longest_ms, first_ms << min(times - 1, 20))
         since_ms = now_ms if before is None else before.since_ms
         own, blocking = not isinstance(error, _NOBODYS), isinstance(error, HostFault)
@@ -205,7 +205,7 @@ class Faults:
             self._faults[item] = fault
         if before is None or before.text != text:
             trace = None if is_known(error) else error
-            _log_of(item).error("item_failed", doing=item.doing.value, problem=text, exc_info=trace)
+            _log_of(item).error("item_failed", doing=item.activity.value, problem=text, exc_info=trace)
         return fault
 
     def clear(self, item: Item) -> None:
@@ -215,7 +215,7 @@ class Faults:
         with self._lock:
             fault = self._faults.pop(item, None)
         if fault is not None:
-            _log_of(item).info("item_recovered", doing=item.doing.value, failed=fault.times)
+            _log_of(item).info("item_recovered", doing=item.activity.value, failed=fault.times)
 
     def forget(self, items: Iterable[Item]) -> None:
         """Clear the faults of these items, for which nothing is left to do."""
@@ -225,9 +225,9 @@ class Faults:
             for item in items:
                 self._faults.pop(item, None)
 
-    def forget_others(self, doing: Activity, ids: Collection[str]) -> None:
+    def forget_others(self, activity: Activity, ids: Collection[str]) -> None:
         """Clear the faults of all items of this activity except those with these ids."""
-        self.forget(fault.item for fault in self.all() if fault.item.doing is doing and fault.item.id not in ids)
+        self.forget(fault.item for fault in self.all() if fault.item.activity is activity and fault.item.id not in ids)
 
     def find(self, item: Item) -> ItemFault | None:
         """Return the item's fault, unless the item's content has changed since."""
@@ -248,9 +248,9 @@ class Faults:
 
     def of_task(self, task: Task) -> ItemFault | None:
         """Return the fault of the task in its current state and content: of several, the one retried last."""
-        if not (doing := _WHILE.get(task.state)):
+        if not (activities := _WHILE.get(task.state)):
             return None
-        faults = [fault for fault in self.all() if fault.item.task_id == task.id and fault.item.doing in doing]
+        faults = [fault for fault in self.all() if fault.item.task_id == task.id and fault.item.activity in activities]
         content = item_of(Activity.START, task).content
         of_now = (fault for fault in faults if fault.item.content in ("", content))
         return max(of_now, key=lambda fault: fault.again_ms, default=None)

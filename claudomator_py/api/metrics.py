@@ -182,7 +182,7 @@ _VALUES: Mapping[str, Callable[[Measured], Iterable[Labelled]]] = {
     "last_tick_timestamp_seconds": lambda measured: _unlabelled((measured.ticks.completed_ms or 0) / SECOND_MS),
     "unserved_request_timestamp_seconds": lambda measured: _unlabelled((measured.ticks.overdue_ms or 0) / SECOND_MS),
     "failing_items": lambda measured: [
-        ((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Activity
+        ((activity.name.lower(),), measured.failing.get(activity.name.lower(), 0)) for activity in Activity
     ],
     "store_pending_writes": lambda measured: _unlabelled(measured.writes_pending),
     "inbox_refused_files": lambda measured: _unlabelled(measured.refused_files),

@@ -150,7 +150,7 @@ async def _serve(
 
 def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:
     """The loop that drives the ticks, not yet running."""
-    pulse = Pulse(lambda: daemon.surroundings.faults.doing, now_ms)
+    pulse = Pulse(lambda: daemon.surroundings.faults.current, now_ms)
     supervision, serving = Supervision(notifier, ground.database, now_ms, pulse), asyncio.get_running_loop()
 
     async def ticked() -> None:

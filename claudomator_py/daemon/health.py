@@ -25,13 +25,13 @@ _REMEDY = "see `dmesg` and the mount that it works on; if this lasts, restart th
 class Pulse:
     """Tracks whether ticks complete. Its checks may be called from any thread.
 
-    doing: returns the item that the tick is working on. monotonic: in seconds; time asleep does not count.
+    current: returns the item that the tick is working on. monotonic: in seconds; time asleep does not count.
     """
 
     def __init__(
-        self, doing: Callable[[], Item | None], clock: Clock, monotonic: Callable[[], float] = time.monotonic
+        self, current: Callable[[], Item | None], clock: Clock, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._doing = doing
+        self._current = current
         self._clock = clock
         self._monotonic = monotonic
         self._round_s = monotonic()
@@ -47,8 +47,8 @@ class Pulse:
         """Return whether a tick completed recently and no cancel or restart request is overdue."""
         since_s = self._monotonic() - self._round_s
         if since_s > LATE_S:
-            doing = self._doing()
-            what = "" if doing is None else f"; it is {doing.doing.value} {doing.name or doing.id}"
+            item = self._current()
+            what = "" if item is None else f"; it is {item.activity.value} {item.name or item.id}"
             detail = f"no tick has completed for {format_duration(int(since_s) * SECOND_MS)}{what}"
             return CheckView(name="scheduler", ok=False, detail=detail, remedy=_REMEDY)
         if (left := self.overdue) is not None and self._clock() - left.since_ms > LATE_S * SECOND_MS:

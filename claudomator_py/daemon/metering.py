@@ -148,7 +148,7 @@ class Meter:
             least_free_bytes=around.least_free_bytes(),
             checks=passed,
             hosts=around.hosts(),
-            failing=Counter(fault.item.doing.name.lower() for fault in around.faults() if fault.lasting),
+            failing=Counter(fault.item.activity.name.lower() for fault in around.faults() if fault.lasting),
         )
 
     def _waits(self, connection: Connection, present: Snapshot) -> Mapping[WaitCount, int]:

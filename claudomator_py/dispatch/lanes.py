@@ -256,7 +256,7 @@ class LaneWalk:
     def _paused(self) -> set[str]:
         """Return the tasks that pause after a fault of their own when started."""
         now_ms = self._clock()
-        starts = [fault.item for fault in self._faults.all() if fault.item.doing is Activity.START]
+        starts = [fault.item for fault in self._faults.all() if fault.item.activity is Activity.START]
         items = {item.id: item for item in starts if self._faults.is_paused(item, now_ms)}
         tasks = [task for task, _ in queue.contents(self._connection, sorted(items))]
         return {task.id for task in tasks if item_of(Activity.START, task).content == items[task.id].content}

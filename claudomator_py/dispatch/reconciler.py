@@ -153,7 +153,7 @@ class Reconciler:
         if self._database.trouble is not None:
             # Only a write shows whether the store works again, and there may be no other write for a long time.
             self._database.probe()
-        sweeps = (fault.item for fault in self._faults.all() if fault.item.doing is Activity.SWEEP)
+        sweeps = (fault.item for fault in self._faults.all() if fault.item.activity is Activity.SWEEP)
         if not all(self._faults.is_paused(item, now_ms) for item in sweeps):
             self.sweep()
         self._notice_clock(now_ms)
@@ -216,7 +216,7 @@ class Reconciler:
         self._seen.add(run.task_id)
         collecting = _collecting(run, task)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
-        item = replace(collecting, doing=Activity.STOP) if stopping else collecting
+        item = replace(collecting, activity=Activity.STOP) if stopping else collecting
         advancing = partial(self._collector.collect, run, now_ms, task, as_of)
         result = self._faults.attempt(item, advancing, whole=False)
         if isinstance(result, PendingEnd):
@@ -247,8 +247,8 @@ class Reconciler:
         self._none_stale = not stale
         return stale
 
-    def _change(self, doing: Activity, task: Task, change: Callable[[Connection], object]) -> None:
-        self._faults.attempt(item_of(doing, task), lambda: self._database.write(change))
+    def _change(self, activity: Activity, task: Task, change: Callable[[Connection], object]) -> None:
+        self._faults.attempt(item_of(activity, task), lambda: self._database.write(change))
 
     def _route(self) -> None:
         router = self._router()
@@ -308,7 +308,7 @@ class Reconciler:
 
     def _forget_ended(self) -> None:
         """Forget the faults of tasks that have ended."""
-        items = [fault.item for fault in self._faults.all() if fault.item.doing in _FOR_TASKS]
+        items = [fault.item for fault in self._faults.all() if fault.item.activity in _FOR_TASKS]
         task_ids = {item: item.task_id for item in items if item.task_id is not None}
         if not task_ids:
             return

@@ -207,7 +207,7 @@ class SpecialistRouter:
     def _paused(self, connection: Connection) -> set[str]:
         """Return the tasks that pause after a fault of their own."""
         now_ms = self._clock()
-        ids = [fault.item.id for fault in self._faults.all() if fault.item.doing is Activity.ROUTE]
+        ids = [fault.item.id for fault in self._faults.all() if fault.item.activity is Activity.ROUTE]
         tasks = [task for task_id in ids if (task := task_rows.find(connection, task_id)) is not None]
         return {task.id for task in tasks if self._faults.is_paused(item_of(Activity.ROUTE, task), now_ms)}
 

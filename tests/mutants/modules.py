@@ -331,7 +331,7 @@ EQUIVALENT = {
         "of no runs no task is asked for; it saves a look"
     ),
     "dispatch/reconciler.py: no filter: "
-    "items = [fault.item for fault in self._faults.all() if fault.item.doing in _FOR_TASKS]": (
+    "items = [fault.item for fault in self._faults.all() if fault.item.activity in _FOR_TASKS]": (
         "a run that lives is of a task that has not ended"
     ),
     "dispatch/reconciler.py: whole=False -> True: "

@@ -274,7 +274,7 @@ def test_a_question_that_cannot_be_stored_waits_for_its_next_try_and_no_other_wa
         add(connection, row)
 
     def failed() -> list[tuple[Activity, str, int]]:
-        return [(fault.item.doing, fault.item.name, fault.times) for fault in world.faults.all()]
+        return [(fault.item.activity, fault.item.name, fault.times) for fault in world.faults.all()]
 
     monkeypatch.setattr(classification_rows, "add", broken)
     world.asker = asking.asker

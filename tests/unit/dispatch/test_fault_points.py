@@ -185,7 +185,7 @@ class Faults:
         return _Port(self, port, real)
 
     def called(self, point: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        item = self.world.faults.doing
+        item = self.world.faults.current
         task = None if item is None else item.task_id
         if not self.on or task is None or point not in self.of.get(task, ()):
             return call(*given, **named)

@@ -155,7 +155,7 @@ def test_a_cancellation_does_not_wait_for_the_end_of_such_a_pause(
     reader = world.host._reader
     monkeypatch.setattr(world.host, "_reader", lambda subject: 1 / 0)
     world.tick()
-    assert [fault.item.doing for fault in world.faults.all()] == [Activity.COLLECT]
+    assert [fault.item.activity for fault in world.faults.all()] == [Activity.COLLECT]
     monkeypatch.setattr(world.host, "_reader", reader)
     world.service.cancel("t")
     world.tick()
@@ -173,7 +173,7 @@ def test_a_cancellation_that_fails_leaves_what_failed_before_as_it_is(
     world.tick()
     world.service.cancel("t")
     world.tick()
-    assert {fault.item.doing for fault in world.faults.all()} == {Activity.COLLECT, Activity.STOP}
+    assert {fault.item.activity for fault in world.faults.all()} == {Activity.COLLECT, Activity.STOP}
 
 
 def test_a_change_of_one_task_that_raises_keeps_no_other_from_its_change(
@@ -214,7 +214,7 @@ def test_what_cannot_be_understood_or_planned_keeps_no_other_task_from_starting(
     monkeypatch.setattr(of, step, broken)
     world.tick()
     assert list(world.running()) == ["good"]
-    assert [(fault.item.doing, fault.item.name) for fault in world.faults.all()] == [(Activity.START, "bad")]
+    assert [(fault.item.activity, fault.item.name) for fault in world.faults.all()] == [(Activity.START, "bad")]
     monkeypatch.undo()
     world.tick(MINUTE_MS)
     assert set(world.running()) == {"bad", "good"}

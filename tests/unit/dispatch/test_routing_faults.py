@@ -43,7 +43,7 @@ def spoil(world: World, name: str) -> None:
 
 
 def failing(world: World) -> list[tuple[Activity, str]]:
-    return [(fault.item.doing, fault.item.name) for fault in world.faults.all()]
+    return [(fault.item.activity, fault.item.name) for fault in world.faults.all()]
 
 
 def unrouted(world: World, *names: str) -> list[str]:
@@ -216,7 +216,7 @@ def test_no_item_of_the_tick_is_said_to_be_worked_on_while_something_is_done_bes
     record = Policing.record
 
     def looked(policing: Policing, *given: Any) -> PolicyRecord | None:
-        seen.append(routed.world.faults.doing)
+        seen.append(routed.world.faults.current)
         return record(policing, *given)
 
     monkeypatch.setattr(Policing, "record", looked)
