@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from bench.subjects import Claudomator, open_claudomator
 from claudomator_py.resources.access import TokenRequest
-from claudomator_py.store.database import SQLITE_READERS
+from claudomator_py.store.database import MAX_SQLITE_READERS
 from tests.e2e.crowd import Orders
 from tests.e2e.processes import cpu_s
 from tests.patience import wait_until
@@ -41,7 +41,7 @@ LISTED = 60
 PAUSE_S = 0.02
 """Between two requests."""
 READS = ("/v1/status", "/v1/tasks?limit=50", "/v1/tasks/{id}", "/v1/tasks/{id}/why", "/v1/agents", "/", "/livez")
-AT_ONCE = 2 * SQLITE_READERS
+AT_ONCE = 2 * MAX_SQLITE_READERS
 """Requests of a browser with some pages open: all connections to the database that there may be are open then."""
 QUIET, CROWDED = "alone", "beside the crowd"
 _LEAVES_IN_S = 5.0

@@ -24,7 +24,7 @@ _ENDED_BY: dict[str, tuple[Reason, str]] = {
     "disk_full": (Reason.DISK_FULL, "it was stopped because the disk was full"),
     "wind_down": (Reason.INTERRUPTED, "it was stopped as it had had its last word, but it began again just then"),
 }
-_NAMED_DENIALS = 5
+_MAX_NAMED_DENIALS = 5
 _SHELL_SIGNALS = {128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15)}
 _CRASHES = {
     int(signal.Signals[name]): name
@@ -110,7 +110,7 @@ def denials(names: Sequence[str]) -> str | None:
     if not names:
         return None
     tools = sorted(set(names))
-    named = ", ".join(tools[:_NAMED_DENIALS]) + (", ..." if len(tools) > _NAMED_DENIALS else "")
+    named = ", ".join(tools[:_MAX_NAMED_DENIALS]) + (", ..." if len(tools) > _MAX_NAMED_DENIALS else "")
     calls = "1 tool call was" if len(names) == 1 else f"{len(names)} tool calls were"
     return f"{calls} denied: {named}. Allow what it needs with permissions.mode or permissions.allowed_tools."
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
-from claudomator_py.scheduler.classification import ANSWER_CHARS, Cause, ModelFault, ModelQuestion, json_objects
+from claudomator_py.scheduler.classification import MAX_ANSWER_CHARS, Cause, ModelFault, ModelQuestion, json_objects
 from claudomator_py.schema.settings import Classifier, ClassifierKind
 from claudomator_py.values import regex
 
@@ -124,7 +124,9 @@ class GeminiCli:
         # Warnings with braces may precede the envelope, and lines may follow it.
         text = output.decode(errors="replace")
         responses = [
-            json_object["response"] for json_object in json_objects(text[:ANSWER_CHARS]) if "response" in json_object
+            json_object["response"]
+            for json_object in json_objects(text[:MAX_ANSWER_CHARS])
+            if "response" in json_object
         ]
         if responses and not isinstance(responses[-1], str):
             raise ModelFault(Cause.GARBAGE, "its answer has no text")

@@ -12,7 +12,7 @@ MAX_CHARS: Final = 4_000
 """How many characters at the start of a result are examined for claims."""
 MAX_END_CHARS: Final = 600
 """How many characters at either end of a result are examined for admissions."""
-_END_SENTENCES: Final = 2
+_MAX_END_SENTENCES: Final = 2
 """How many sentences at either end may be an admission."""
 MAX_MEMO: Final = 500
 _SENTENCE_END: Final = regex(r"[.!?]+(?=\s|$)|[\u3002\uff01\uff1f;\n]+")
@@ -109,9 +109,9 @@ def outer_sentences(text: str) -> tuple[str, ...]:
     shown = _SHOWN.sub(" x ", text)
     begin, end = (shown, "") if len(shown) <= 2 * MAX_END_CHARS else (shown[:MAX_END_CHARS], shown[-MAX_END_CHARS:])
     sentences = (*_sentences(begin), *_sentences(end))
-    if len(sentences) <= 2 * _END_SENTENCES:
+    if len(sentences) <= 2 * _MAX_END_SENTENCES:
         return sentences
-    return (*sentences[:_END_SENTENCES], *sentences[-_END_SENTENCES:])
+    return (*sentences[:_MAX_END_SENTENCES], *sentences[-_MAX_END_SENTENCES:])
 
 
 @lru_cache(MAX_MEMO)

@@ -21,7 +21,7 @@ log = get_logger("claudomator.output")
 PIECE_BYTES = 1 << 16
 TURN_S = 0.01
 """How long a run is read before the next one's turn; a piece is always read to its end."""
-AT_ONCE_BYTES = 1 << 14
+MAX_REST_BYTES = 1 << 14
 """Maximum rest of an ended run that is read by the caller of ``report``, which is cheaper than a second call."""
 _MAX_SHARE, _MAX_SHARE_OF_ENDED = 0.2, 0.5
 """Maximum share of a processor for reading live runs, and ended ones whose output is awaited. The same interpreter runs
@@ -320,7 +320,7 @@ class LiveRunMonitor:
     def _is_little(self, followed: _Followed) -> bool:
         """Return whether the unread rest is small."""
         try:
-            return self._unread(followed) <= AT_ONCE_BYTES
+            return self._unread(followed) <= MAX_REST_BYTES
         except OSError as error:
             followed.problem = error
             return False

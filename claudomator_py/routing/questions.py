@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.scheduler.classification import (
-    ANSWER_CHARS,
+    MAX_ANSWER_CHARS,
     Cause,
     ModelQuestion,
     Unusable,
@@ -105,7 +105,7 @@ class Reply:
 
 def is_yes(text: str) -> bool:
     """Return whether the text is a single clear yes."""
-    answers = [entry["answer"] for entry in json_objects(text[:ANSWER_CHARS]) if "answer" in entry]
+    answers = [entry["answer"] for entry in json_objects(text[:MAX_ANSWER_CHARS]) if "answer" in entry]
     if not answers and text.strip().strip('".').casefold() == "yes":
         return True
     return bool(answers) and all(isinstance(answer, str) and answer.strip().casefold() == "yes" for answer in answers)
@@ -158,7 +158,7 @@ class Choice:
 def _chosen(text: str, key: str, offered: Iterable[str], what: str) -> str:
     """Return the one of those offered that the text's JSON objects name under the key, all of them alike. what: what
     each of those offered is. Raises Unusable."""
-    named = [entry[key] for entry in json_objects(text[:ANSWER_CHARS]) if key in entry]
+    named = [entry[key] for entry in json_objects(text[:MAX_ANSWER_CHARS]) if key in entry]
     if not named:
         raise Unusable(Cause.GARBAGE, f"no JSON object with a {key} in {shown(text)}")
     for name in offered:

@@ -14,10 +14,10 @@ from claudomator_py.texts import cut_line, marker_of
 from claudomator_py.values import dataclass
 
 PROMPT_VERSION = 1
-HEAD_CHARS = 4_000
-TAIL_CHARS = 2_000
-REASON_CHARS = 300
-ANSWER_CHARS = 100_000
+MAX_HEAD_CHARS = 4_000
+MAX_TAIL_CHARS = 2_000
+MAX_REASON_CHARS = 300
+MAX_ANSWER_CHARS = 100_000
 
 TIER_USES: Mapping[Tier, str] = {
     Tier.FAST: "small, mechanical work with a clear recipe: renames, formatting, one-line fixes, look-ups, short texts",
@@ -166,7 +166,7 @@ def answer_key(*parts: object) -> str:
 
 def parse_answer(text: str, question: TierQuestion) -> ClassifierAnswer:
     """Return the answer found in the text: bare JSON, fenced, after noise or amid prose. Raises Unusable."""
-    objects = [answer for answer in json_objects(text[:ANSWER_CHARS]) if "tier" in answer or "model" in answer]
+    objects = [answer for answer in json_objects(text[:MAX_ANSWER_CHARS]) if "tier" in answer or "model" in answer]
     if not objects:
         raise Unusable(Cause.GARBAGE, f"no JSON object with a tier in {shown(text)}")
     named = [_tier(answer, question) for answer in objects]
@@ -182,10 +182,10 @@ def parse_answer(text: str, question: TierQuestion) -> ClassifierAnswer:
 
 def shortened(text: str) -> str:
     """Return the head and tail of a long text, and the number of characters left out between them."""
-    if len(text) <= HEAD_CHARS + TAIL_CHARS:
+    if len(text) <= MAX_HEAD_CHARS + MAX_TAIL_CHARS:
         return text
-    left_out = len(text) - HEAD_CHARS - TAIL_CHARS
-    return f"{text[:HEAD_CHARS]}\n[... {left_out} characters left out ...]\n{text[-TAIL_CHARS:]}"
+    left_out = len(text) - MAX_HEAD_CHARS - MAX_TAIL_CHARS
+    return f"{text[:MAX_HEAD_CHARS]}\n[... {left_out} characters left out ...]\n{text[-MAX_TAIL_CHARS:]}"
 
 
 def differs(answered: str, offered: str) -> bool:
@@ -225,4 +225,4 @@ def json_objects(text: str) -> Iterator[dict[str, object]]:
 
 
 def shown(value: object) -> str:
-    return cut_line(str(value), REASON_CHARS)
+    return cut_line(str(value), MAX_REASON_CHARS)

@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 FILE_NAME = "claudomator.db"
 BUSY_TIMEOUT_MS = 5_000
-READERS = 16
+MAX_READERS = 16
 """Concurrent snapshots with PostgreSQL; further readers wait."""
-SQLITE_READERS = 6
+MAX_SQLITE_READERS = 6
 """The same with SQLite. An open connection costs two descriptors and a page cache, and reads are bound by the
 processor, not by a network."""
-STATEMENTS = 512
+MAX_STATEMENTS = 512
 """Prepared statements kept per connection: more than exist, so that none is prepared twice."""
 PROBE = "write_probe"
 PROBE_BYTES = 64 * 1024
@@ -51,7 +51,7 @@ class Database(Writer):
         self.file = file
         """The SQLite file; None with PostgreSQL."""
         self._engines = engines
-        self._readers = Snapshots(engines.reader, READERS if file is None else SQLITE_READERS)
+        self._readers = Snapshots(engines.reader, MAX_READERS if file is None else MAX_SQLITE_READERS)
         super().__init__(engines.writer)
 
     @classmethod
@@ -210,7 +210,7 @@ def _sqlite_engines(file: Path, busy_timeout_ms: int) -> _Engines:
     always = (f"busy_timeout={busy_timeout_ms}", "synchronous=FULL")
     wal = (_WAL, f"journal_size_limit={_WAL_LIMIT_BYTES}")
     return _Engines(
-        reader=_sqlite_engine(file, SQLITE_READERS, "BEGIN", (*always, "foreign_keys=ON", "query_only=ON")),
+        reader=_sqlite_engine(file, MAX_SQLITE_READERS, "BEGIN", (*always, "foreign_keys=ON", "query_only=ON")),
         # In memory, because a large savepoint journal would otherwise be a new temporary file each time.
         writer=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=ON", "temp_store=MEMORY")),
         schema=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=OFF")),
@@ -227,7 +227,7 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
         URL.create("sqlite", database=str(file)),
         pool_size=connections,
         max_overflow=0,
-        connect_args={"check_same_thread": False, "cached_statements": STATEMENTS},
+        connect_args={"check_same_thread": False, "cached_statements": MAX_STATEMENTS},
         json_deserializer=read_json,
     )
 
@@ -276,7 +276,7 @@ def _hosts(url: URL) -> str:
 
 def _postgresql_engines(url: URL, busy_timeout_ms: int) -> _Engines:
     return _Engines(
-        reader=_postgresql_engine(url, READERS, busy_timeout_ms).execution_options(
+        reader=_postgresql_engine(url, MAX_READERS, busy_timeout_ms).execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         ),
         writer=_postgresql_engine(url, 1, busy_timeout_ms),

@@ -37,7 +37,7 @@ from claudomator_py.tasks.specialists import missing
 from claudomator_py.texts import cut_line
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
-_EVENT_TEXT_CHARS = 300
+_MAX_EVENT_TEXT_CHARS = 300
 _MAX_EXCHANGES = 20
 _AS_SHOWN = "name a call as `claudomator show` does, or none to allow all that it shows"
 _LOOK = "`claudomator status` lists the tasks that need you."
@@ -408,4 +408,4 @@ def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry
 
 
 def _event_text(text: str) -> str:
-    return cut_line(cleaned(text), _EVENT_TEXT_CHARS)  # in this order: a part of a secret would stay
+    return cut_line(cleaned(text), _MAX_EVENT_TEXT_CHARS)  # in this order: a part of a secret would stay

@@ -32,7 +32,7 @@ _METHOD_NOT_FOUND: Final = -32601
 _LOST: Final = (-32002, -32601, -32602, -32603)
 """Error codes of agents that do not know the session."""
 _MINUTE_S: Final = 60.0
-_JOURNAL_TRIES: Final = 10
+_MAX_JOURNAL_READS: Final = 10
 _JOURNAL_WAIT_S: Final = 0.1
 
 
@@ -301,7 +301,7 @@ def _read(journal: Journal | None, turn: Turn, *, to_the_end: bool = False) -> N
         return
     before = journal.retry
     journal.read()
-    for _ in range(_JOURNAL_TRIES if to_the_end else 0):
+    for _ in range(_MAX_JOURNAL_READS if to_the_end else 0):
         if journal.is_over:
             break
         time.sleep(_JOURNAL_WAIT_S)

@@ -31,7 +31,7 @@ _RULES = error_rules("codex")
 _USED_UP = caseless(SAYS_LIMITED)
 _RETRYING = regex(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)
 _COMPLAINT = regex(r"^(?:ERROR|Error|error):? (?P<message>.+)")
-_COMPLAINTS = 5
+_MAX_COMPLAINTS = 5
 _BANNER = "OpenAI Codex"
 """How stderr begins without ``--json``: the whole conversation follows, with the output of tools."""
 REQUEST = "codex_http_client::client: Request completed "
@@ -195,7 +195,7 @@ class CodexEvents(RunEvents):
         elif self.is_in_denied_call and not _LOG_LINE.match(line):
             self.fenced[-1].lines.append(line)
         elif match := _COMPLAINT.match(line):
-            self.complaints = [*self.complaints, match["message"]][-_COMPLAINTS:]
+            self.complaints = [*self.complaints, match["message"]][-_MAX_COMPLAINTS:]
         else:
             self.talks = self.talks or line.startswith(_BANNER)
             self.complaints = [] if self.talks else self.complaints

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _INSTALLATION = str(Path(__file__).parents[3])
 _IMPORT = "import sys; sys.path.append(sys.argv.pop(1)); from claudomator_py.hosts.shim.{0} import {1}; {1}()"
 _ANSWER_S = 10.0
-_ATTEMPTS = 2
+_MAX_ATTEMPTS = 2
 _MAX_IDLE = 4
 _MAX_CONNECTED = 64
 """Maximum number of shims that can be reused; each needs two open files. With more concurrent runs, the cost of a fork
@@ -208,7 +208,7 @@ class Launcher:
 
     def _from_server(self, run_dir: AnyPath, ask: "Callable[[_ForkServer], Shim]") -> Shim | None:
         problem: OSError | None = None
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 if self._server is None:
                     self._server = _ForkServer(self.begin)

@@ -35,8 +35,8 @@ BROKEN = 4
 
 _RECORD_PAUSE_S = 1.0
 _OF_THE_DISK = (errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOSPC, errno.EDQUOT)
-# How often a process that keeps forking is struck at before the next walk through /proc.
-_STRIKES = 50
+_MAX_STRIKES = 50
+"""How often a process that keeps forking is struck at before the next walk through /proc."""
 
 
 def main() -> None:
@@ -353,7 +353,7 @@ class Supervisor:
     def _none_left(self) -> bool:
         """Return whether this process has no descendants. As a subreaper it adopts every orphaned descendant, so it has
         none if it has no children. Kills remaining children, which the walk through /proc has missed."""
-        for _ in range(_STRIKES):
+        for _ in range(_MAX_STRIKES):
             if not self._reap():
                 return True
             kill_children()

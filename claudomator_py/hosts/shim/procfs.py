@@ -16,8 +16,8 @@ RUN_VARIABLE = "CLAUDOMATOR_RUN"
 _MAX_READ_LENGTH = 4096
 _START = 19
 _NEWCOMERS = 8
-_NEWCOMER_LOOKS = 100
-_EXEC_LOOKS = 100
+_MAX_NEWCOMER_LOOKS = 100
+_MAX_EXEC_LOOKS = 100
 _EXEC_PAUSE_S = 0.001
 _FEW_PIDS = 1000
 _PIDS_A_SECOND = 1_000_000
@@ -231,7 +231,7 @@ def _environ(pid: int) -> list[bytes]:
     """Return the environment that the process's program began with; nothing if it cannot be read."""
     is_settled = False
     try:
-        for _ in range(_EXEC_LOOKS):
+        for _ in range(_MAX_EXEC_LOOKS):
             with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
                 environ = file.read()
             if environ or is_settled:
@@ -264,7 +264,7 @@ def newcomers(run_id: str) -> list[Process]:
     """Return the run's processes among the newest of the machine. A process that repeatedly forks and exits is gone
     when a walk through /proc reaches it; its latest incarnation is always among the pids allocated last."""
     entry = _entry(run_id)
-    for _ in range(_NEWCOMER_LOOKS):
+    for _ in range(_MAX_NEWCOMER_LOOKS):
         last = last_pid()
         newcomers = [read(pid) for pid in range(last, max(last - _NEWCOMERS, 0), -1) if entry in _environ(pid)]
         alive = [process for process in newcomers if process is not None and process.alive]

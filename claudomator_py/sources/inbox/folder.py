@@ -29,10 +29,9 @@ from claudomator_py.sources.inbox.refusals import SUFFIX, Refusals, is_error_fil
 
 T = TypeVar("T")
 
-CHUNK = 256
-# Number of refused files offered again after any change, and by each rescan.
-_OFFERED_AGAIN = 100
-_OFFERED_BY_RESCAN = 1_000
+CHUNK_SIZE = 256
+_MAX_OFFERED_AGAIN, _MAX_OFFERED_BY_RESCAN = 100, 1_000
+"""Maximum number of refused files offered again after any change, and by each rescan."""
 _MAX_WAITING_SHOWN = 100
 _IGNORED = (".", "#", "~")
 
@@ -102,7 +101,7 @@ class FolderScan:
 
     def offerable(self) -> set[str]:
         """Return the files refused by the intake, if they are few enough to be offered again after any other change."""
-        return set(self._ledger.offerable) if len(self._ledger.offerable) <= _OFFERED_AGAIN else set()
+        return set(self._ledger.offerable) if len(self._ledger.offerable) <= _MAX_OFFERED_AGAIN else set()
 
     @property
     def unread(self) -> int:
@@ -132,13 +131,13 @@ class FolderScan:
     def step(self, *, newest: bool = False) -> ScanReport:
         """Examine the next files in the queue. newest: start with those that came last."""
         waiting = reversed(self._unread) if newest else iter(self._unread)
-        names = list(islice(waiting, CHUNK))
+        names = list(islice(waiting, CHUNK_SIZE))
         return self._open(lambda folder: self._scan(folder, names, newest=newest))
 
     @property
     def flooded(self) -> bool:
         """True if many files must still be examined and most of those read are refused."""
-        return self.unread > CHUNK and len(self._tally.refused) > len(self._tally.accepted)
+        return self.unread > CHUNK_SIZE and len(self._tally.refused) > len(self._tally.accepted)
 
     def read_later(self, names: Iterable[str]) -> None:
         """Add these names to the end of the queue for ``step``."""
@@ -203,7 +202,7 @@ class FolderScan:
         entries.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name))
         self.read_later(entry.name for entry in entries if self._needs_a_look(entry, now))
         offered = (name for name in self._ledger.offerable if name in present)
-        self.read_later(islice(offered, None if offer_all else _OFFERED_BY_RESCAN))
+        self.read_later(islice(offered, None if offer_all else _MAX_OFFERED_BY_RESCAN))
         self._sweep(folder)
         self._note_subfolders(folder)
 
@@ -314,7 +313,7 @@ def is_examined(name: str) -> bool:
 
 
 def _chunks(items: Sequence[T]) -> Iterable[Sequence[T]]:
-    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
+    return (items[start : start + CHUNK_SIZE] for start in range(0, len(items), CHUNK_SIZE))
 
 
 def _lost(error: OSError) -> Problem:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from claudomator_py.domain.units import counted
-from claudomator_py.sources.inbox.folder import CHUNK, FolderScan
+from claudomator_py.sources.inbox.folder import CHUNK_SIZE, FolderScan
 from claudomator_py.sources.inbox.ledger import FileStamp, FolderStatus, Intake, ScanReport
 
 _LOG_INTERVAL_S = 10.0
@@ -63,11 +63,11 @@ class Scanner:
     def _step(self, folder: FolderScan, fresh: Mapping[str, Iterable[str]]) -> list[ScanReport]:
         names = list(fresh.get(folder.path, ()))
         reports = []
-        if folder.unread > CHUNK and names:
+        if folder.unread > CHUNK_SIZE and names:
             # Otherwise there are so few that the order of arrival can be kept.
-            reports.append(folder.scan(names[:CHUNK]))
+            reports.append(folder.scan(names[:CHUNK_SIZE]))
             self.changed |= folder.changed
-            names = names[CHUNK:]
+            names = names[CHUNK_SIZE:]
         folder.read_later(names)
         if folder.unread or names:
             reports.append(folder.step())

@@ -94,13 +94,13 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 def beside(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is so little that it is read at once, but where a test says so."""
     if "at_once" not in request.fixturenames:
-        monkeypatch.setattr(live_output, "AT_ONCE_BYTES", -1)
+        monkeypatch.setattr(live_output, "MAX_REST_BYTES", -1)
 
 
 @pytest.fixture
 def at_once() -> int:
     """So many bytes are read by whoever asks for the report."""
-    return live_output.AT_ONCE_BYTES
+    return live_output.MAX_REST_BYTES
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ class HostInMemory(ReportingHost):
 @pytest.fixture(autouse=True)
 def beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is so little that it is read at once."""
-    monkeypatch.setattr(live_output, "AT_ONCE_BYTES", -1)
+    monkeypatch.setattr(live_output, "MAX_REST_BYTES", -1)
 
 
 def test_there_is_no_report_until_the_output_was_read() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.classification import (
-    HEAD_CHARS,
-    REASON_CHARS,
-    TAIL_CHARS,
+    MAX_HEAD_CHARS,
+    MAX_REASON_CHARS,
+    MAX_TAIL_CHARS,
     Cause,
     ModelFault,
     NoAnswer,
@@ -147,12 +147,12 @@ def test_a_task_with_half_a_character_is_asked_about_all_the_same() -> None:
 
 
 def test_a_long_task_is_cut_in_the_middle() -> None:
-    text = "a" * HEAD_CHARS + "x" * 50_000 + "z" * TAIL_CHARS
+    text = "a" * MAX_HEAD_CHARS + "x" * 50_000 + "z" * MAX_TAIL_CHARS
     cut = shortened(text)
-    assert cut.startswith("a" * HEAD_CHARS)
-    assert cut.endswith("z" * TAIL_CHARS)
+    assert cut.startswith("a" * MAX_HEAD_CHARS)
+    assert cut.endswith("z" * MAX_TAIL_CHARS)
     assert "50000 characters left out" in cut
-    assert shortened(text[: HEAD_CHARS + TAIL_CHARS]) == text[: HEAD_CHARS + TAIL_CHARS]
+    assert shortened(text[: MAX_HEAD_CHARS + MAX_TAIL_CHARS]) == text[: MAX_HEAD_CHARS + MAX_TAIL_CHARS]
 
 
 def test_the_schema_offers_exactly_the_agents_tiers() -> None:
@@ -165,8 +165,8 @@ def test_the_cache_key_depends_on_what_the_answer_depends_on_and_on_no_agent() -
     key = cache_key(QUESTION, "lite")
     assert key == cache_key(TierQuestion(QUESTION.name, QUESTION.instructions, "codex", MODELS), "lite")
     # Two long texts that the question shows alike are two questions all the same.
-    long, longer = (QUESTION.instructions + "x" * number * HEAD_CHARS for number in (3, 4))
-    middle = f"{long[:HEAD_CHARS]}y{long[HEAD_CHARS + 1 :]}"
+    long, longer = (QUESTION.instructions + "x" * number * MAX_HEAD_CHARS for number in (3, 4))
+    middle = f"{long[:MAX_HEAD_CHARS]}y{long[MAX_HEAD_CHARS + 1 :]}"
     assert shortened(middle) == shortened(long)
     keys = {cache_key(TierQuestion("n", text, "claude", MODELS), "lite") for text in (long, longer, middle)}
     assert len(keys) == 3
@@ -187,5 +187,5 @@ def test_what_is_not_text_in_an_answer_is_left_out() -> None:
 
 def test_a_long_reason_is_cut_to_one_line_of_what_may_be_shown() -> None:
     assert shown("a\n  b") == "a b"
-    assert shown("x" * REASON_CHARS) == "x" * REASON_CHARS
-    assert shown("x" * (REASON_CHARS + 1)) == "x" * (REASON_CHARS - 3) + "..."
+    assert shown("x" * MAX_REASON_CHARS) == "x" * MAX_REASON_CHARS
+    assert shown("x" * (MAX_REASON_CHARS + 1)) == "x" * (MAX_REASON_CHARS - 3) + "..."
