@@ -25,7 +25,7 @@ from claudomator_py.store.reads import Listed, StatusList
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import RUN, TASK, TASK_DEPENDENCY
-from claudomator_py.store.visibility import alike, tasks_seen
+from claudomator_py.store.visibility import representative, tasks_seen
 
 _OTHER = TASK.alias("other")
 _LISTED: BindParameter[Sequence[str]] = bindparam("listed", expanding=True)
@@ -39,7 +39,7 @@ def unlisted(
     """Return, by id of a listed task, how many unlisted tasks are in the same list for the same reason. Only tasks
     visible to the principal count, each once. Questions are left out, as each is different."""
     counts: dict[str, int] = {}
-    for name, query in _queries(alike(by)).items():
+    for name, query in _queries(representative(by)).items():
         listed = lists[name]
         if listed.total > len(listed.tasks) > 0:
             given = {"since": failed_since_ms} if name == "problems" else {}

@@ -32,7 +32,7 @@ from claudomator_py.domain.requests import LatestFilter, StateSelection, TaskFil
 from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
-from claudomator_py.store.visibility import agent_hidden, alike, cards_hidden, tasks_seen
+from claudomator_py.store.visibility import agent_hidden, cards_hidden, representative, tasks_seen
 from claudomator_py.values import dataclass
 
 _SUCCESSFUL: tuple[StateName, ...] = (*UNENDED, "COMPLETED")
@@ -163,7 +163,7 @@ class StatusFigures:
 def status_figures(connection: Connection, failed_since_ms: int, by: Principal) -> StatusFigures:
     """Return the numbers of the tasks that the principal can see. This reads more rows than ``status_lists``, but the
     result can be cached until the next write."""
-    for_budget, failures = _figures(alike(by))
+    for_budget, failures = _figures(representative(by))
     totals = counts(connection, by)
     return StatusFigures(
         totals,
@@ -191,7 +191,7 @@ def status_lists(
     would start, then waiting tasks by the time that they wait for. A list of failures that is cut has some of each
     reason.
     """
-    lists, totals = _status_lists(alike(by)), figures.counts
+    lists, totals = _status_lists(representative(by)), figures.counts
 
     def in_state(state: StateName) -> Listed:
         return Listed(lists[state].first(connection, limit) if totals.get(state) else (), totals.get(state, 0))
@@ -391,7 +391,7 @@ def _sum(parts: Iterable[Any]) -> Any:
 def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, int]:
     """Return how many tasks in each state the principal can see, without empty states. Nearly all tasks are completed.
     Their number is computed from the total, because counting a whole table needs no access to its rows."""
-    others, whole = _counts(alike(by))
+    others, whole = _counts(representative(by))
     totals: dict[StateName, int] = dict(others.rows(connection))
     completed = int(whole.value(connection)) - sum(totals.values())
     return totals | ({"COMPLETED": completed} if completed else {})

@@ -29,7 +29,7 @@ from claudomator_py.store.run_rows import BEGUN
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import cached_reader, readable, sound
 from claudomator_py.store.tables import EVENT, HOLD, RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
-from claudomator_py.store.visibility import alike, rows_seen, runs_seen, tasks_seen
+from claudomator_py.store.visibility import representative, rows_seen, runs_seen, tasks_seen
 from claudomator_py.values import dataclass
 
 STARTED = "daemon_started"
@@ -71,7 +71,7 @@ class DrawnHold:
 
 def runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[DrawnRun]:
     """Return the runs in the span visible to the principal, by start; at most 50,000 that ended."""
-    ended, live = _drawn(alike(by))
+    ended, live = _drawn(representative(by))
     begun_ms = since_ms - MAX_ENDED_RUN_MS
     runs = ended.rows(connection, since=since_ms, begun=begun_ms, until=until_ms)
     runs.reverse()
@@ -156,7 +156,7 @@ class FinishedRun(NamedTuple):
 
 def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[FinishedRun]:
     """Return the runs visible to the principal that ended from since_ms until before until_ms, by their end."""
-    rows = _finished(alike(by)).rows(connection, since=since_ms, until=until_ms)
+    rows = _finished(representative(by)).rows(connection, since=since_ms, until=until_ms)
     return [FinishedRun._make((*row[:-1], None if row[-1] is None else _read_changes(row[-1]))) for row in rows]
 
 

@@ -11,7 +11,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Selection, Statement
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
 from claudomator_py.store.tables.columns import bytewise
-from claudomator_py.store.visibility import alike, rows_seen
+from claudomator_py.store.visibility import representative, rows_seen
 
 _FILES = Statement(
     select(SCHEDULE.c.file_path)
@@ -46,7 +46,7 @@ def named(connection: Connection, name: str, organisation: str | None = None) ->
 
 def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Schedule]:
     """Return the schedules visible to the principal that are not gone, by name."""
-    return _all_there(alike(by)).all(connection)
+    return _all_there(representative(by)).all(connection)
 
 
 @lru_cache(maxsize=16)

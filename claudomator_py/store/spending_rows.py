@@ -27,7 +27,7 @@ from claudomator_py.store.run_rows import BEGUN
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import readable, sound
 from claudomator_py.store.tables import RUN
-from claudomator_py.store.visibility import alike, runs_seen
+from claudomator_py.store.visibility import representative, runs_seen
 
 _NEWEST = (RUN.c.windows_ms.desc(), RUN.c.started_ms.desc(), RUN.c.id)
 _LATEST = 8
@@ -48,7 +48,7 @@ def of_task(connection: Connection, task_id: str) -> Spending:
 
 def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal = OPERATOR) -> Mapping[str, Spending]:
     """Return the spending by agent of runs visible to the principal that began from start_ms until before end_ms."""
-    rows = _by_agent(alike(by)).rows(connection, start=start_ms, end=end_ms)
+    rows = _by_agent(representative(by)).rows(connection, start=start_ms, end=end_ms)
     return {agent: _spending(*sums) for agent, *sums in rows}
 
 

@@ -20,7 +20,7 @@ def tasks_seen(by: Principal) -> ColumnElement[bool]:
     return true() if by.organisation is None else TASK.c.organisation == by.organisation
 
 
-def alike(by: Principal) -> Principal:
+def representative(by: Principal) -> Principal:
     """Return a representative for all principals who see the same tasks and runs, for use as a cache key."""
     return Principal("", by.role if by.role is Role.RUN else OPERATOR.role, by.organisation, by.run_id)
 

@@ -23,7 +23,7 @@ from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import alike_rows, reads
 from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.database import StoreUnavailable
-from claudomator_py.store.visibility import alike
+from claudomator_py.store.visibility import representative
 from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import drain_check, drain_view
 from claudomator_py.values import dataclass
@@ -53,7 +53,7 @@ class Overview(Service):
     @answers(OverviewCalls.status)
     def status(self, shown_of_each: int = SHOWN) -> StatusView:
         """Return everything at a glance. shown_of_each: the most tasks in each of its lists."""
-        who = alike(self._by)
+        who = representative(self._by)
 
         def read(connection: Connection) -> StatusView:
             budgets, now_ms = self.observer.budgets, self.clock()

@@ -20,7 +20,7 @@ from claudomator_py.resources.session import Service, reading
 from claudomator_py.store import report_rows
 from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.report_rows import DrawnHold, DrawnRun
-from claudomator_py.store.visibility import alike
+from claudomator_py.store.visibility import representative
 from claudomator_py.values import dataclass
 
 BINS = 60
@@ -140,7 +140,7 @@ class Nights(Service):
             lambda connection: (
                 self._unchanged.read(
                     connection,
-                    (alike(self._by), begin_ms, end_ms),
+                    (representative(self._by), begin_ms, end_ms),
                     lambda: report_rows.runs(connection, begin_ms, end_ms, self._by),
                     lambda runs: len(runs) <= MAX_KEPT,
                 ),

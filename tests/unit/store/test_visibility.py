@@ -77,11 +77,11 @@ def test_a_run_has_itself_and_its_task_and_nothing_beside(world: World, name: st
 
 
 def test_those_who_see_the_same_are_represented_by_one_who_sees_no_more(world: World) -> None:
-    assert visibility.alike(CARL) == visibility.alike(OPERATOR)
-    assert visibility.alike(EVE) == visibility.alike(ANN)
+    assert visibility.representative(CARL) == visibility.representative(OPERATOR)
+    assert visibility.representative(EVE) == visibility.representative(ANN)
     for by in (OPERATOR, ANN, BOB, run_of(world, "a"), run_of(world, "o")):
         seen = found(world, TASK, "id", visibility.tasks_seen(by))
-        assert found(world, TASK, "id", visibility.tasks_seen(visibility.alike(by))) == seen
+        assert found(world, TASK, "id", visibility.tasks_seen(visibility.representative(by))) == seen
 
 
 def test_events_are_those_of_ones_tasks_and_those_of_no_task_that_one_has_caused(world: World) -> None:
