@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch import lanes
 from claudomator_py.dispatch.agent_states import CheckSlots, agent_states, probed, slots_in_use, tries
 from claudomator_py.dispatch.heads import HeadReader, QueuedTask
-from claudomator_py.dispatch.spending import Budgets, Spent
+from claudomator_py.dispatch.spending import Budgets, DaySpending
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Faults
@@ -180,11 +180,11 @@ class Observer:
         """Return the model that each agent last chose for a run that named none."""
         return {agent.name: run_rows.default_model(connection, agent.name) for agent in self._registry.agents}
 
-    def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[ActiveHold]]:
+    def _spent_holds(self, connection: Connection, day: DaySpending | None, now_ms: int) -> dict[str, list[ActiveHold]]:
         """Return the holds by the agents' own budgets, by agent."""
         by_agent: dict[str, list[ActiveHold]] = {}
         for agent in self._registry.agents:
-            holds = [] if spent is None else self._budgets.day_holds(agent, spent)
+            holds = [] if day is None else self._budgets.day_holds(agent, day)
             if self._budgets.keeps_windows(agent):
                 windows = spending_rows.windows(connection, agent.kind, agent.quota_account)
                 holds += self._budgets.window_holds(agent, windows, now_ms)

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class DaySpending:
     """Spending of a day, by agent."""
 
     day: Day
@@ -73,17 +73,17 @@ class Budgets:
         """Return the calendar day of that time."""
         return day_of(at_ms, self.zone())
 
-    def spent(self, connection: Connection, at_ms: int, by: Principal = OPERATOR) -> Spent:
+    def spent(self, connection: Connection, at_ms: int, by: Principal = OPERATOR) -> DaySpending:
         """Return the spending on the day of that time by the tasks that the principal can see."""
         day = self.day(at_ms)
-        return Spent(day, spending_rows.by_agent(connection, day.start_ms, day.end_ms, by))
+        return DaySpending(day, spending_rows.by_agent(connection, day.start_ms, day.end_ms, by))
 
-    def seen(self, connection: Connection, at_ms: int, by: Principal) -> tuple[Spent, Spent]:
+    def seen(self, connection: Connection, at_ms: int, by: Principal) -> tuple[DaySpending, DaySpending]:
         """Return the spending on the day of that time: by all tasks, and by those that the principal can see."""
         today = self.spent(connection, at_ms)
         return today, today if by.sees_all else self.spent(connection, at_ms, by)
 
-    def day_left(self, spent_today: Spent) -> DayLeft | None:
+    def day_left(self, spent_today: DaySpending) -> DayLeft | None:
         """Return what may still begin on that day; None if there is no daily budget."""
         budget = self._budget()
         if not budget.units:
@@ -93,7 +93,7 @@ class Budgets:
             return DayLeft(until=spent_today.day.end_ms)
         return DayLeft(figures=room.figures, until=spent_today.day.end_ms, room=room.runs)
 
-    def day_holds(self, agent: AgentSpec, spent_today: Spent) -> list[ActiveHold]:
+    def day_holds(self, agent: AgentSpec, spent_today: DaySpending) -> list[ActiveHold]:
         """Return the holds by the agent's own daily budget."""
         room = _room(agent.budget, spent_today.of(agent.name))
         if room is None:
@@ -117,33 +117,33 @@ class Budgets:
             ActiveHold(
                 bucket=f"{agent.name} {name}",
                 reason=Reason.BUDGET,
-                until=kept.until_ms,
+                until=usable.until_ms,
                 provenance=Provenance.REPORTED,
                 source="",
                 family=use.family,
                 window=name,
                 used=use.used,
-                share=kept.share,
-                reserved=kept.hours,
+                share=usable.share,
+                reserved=usable.hours,
             )
             for name, use in windows.items()
             if use.resets_at > now_ms
-            for kept in self._kept(agent, use, now_ms)
-            if use.used >= kept.share
+            for usable in self._usable_shares(agent, use, now_ms)
+            if use.used >= usable.share
         ]
 
-    def _kept(self, agent: AgentSpec, use: WindowUse, now_ms: int) -> "Iterator[_Kept]":
+    def _usable_shares(self, agent: AgentSpec, use: WindowUse, now_ms: int) -> "Iterator[_UsableShare]":
         """Yield the shares of a window that may be used, by the agent's budget and by each reserve."""
         # Divide as usage was divided: 0.57 multiplied by 100 is less than 57.
         if agent.budget.window is not None:
-            yield _Kept(agent.budget.window / 100, use.resets_at)
+            yield _UsableShare(agent.budget.window / 100, use.resets_at)
         for reserve in self._reserves():
             share = (100 - reserve.share) / 100
             if use.used < share or not reserve.is_about(agent):
                 continue
             until_ms = reserve.ends(now_ms, use.resets_at, self.zone(reserve.timezone))
             if until_ms is not None:
-                yield _Kept(share, until_ms, reserve.hours)
+                yield _UsableShare(share, until_ms, reserve.hours)
 
     def keeps_windows(self, agent: AgentSpec) -> bool:
         """Return whether part of the agent's windows is reserved or beyond its budget."""
@@ -233,7 +233,7 @@ class _DrawnOn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _UsableShare:
     """The share of a window that may be used until a time. hours: those for which the rest is reserved."""
 
     share: float

@@ -7,7 +7,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.agent_states import probed
-from claudomator_py.dispatch.spending import Budgets, Spent
+from claudomator_py.dispatch.spending import Budgets, DaySpending
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.blocked_words import hold_label, predicate
@@ -90,7 +90,7 @@ def agent_views(
     budgets: Budgets,
     now_ms: int,
     by: Principal,
-    seen: tuple[Spent, Spent],
+    seen: tuple[DaySpending, DaySpending],
 ) -> list[AgentView]:
     """Return the agents that are visible to the principal. Everybody sees their slots, holds and budgets, but only the
     spending of tasks that are visible to them. seen: see ``Budgets.seen``."""
@@ -234,7 +234,7 @@ def task_budget(connection: Connection, task: Task, spec: TaskSpec) -> BudgetVie
 
 
 def agent_budget(
-    connection: Connection, agent: AgentSpec, budgets: Budgets, today: Spent, now_ms: int
+    connection: Connection, agent: AgentSpec, budgets: Budgets, today: DaySpending, now_ms: int
 ) -> BudgetView | None:
     """Return the agent's budget for the day, and for its windows; None without either."""
     budget = agent.budget
@@ -259,7 +259,7 @@ def agent_budget(
     return view.model_copy(update={"reached": reached, "until": until})
 
 
-def day_budget(budgets: Budgets, today: Spent) -> BudgetView | None:
+def day_budget(budgets: Budgets, today: DaySpending) -> BudgetView | None:
     """Return the day's budget for all agents; None without one."""
     return _budget_view(budgets.total, today.total, today.day.end_ms) if budgets.total.units else None
 

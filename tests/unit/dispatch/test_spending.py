@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from claudomator_py.dispatch.spending import Budgets, Spent
+from claudomator_py.dispatch.spending import Budgets, DaySpending
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import AgentBudget, DayBudget, WindowUse, day_of
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -41,7 +41,7 @@ def test_a_run_is_watched_if_what_it_uses_counts_before_its_end(
 
 
 def test_of_a_day_without_a_budget_nothing_is_told() -> None:
-    today = Spent(day_of(START_MS, ZoneInfo("UTC")), {})
+    today = DaySpending(day_of(START_MS, ZoneInfo("UTC")), {})
     assert Budgets().day_left(today) is None
     left = Budgets(lambda: DayBudget(runs=3)).day_left(today)
     assert left is not None
