@@ -86,6 +86,7 @@ class Doubt(WordedCode):
     ASKS = "asks", "ends with a question"
     ANNOUNCES = "announces", "only announces work"
     ALTERED = "altered", "rests on a check that it changed"
+    WEAKENS = "weakens", "deletes or skips tests"
 
 
 class HoldKind(StrEnum):
@@ -374,6 +375,8 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
     """True if the task's check passed after it."""
     altered_checks: Annotated[tuple[AgentText, ...], Field(max_length=MAX_FILES)] = ()
     """Files that this check names, and of which the task's runs removed lines."""
+    weakened_tests: Annotated[tuple[AgentText, ...], Field(max_length=MAX_FILES)] = ()
+    """Tests that the task's runs deleted or had skipped, for no reason that the task gives."""
     in_all: AgentText | None = None
     """What it and earlier runs of the task changed together, in one line; None if no earlier one changed something."""
 
@@ -393,6 +396,8 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
             return None
         if self.altered_checks:
             return Doubt.ALTERED
+        if self.weakened_tests:
+            return Doubt.WEAKENS
         if self.text is None:
             return None
         if left_undone(self.text) is not None:
@@ -430,7 +435,11 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
     def _with_doubt(self, summary: str | None) -> str | None:
         if (doubt := self.doubt) is None:
             return summary
-        what = {Doubt.ALTERED: ", ".join(self.altered_checks), Doubt.LEAVES: left_undone(self.text or "")}.get(doubt)
+        what = {
+            Doubt.ALTERED: ", ".join(self.altered_checks),
+            Doubt.WEAKENS: ", ".join(self.weakened_tests),
+            Doubt.LEAVES: left_undone(self.text or ""),
+        }.get(doubt)
         return f"{summary or 'no changes recorded'} (its result {doubt.words}{f': {what}' if what else ''})"
 
     @property

@@ -1,5 +1,5 @@
-"""Finds what a passed check may owe its success to: lines removed from what it names, and tests deleted or skipped. The
-words are in ``proof.toml``."""
+"""Finds what a success may rest on: lines removed from what its check names, and tests deleted or skipped. The words
+are in ``proof.toml``."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _PATHS: Final = regex(r"^--- a/.*\n\+\+\+ b/(?P<path>.*)$", MULTILINE)
 
 def altered_checks(spec: TaskSpec, changes: RunChanges, folder: str) -> tuple[str, ...]:
     """Return files because of which the task's check may have passed: tests and programs that it names and of which
-    lines were removed, and tests that were deleted or are skipped. One that the task's text names was to be changed.
+    lines were removed. One that the task's text names was to be changed.
 
     What else a check names, such as a source file to compile, is what the task is about. One that is new, or with lines
     added, demands no less. folder: the task's working directory, relative to the top of the repository.
@@ -40,7 +40,16 @@ def altered_checks(spec: TaskSpec, changes: RunChanges, folder: str) -> tuple[st
     proving = {normpath(f"{folder}/{path}") for path in programs | named}
     lost = [file for file in changes.files if file.removed or file.change in ("deleted", "renamed")]
     paths = [path for file in lost if (path := file.old_path or file.path) in proving]
-    paths += [*_deleted_tests(spec, changes), *_skipped_tests(spec, changes)]
+    return _unnamed(spec, paths)
+
+
+def weakened_tests(spec: TaskSpec, changes: RunChanges) -> tuple[str, ...]:
+    """Return the tests that were deleted or are skipped, and settings by which some are, although the task's text names
+    none of them and asks for nothing of the kind."""
+    return _unnamed(spec, [*_deleted_tests(spec, changes), *_skipped_tests(spec, changes)])
+
+
+def _unnamed(spec: TaskSpec, paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(paths) if _name(path) not in spec.instructions)[:MAX_FILES]
 
 

@@ -16,7 +16,7 @@ from claudomator_py.domain.inputs import InputRequest, asked_by
 from claudomator_py.domain.lifecycle import ENDED, InputKind, Requeued, backoff_ms
 from claudomator_py.domain.limits import Hold, RanOn, believable, bucket_after, done_text, hold_after
 from claudomator_py.domain.outcome import OUTAGES, Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.proof import altered_checks
+from claudomator_py.domain.proof import altered_checks, weakened_tests
 from claudomator_py.domain.report import Used
 from claudomator_py.domain.run import CheckResult, ExitRecord
 from claudomator_py.domain.task import TaskSpec
@@ -164,6 +164,8 @@ def _in_all(outcome: Outcome, changes: RunChanges, earlier: Sequence[Run], spec:
     if before:
         count = len(before) + (not changes.is_empty)
         update["in_all"] = f"{together.summary}, by {counted(count, 'run') if count > 1 else 'an earlier run'}"
+    if outcome.status is OutcomeStatus.SUCCEEDED:
+        update["weakened_tests"] = weakened_tests(spec, together)
     if outcome.is_checked:
         update["altered_checks"] = altered_checks(spec, together, _folder(spec, together.repository or together.place))
     return outcome.model_copy(update=update)

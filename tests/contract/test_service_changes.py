@@ -105,21 +105,21 @@ def test_a_task_says_what_all_its_attempts_changed_together(world: World) -> Non
 
 
 @pytest.mark.parametrize(
-    ("check", "file", "named"),
+    ("file", "remark"),
     [
-        (["pytest", "tests/test_a.py::test_one"], {"change": "modified", "removed": 1}, True),
-        (["make", "test"], {"change": "deleted", "removed": 9}, True),
-        (["make", "test"], {"change": "modified", "removed": 9}, False),
+        ({"change": "modified", "removed": 1}, "rests on a check that it changed: tests/test_a.py"),
+        ({"path": "tests/test_b.py", "change": "deleted", "removed": 9}, "deletes or skips tests: tests/test_b.py"),
+        ({"path": "tests/test_b.py", "change": "modified", "removed": 9}, None),
     ],
 )
-def test_a_check_of_which_the_run_removed_lines_is_remarked(
-    world: World, check: list[str], file: dict[str, Any], named: bool
+def test_a_check_or_a_test_that_the_run_has_weakened_is_remarked(
+    world: World, file: dict[str, Any], remark: str | None
 ) -> None:
     changed = {"path": "tests/test_a.py", **file}
     made = {"place": "/srv/shop", **HEADS, "files": [changed], "file_count": 1}
     says = f"Move what {changed['path'].rpartition('/')[2]} has."
-    for name, text, doubted in (("t", "Make it faster.", named), ("u", says, False)):
-        world.submit(name, check=[check], instructions=text, working_dir="/srv/shop")
+    for name, text, doubted in (("t", "Make it faster.", remark is not None), ("u", says, False)):
+        world.submit(name, check=[["pytest", "tests/test_a.py"]], instructions=text, working_dir="/srv/shop")
         world.tick()
         world.end(name, text="All tests pass.", changes=made)
         world.tick()
@@ -127,8 +127,17 @@ def test_a_check_of_which_the_run_removed_lines_is_remarked(
         world.tick()
         task = world.task(name)
         assert (task.state, task.is_doubtful) == ("COMPLETED", doubted)
-        remark = f" (its result rests on a check that it changed: {changed['path']})"
-        assert str(task.changes).endswith(remark) == doubted
+        assert str(task.changes).endswith(f" (its result {remark})") == doubted
+
+
+def test_a_test_that_is_skipped_is_remarked_without_a_check_too(world: World) -> None:
+    made = {"place": "/srv/shop", **HEADS, "skips": ["tests/test_a.py"]}
+    for status, doubted in (("succeeded", True), ("failed", False)):
+        world.submit(status)
+        world.tick()
+        world.end(status, text="Done.", changes=made) if doubted else world.fail(status, changes=made)
+        world.tick()
+        assert world.task(status).is_doubtful == doubted
 
 
 SAME = {"place": "/srv/shop", "head": "a" * 40, "head_before": "a" * 40}

@@ -1,11 +1,11 @@
-"""A passed check may owe its success to a test that the agent has deleted, or has skipped."""
+"""A success may rest on a check that the agent has changed, or on tests that it has deleted or skipped."""
 
 from typing import Any
 
 import pytest
 
 from claudomator_py.domain.changes import FileChange, RunChanges
-from claudomator_py.domain.proof import altered_checks, asks_for, skips_in
+from claudomator_py.domain.proof import altered_checks, asks_for, skips_in, weakened_tests
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.values import toml_data
 
@@ -26,7 +26,7 @@ def altered(
     spec = TaskSpec(name="t", instructions=text, check=(command,))
     changed = tuple(FileChange.model_validate(file) for file in files)
     changes = RunChanges(place="/srv/shop", files=changed, file_count=len(files) + more, skips=skips)
-    return altered_checks(spec, changes, folder)
+    return altered_checks(spec, changes, folder) + weakened_tests(spec, changes)
 
 
 LESS: dict[str, Any] = {"change": "modified", "added": 9, "removed": 1}
