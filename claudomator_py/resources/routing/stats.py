@@ -120,18 +120,9 @@ def labelled(connection: Connection, by: Principal, limit: int, default: str | N
         spec = readable(TaskSpec, specs[entry.decision_id])
         if spec is None:
             continue
-        # The newest label of a task counts.
-        items.setdefault(
-            entry.task_id,
-            LabelledTaskView(
-                id=entry.task_id,
-                name=spec.name,
-                instructions=spec.instructions,
-                tags=spec.tags,
-                expected=ExpectedView(route=Route.DEFAULT) if right == default else ExpectedView(specialist=right),
-                by=entry.rule,
-            ),
-        )
+        expected = ExpectedView(route=Route.DEFAULT) if right == default else ExpectedView(specialist=right)
+        view = LabelledTaskView.of(spec, id=entry.task_id, expected=expected, by=entry.rule)
+        items.setdefault(entry.task_id, view)  # the newest label of a task counts
     return LabelledTasksView(items=tuple(items.values()))
 
 

@@ -255,14 +255,7 @@ def _under_way(connection: Connection, run: Run, does: str) -> _Asking:
 
 
 def _handed_on(task: Task, record: HandoffRecord, to: str) -> HandoffView:
-    return HandoffView(
-        task_id=task.id,
-        run_id=record.run_id,
-        specialist=to,
-        handed_on_by=record.by,
-        hop=record.hop,
-        max_handoffs=record.max_handoffs,
-    )
+    return HandoffView.of(record, task_id=task.id, specialist=to, handed_on_by=record.by)
 
 
 def _depth(connection: Connection, task: Task) -> int:
