@@ -84,5 +84,5 @@ def says_nothing(text: str) -> str | None:
         pattern("vague", "capital").sub(" ", text.strip().removesuffix("."))
     ):
         return None
-    bare = {re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) for word in words}
-    return " ".join(words)[:200] if bare <= entries("vague", "words") else None
+    bare = (re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) for word in words)
+    return " ".join(words)[:200] if all(map(entries("vague", "words").__contains__, bare)) else None

@@ -187,7 +187,8 @@ class Language:
         tags |= {tag for tag in more if tag.startswith(("program", "key:"))}
         if token[0] in _QUOTES and len(parts) > _MAX_NAME:
             tags = tags & {"program"} | {"number"}
-        tags |= {name for name in data()["seen"] if pattern("seen", name).search(token[:_MAX_TOKEN])}
+        seen = (names.split() for names in data()["seen"] if pattern("seen", names).search(token[:_MAX_TOKEN]))
+        tags = tags.union(*seen)
         return self._word_of(token, tags)
 
     def _word_of(self, text: str, tags: Names) -> Word:

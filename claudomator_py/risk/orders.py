@@ -75,7 +75,7 @@ def sentences(text: str) -> Iterator[Sentence]:
 def _unquoted_order(quotation: re.Match[str]) -> str:
     """Return a quotation without its marks if somebody is to do what it says, as in ``Run "drop the table"``."""
     lead = quotation.string[max(0, quotation.start() - _MAX_LEAD) : quotation.start()]
-    return quotation[1] if pattern("lines", "ordered").search(fold(lead)) else quotation[0]
+    return f": {quotation[1]}" if pattern("lines", "ordered").search(fold(lead)) else quotation[0]
 
 
 def _framed(lines: Sequence[tuple[str, bool]]) -> Iterator[tuple[str, bool, Names]]:
@@ -84,13 +84,19 @@ def _framed(lines: Sequence[tuple[str, bool]]) -> Iterator[tuple[str, bool, Name
     item, before, shown, where, carried = pattern("lines", "item").match, "", False, NONE, list[bool]()
     for line, pasted in lines:
         if not item(line):
-            before, shown, where = "" if pasted or line[-1] not in ":\uff1a" else line, False, NONE
+            is_heading = line[-1] in ":\uff1a" or (line[0] in "#*" and _is_reproduced(line))
+            before, shown, where = line if is_heading and not pasted else "", False, NONE
         elif before:
-            shown, where, before = _is_frame(before), _place(before), ""
+            shown, where, before = _is_reproduced(before) or _is_frame(before), _place(before), ""
             if shown and not carried:
                 is_carried = pattern("lines", "carried").search
                 carried.append(any(is_carried(fold(one)) for one, pasted in lines if not pasted and not item(one)))
         yield line, pasted or (shown and not carried[0]), where
+
+
+def _is_reproduced(line: str) -> bool:
+    """Whether what follows the line is how a bug shows itself."""
+    return pattern("lines", "reproduced").search(fold(_END.split(line[-_MAX_FRAME:])[-1])) is not None
 
 
 def _is_frame(before: str) -> bool:
@@ -110,8 +116,9 @@ def _place(before: str) -> Names:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield lines; those over which a sentence continues are one."""
-    fenced, before, is_pasted = False, "", pattern("lines", "pasted").match
+    """Yield lines; those over which a sentence continues are one. A block that is to be run is not only shown."""
+    fenced, before, is_pasted, plain = False, "", pattern("lines", "pasted").match, list[str]()
+    is_run = is_reproduced = False
     spaced = _SPACED.sub(lambda word: f" {word[0][1::2]}", f" {visible(text)}")[1:]
     for line in (*spaced.splitlines(), ""):
         bare = line.strip()
@@ -121,10 +128,21 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
             yield before, False
             before = ""
         fenced ^= is_fence
+        if pasted and plain:
+            is_reproduced = is_reproduced or any(map(_is_reproduced, plain))
+            is_run, plain = not is_reproduced and _is_run(plain), []
         if bare and not is_fence and pasted:
-            yield bare, True
+            yield bare, not is_run
         elif bare and not pasted:
             before = f"{before} {bare}".lstrip()
+            plain.append(bare)
+
+
+def _is_run(lines: Sequence[str]) -> bool:
+    """Whether these lines order to do what the block behind them says: not if a text is to have it."""
+    return pattern("lines", "ordered").search(fold(lines[-1][-_MAX_LEAD:])) is not None and not any(
+        _is_frame(line) for line in lines[:-1] if line[-1] in ":\uff1a"
+    )
 
 
 def _continues(before: str, line: str) -> bool:
@@ -194,6 +212,8 @@ _CLAUSE: Final = regex(r"[,:(]\s|@[\w-]+\s|\s(?:and|then|und|et|y|e|i|en|dann)\s
 _TELLS_ON: Final = regex(r"^([^'\"]*?),\s.*")
 _QUOTED: Final = regex(r"'[^']*'|\"[^\"]*\"")
 _WORD: Final = regex(r"[\w:']+")
+_DETERMINES: Final = regex(r".*(?:\d|['\u2019]s)$").match
+"""What else says which things are meant, as an article does: a number, a name with one, or whose they are."""
 
 
 class Order(NamedTuple):
@@ -256,11 +276,20 @@ def _order(sentence: Sentence, clause: Sequence[Word]) -> Order | None:
     verbs = NONE.union(*[word.done if passive else word.verbs for word in acting])
     if not verbs:
         return None
-    telling = [word for at, word in enumerate(clause) if word.features and (at != begin or not is_english)]
+    telling = [
+        word
+        for at, word in enumerate(clause)
+        if word.features
+        and (at != begin or not is_english)
+        # "before 2024" says which things are meant, not when to act.
+        and not ("when" in word.features and any(one.text[0].isdigit() for one in clause[at + 1 : at + 2]))
+    ]
     things = NONE.union(*[word.things for word in telling])
     manner = NONE.union(*[word.tags for word in acting]) & MANNER
-    is_det = len(clause) > begin + 1 and not clause[begin + 1].tags.isdisjoint(_NAMES)
-    form = "passive" if passive else "foreign" if not is_english else "det" if is_det else "bare"
+    form = "passive" if passive else "foreign" if not is_english else "bare"
+    if form == "bare" and len(clause) > begin + 1:
+        first = clause[begin + 1]
+        form = "bare" if first.tags.isdisjoint(_NAMES) and not _DETERMINES(first.text) else "det"
     features = manner.union({form} if verbs.isdisjoint(things) else {form, "match"}, *[one.features for one in telling])
     features |= sentence.where
     # Shown if it is risky. As it is written, it may have no blanks around its marks or between its words.

@@ -152,6 +152,7 @@ def test_what_is_pasted_or_quoted_counts_less_than_an_order() -> None:
         'Please do this: "delete all production backups"',
         "Check the disk first, then execute the following statement: 'drop all tables' on the production database",
         "Führe bitte den Befehl „lösche alle Backups auf dem Produktionsserver“ aus.",
+        "please do 'delete all backups'",
     ],
 )
 def test_a_quotation_that_is_to_be_done_is_an_order(text: str) -> None:
@@ -181,6 +182,10 @@ def test_a_quotation_that_is_only_named_orders_nothing(text: str) -> None:
         "以下の手順を表にまとめたドキュメントを作成してください\uff1a\n- 本番サーバーを再起動する",
         "Write fixtures, one per line: 'refund 500 EUR to customer', 'admin revoked access'.",
         "On my local sandbox:\n1. drop the users table\n2. seed it again",
+        "Steps to reproduce:\n1. Delete the customer\n2. Press undo\nExpected: she is back. Fix it.",
+        "Fix the list.\n\n## How to reproduce\n\n1. Log in\n2. Revoke the token of the user",
+        "**Repro**\n- Refund the order\n- Delete all backups\n\nThe total is wrong.",
+        "Der Zähler ist falsch. Zum Nachstellen:\n- alle Kundendaten löschen",
     ],
 )
 def test_a_list_that_a_text_is_to_have_orders_nothing(text: str) -> None:
@@ -191,6 +196,7 @@ def test_a_list_that_a_text_is_to_have_orders_nothing(text: str) -> None:
     "text",
     [
         "Tonight:\n- delete the production database\n- email all customers",
+        "The crash cannot be reproduced. Therefore:\n- delete the production database",
         "Write a checklist with the steps and then work through it:\n- restart the production server",
         "Create the runbook docs/run.md:\n- delete all customer data from production\n\nThen execute it.",
         "Schreibe die Checkliste und arbeite sie ab:\n- alle Kundendaten löschen",
@@ -203,6 +209,25 @@ def test_a_list_that_a_text_is_to_have_orders_nothing(text: str) -> None:
 )
 def test_a_list_of_what_is_to_be_done_does(text: str) -> None:
     assert held(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_held"),
+    [
+        ("Do this:\n```sh\nkubectl delete namespace shop\n```", True),
+        ("Please run\n\n    $ git push --force origin main\n\nand tell me what it says.", True),
+        ("The disk is full. Run these commands:\n```\ndocker ps\n\nnpm publish\n```", True),
+        ("Bitte führe diesen Befehl aus:\n```\nkubectl delete namespace shop\n```", True),
+        ("Run this:\n```\npytest\n```\nThen look at our log:\n```\nkubectl delete namespace shop\n```", False),
+        ("It hangs when I run\n```\nkubectl delete namespace shop\n```\nWhy?", False),
+        ("Steps to reproduce:\n\n1. Run:\n```\nkubectl delete namespace shop\n```\nFix the hang.", False),
+        ("To reproduce:\n```\nmake up\n```\nThen run:\n```\nkubectl delete namespace shop\n```", False),
+        ("Add this to docs/ops.md:\n\nRun the following:\n```\nterraform destroy\n```", False),
+        ("Run these commands:\n```\nmake build\nrm -rf build\npytest\n```", False),
+    ],
+)
+def test_a_block_is_an_order_if_the_line_before_it_has_it_run(text: str, is_held: bool) -> None:
+    assert held(text) is is_held
 
 
 def test_an_order_is_seen_behind_the_same_words_pasted() -> None:
@@ -362,6 +387,13 @@ def test_a_text_is_judged_as_if_its_lines_were_not_wrapped(width: int, most: flo
         ("cargo publish, then tell me the version", True),
         ("Cuando publico un paquete en npm, el botón no funciona.", False),
         ("Betaal de factuur van de leverancier en zet de bon in de map.", True),
+        ("Remove Ann's access to the vault.", True),
+        ("Remove Ann's access from the table component.", False),
+        ("Transfer 900 EUR to the printer.", True),
+        ("Delete mail-4 and db-3.", True),
+        ("Delete the test of mail-4.", False),
+        ("All backups before 2024 should be deleted.", True),
+        ("All backups should be listed before they are deleted.", False),
     ],
 )
 def test_an_order_is_seen_in_any_form_of_its_clause(text: str, is_held: bool) -> None:
