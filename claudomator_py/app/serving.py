@@ -28,7 +28,7 @@ from claudomator_py.daemon import (
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.daemon.locks import PublishedRecord
 from claudomator_py.daemon.loop import Daemon, StateLost
-from claudomator_py.daemon.reload import Reloader
+from claudomator_py.daemon.reload import Current, Reloader
 from claudomator_py.daemon.systemd import Notifier, Supervision
 from claudomator_py.domain.errors import CannotServe
 from claudomator_py.domain.health import CheckView
@@ -117,13 +117,18 @@ async def _serve(
     workers = _workers(daemon, settings, ground, stack)
     published = PublishedRecord(state, os.environ)
 
+    last_read = Current(loaded)
+
     def read() -> Settings:
         again = read_again(loaded.path)
         published.publish(again)
+        last_read.replace(again)
         return again.settings
 
     renewal = Renewal(daemon, local.current, local.host, folders, state)
-    reloader = Reloader(settings, read, renewal.apply_settings, notifier, ground.database, now_ms)
+    reloader = Reloader(
+        settings, read, lambda: last_read().is_outdated(), renewal.apply_settings, notifier, ground.database, now_ms
+    )
     web = Web(daemon, loop, settings.http, ground.token, listen or settings.http.listen, state)
 
     def stop() -> None:

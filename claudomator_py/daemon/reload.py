@@ -54,7 +54,8 @@ def in_force(started: Settings, wanted: Settings) -> tuple[Settings, tuple[str, 
 class Reloader:
     """Rereads the configuration and has it put into force.
 
-    read: returns the settings as now written; raises ConfigurationRefused. take: puts settings in force; runs on the
+    read: returns the settings as now written; raises ConfigurationRefused. is_outdated: returns whether the file has
+    changed since it was last read without a problem. take: puts settings in force; runs on the
     daemon's loop between two ticks, and changes nothing if it raises.
     """
 
@@ -62,6 +63,7 @@ class Reloader:
         self,
         started: Settings,
         read: Callable[[], Settings],
+        is_outdated: Callable[[], bool],
         take: Callable[[Settings], Awaitable[None]],
         notifier: Notifier,
         database: Database,
@@ -69,6 +71,7 @@ class Reloader:
     ) -> None:
         self._started = started
         self._read = read
+        self._is_outdated = is_outdated
         self._take = take
         self._notifier = notifier
         self._database = database
@@ -96,15 +99,18 @@ class Reloader:
             self._notifier.ready()
 
     def check(self) -> CheckView:
-        """Return whether the configuration as last read is the one in force."""
+        """Return whether the configuration as last read is the one in force, and whether its file has changed since."""
         name = "configuration"
         if self._refusal is not None:
             detail = f"refused, the former one is in force: {self._refusal}"
             remedy = "correct what is named, then reload it: systemctl reload, or SIGHUP"
             return CheckView(name=name, ok=False, detail=detail, remedy=remedy, blocking=False)
+        detail = "in force as it was last read"
         if self._waiting:
-            return CheckView(name=name, ok=True, detail=f"in force, but needs a restart: {', '.join(self._waiting)}")
-        return CheckView(name=name, ok=True, detail="in force as it was last read")
+            detail = f"in force, but needs a restart: {', '.join(self._waiting)}"
+        if self._is_outdated():
+            detail += "; its file has changed since: reload it by systemctl reload or SIGHUP, or restart the daemon"
+        return CheckView(name=name, ok=True, detail=detail)
 
     def _refuse(self, why: str) -> None:
         self._refusal = why

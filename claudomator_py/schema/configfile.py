@@ -38,6 +38,13 @@ class LoadedConfig:
     base_dir: Path
     digest: str | None = None
 
+    def is_outdated(self) -> bool:
+        """Return whether the file has changed since; False if it cannot be read."""
+        try:
+            return self.path is not None and digest_of(config_bytes(self.path)) != self.digest
+        except OSError:
+            return False
+
 
 def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> LoadedConfig:
     """Return the settings in that file, or the defaults without one. Raises ConfigError. Relative paths are relative to

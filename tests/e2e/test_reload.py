@@ -89,6 +89,8 @@ def test_a_bad_configuration_changes_nothing_and_is_told_until_it_is_mended(site
     daemon = site.start().ready()
     assert configuration(daemon).ok
     good = site.config_file.read_text()
+    site.config_file.write_text(f"{good}# a remark\n")
+    assert "its file has changed since" in configuration(daemon).detail
     site.config_file.write_text("inbox: {paths: [tasks]}\nconcurrency:\n  totl: 3\n")
     daemon.send(signal.SIGHUP)
     wait_until(lambda: not configuration(daemon).ok, "the refusal")
@@ -110,6 +112,7 @@ def test_a_bad_configuration_changes_nothing_and_is_told_until_it_is_mended(site
     site.config_file.write_text(good)
     daemon.send(signal.SIGHUP)
     wait_until(lambda: configuration(daemon).ok, "the good one")
+    assert configuration(daemon).detail == "in force as it was last read"
     assert daemon.client.status().trouble == ()
 
 

@@ -36,8 +36,11 @@ class Rig:
         self.wanted: Settings | Exception = Settings()
         self.fault: Exception | None = None
         self.taken: list[Settings] = []
+        self.is_outdated = False
         notifier = Notifier(manager.address)
-        self.reloader = Reloader(Settings(), self._read, self._take, notifier, database, lambda: 0)
+        self.reloader = Reloader(
+            Settings(), self._read, lambda: self.is_outdated, self._take, notifier, database, lambda: 0
+        )
         self.manager = manager
 
     def _read(self) -> Settings:
@@ -72,3 +75,7 @@ def test_whatever_goes_wrong_is_told_and_over_with_the_next_good_one(database: D
         rig.reload()
         assert rig.reloader.check().ok
         assert [result.concurrency.total for result in rig.taken] == [2]
+        rig.is_outdated = True
+        check = rig.reloader.check()
+        assert check.ok, "a file may be edited for a while"
+        assert "its file has changed since: reload it" in check.detail
