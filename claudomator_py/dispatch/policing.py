@@ -1,7 +1,7 @@
 """The policy's verdicts on tasks, before any model sees them, and on what people answer."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -122,19 +122,12 @@ class Policing:
         """Whether any rule is configured."""
         return bool(self.policy.rules)
 
-    def rejudging(self, connection: Connection) -> Callable[[Connection], int] | None:
-        """Return the change that has queued tasks judged by these rules, or None if they are. It returns their
-        number."""
-        if self.is_up_to_date:
-            return None
-        self.is_up_to_date = self.is_in_force(connection)
-        return None if self.is_up_to_date else self._rejudge_queued
-
     def is_in_force(self, connection: Connection) -> bool:
         """Return whether these are the rules by which queued tasks are judged."""
         return bool(remembered.find(connection, IN_FORCE).get("hash") == self.policy.hash)
 
-    def _rejudge_queued(self, connection: Connection) -> int:
+    def rejudge_queued(self, connection: Connection) -> int:
+        """Have queued tasks judged by these rules, and return their number."""
         remembered.keep(connection, IN_FORCE, {"hash": self.policy.hash, "at_ms": self._clock()})
         return queue.route_again(connection)
 

@@ -100,7 +100,7 @@ class SpecialistRouter:
 
     def route(self) -> None:
         """Route the next tasks that have no route. Raises StoreUnavailable."""
-        self._follow_policy()
+        self._rejudge_queued()
         with self._lock:
             in_progress = frozenset(self._in_progress)
         digest, ready, slow = self._database.read(partial(self._next_tasks, in_progress=in_progress))
@@ -165,13 +165,14 @@ class SpecialistRouter:
         with suppress(VersionConflict):  # it has changed meanwhile, and is planned again
             self._database.write(partial(task_rows.change, task=queued.task, now_ms=self._clock(), **columns))
 
-    def _follow_policy(self) -> None:
+    def _rejudge_queued(self) -> None:
         """Have tasks that were queued under other rules judged by the current ones."""
         policing = self.decider.policing
-        if not policing.is_up_to_date and (change := self._database.read(policing.rejudging)) is not None:
-            number = self._database.write(change)
-            if number:
-                log.info("policy_changed", tasks=number, note="queued tasks are judged again")
+        if policing.is_up_to_date:
+            return
+        policing.is_up_to_date = self._database.read(policing.is_in_force)
+        if not policing.is_up_to_date and (number := self._database.write(policing.rejudge_queued)):
+            log.info("policy_changed", tasks=number, note="queued tasks are judged again")
 
     def _skip(self, subjects: Sequence[Subject], planned: bool) -> None:
         """Record that these tasks need no specialist."""
