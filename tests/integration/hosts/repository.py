@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 from claudomator_py.domain.changes import MergeMethod, MergeOrder
-from claudomator_py.domain.worktree import Tree, WorktreeRequest
+from claudomator_py.domain.worktree import Tree, TreeStanding, WorktreeRequest
+from claudomator_py.hosts.git.worktrees import LocalTrees
 
 
 class Repository:
@@ -58,3 +59,7 @@ def shown(repository: Repository, at: Path | str | None = None) -> str:
 
 def nobody(place: str) -> None:
     """Say that nobody works there."""
+
+
+def standing(trees: LocalTrees, tree: Tree) -> TreeStanding:
+    return trees.look(tree).standing
