@@ -117,7 +117,8 @@ class Slurm:
         self._next_look = 0.0
         self._listed: JobList | None = None
         self._silence: str | None = None
-        self._refusal: tuple[float, str] | None = None
+        self._refusal: tuple[float, str, str] | None = None
+        """The latest: when, what was printed, and of which job."""
         self._in_vain: Counter[tuple[str, ...]] = Counter()
         """How often in a row Slurm has not taken a job that asked for this."""
         self._patience: dict[str, int] = {}
@@ -162,6 +163,8 @@ class Slurm:
                 continue
             # A job that is COMPLETING has not ended: some of its processes may still live.
             (over if state in _OVER else jobs)[name] = Job(name, state, reason, nodes)
+        if (refusal := self._refusal) is not None and refusal[2] in jobs:
+            self._refusal = None  # Slurm took it after all: only its answer was late.
         self._listed = JobList(asked_at, jobs, over)
         return self._listed
 
@@ -231,7 +234,7 @@ class Slurm:
             self._refusal = None
             self._in_vain.pop(wanted, None)
         except (OSError, ValueError, LookupError) as problem:
-            self._refusal = time.monotonic(), str(problem)
+            self._refusal = time.monotonic(), str(problem), key
             self._patience[key] = min(2 ** self._in_vain[wanted], _MAX_PATIENCE)
             self._in_vain[wanted] += 1
             # Not "not submitted": the job is looked up by name, and the run is revoked under its lock if it is absent.

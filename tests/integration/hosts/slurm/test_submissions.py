@@ -166,6 +166,17 @@ def test_a_host_that_refuses_all_runs_takes_none_for_a_while(
     assert "refuses" not in host.closed().get("lab", "")
 
 
+def test_a_run_that_the_cluster_took_without_an_answer_was_not_refused(
+    host: ClusterRunHost, commands: Commands
+) -> None:
+    commands.fail("sbatch", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
+    commands.say("squeue", "")
+    submitted(host)
+    wait_until(lambda: "Socket timed out" in (host.hosts(ask=False)[1].problem or ""))
+    commands.say("squeue", f"{KEY}|RUNNING|None|n1\n")
+    wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.STARTING and host.hosts(ask=False)[1].problem is None)
+
+
 def test_a_host_that_refuses_a_single_run_takes_others(host: ClusterRunHost, commands: Commands) -> None:
     commands.fail("sbatch", "sbatch: error: Batch job submission failed: Requested node configuration is not available")
     commands.say("squeue", "")
