@@ -1,5 +1,6 @@
 """Rows of channels: members, messages, and the specialists who are to answer them."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -215,14 +216,15 @@ def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[
     )
     reason, verdict = CHANNEL_MESSAGE.c.reason, CHANNEL_MESSAGE.c.verdict
     counted = select(reason, verdict, func.count()).where(*wanted).group_by(reason, verdict)
-    sums = {(row[0], row[1]): [row[2], 0, 0, 0] for row in connection.execute(counted)}
+    numbers = {(rule, mark): number for rule, mark, number in connection.execute(counted)}
     compared = select(reason, verdict, CHANNEL_MESSAGE.c.decision, CHANNEL_MESSAGE.c.shadow)
+    shadowed, differs, right = Counter[Any](), Counter[Any](), Counter[Any]()
     for row in connection.execute(compared.where(*wanted, CHANNEL_MESSAGE.c.shadow.is_not(None))):
-        totals = sums[row.reason, row.verdict]
-        totals[1] += 1
-        totals[2] += row.shadow["agents"] != row.decision["agents"]
-        totals[3] += _is_right(row.shadow["agents"], row.decision["agents"], row.verdict)
-    return [RuleFigures(*key, *counts) for key, counts in sums.items()]
+        key = row.reason, row.verdict
+        shadowed[key] += 1
+        differs[key] += row.shadow["agents"] != row.decision["agents"]
+        right[key] += _is_right(row.shadow["agents"], row.decision["agents"], row.verdict)
+    return [RuleFigures(*key, number, shadowed[key], differs[key], right[key]) for key, number in numbers.items()]
 
 
 def _is_right(agents: Sequence[str], marked: Sequence[str], verdict: str | None) -> bool:

@@ -135,7 +135,7 @@ def reader(shape: type[M]) -> Callable[[object], M]:
         stored = read_json(text) if isinstance(text, str | bytes) else UNREADABLE
         return shape.model_validate(stored if isinstance(stored, dict) else UNREADABLE)
 
-    kept = lru_cache(maxsize=MAX_KEPT)(read)  # which keeps nothing that raises: that is said anew each time
+    kept = lru_cache(maxsize=MAX_KEPT)(read)  # it keeps nothing that raises, so each warning is logged
     return lambda text: kept(text) if type(text) is str and len(text) <= MAX_KEPT_TEXT else read(text)
 
 
@@ -276,8 +276,7 @@ def _as_clean_text_of(value: Any) -> str | None:
 
 def cleaned(text: str) -> str:
     """Return the text as a ``ShownText`` column would store it. For use in a write, before shortening it."""
-    cleaned: str = _clean.get()(text)
-    return cleaned
+    return str(_clean.get()(text))
 
 
 def clean_with(known: Clean | None) -> Callable[[], None]:
