@@ -110,9 +110,8 @@ class Budgets:
         return [hold]
 
     def window_holds(self, agent: AgentSpec, windows: Mapping[str, WindowUse], now_ms: int) -> list[ActiveHold]:
-        """Return the holds by the agent's share of its windows and by reserved hours.
-
-        windows: the latest report of each window of its account."""
+        """Return the holds by the agent's share of its windows and by reserved hours. windows: the latest report of
+        each window of its account."""
         return [
             ActiveHold(
                 bucket=f"{agent.name} {name}",

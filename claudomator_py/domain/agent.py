@@ -230,7 +230,6 @@ class AgentSpec(AgentFields):
     specialist: str | None = None
     """The remote specialist that this agent is. It does only that specialist's tasks, which cannot be obtained by
     naming the agent. None for a configured agent."""
-
     fee_usd: float | None = None
     """What a task costs on the remote specialist, in US dollars; None if that is not known beforehand."""
 

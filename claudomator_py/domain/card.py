@@ -132,13 +132,13 @@ class Skill(Strict):
     pricing: Pricing | None = Field(None, description="Default: the card's.")
 
 
-_AT_HUB = regex(r"ws-agent://[^\s@#?]+")
+_HUB_URL = regex(r"ws-agent://[^\s@#?]+")
 
 
 def _url(value: str) -> str:
     # Whatever passes here must be accepted by `transport` and by the client of remote agents: a card that either
     # rejects would stop the routing of all tasks.
-    return value if _AT_HUB.fullmatch(value) else http_url(value, "write https://HOST/PATH or ws-agent://AGENT_ID")
+    return value if _HUB_URL.fullmatch(value) else http_url(value, "write https://HOST/PATH or ws-agent://AGENT_ID")
 
 
 def _wake_url(value: str) -> str:
@@ -160,7 +160,7 @@ def _agents(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
-_SIGNED: Final = regex(r"\w[+#]")
+_LETTER_WITH_SIGN: Final = regex(r"\w[+#]")
 
 
 def id_from(name: str) -> str:
@@ -170,7 +170,7 @@ def id_from(name: str) -> str:
     base = name_from(name)
     readable = (base or "agent")[:_MAX_READABLE].rstrip("-._")
     lost = any(character.isalnum() and name_from(character) is None for character in name)
-    lost = lost or (base is None and bool(name.strip())) or _SIGNED.search(name) is not None
+    lost = lost or (base is None and bool(name.strip())) or _LETTER_WITH_SIGN.search(name) is not None
     return f"{readable}-{short_hash(name)}" if lost or readable in RESERVED_IDS else readable
 
 

@@ -71,7 +71,7 @@ class PayloadFormat(StrEnum):
     SLACK = "slack"
 
 
-def _http(value: str) -> str:
+def _webhook_url(value: str) -> str:
     if value.startswith(("http://", "https://")) and not any(c.isspace() for c in value):
         return value
     # The value is not shown: such URLs are secrets.
@@ -114,7 +114,7 @@ class NotifyTarget(Strict):
         if (self.url is None) == (self.url_env is None):
             raise refusal("needs one of url and url_env", "write url: https://...")
         if self.url is not None:
-            _http(self.url)
+            _webhook_url(self.url)
         return self
 
 
@@ -226,14 +226,14 @@ def _text(event: EventContext, reason: Reason | None) -> str:
 
 
 def _notice(
-    event: EventContext, kind: NoticeKind, title: str, text: str, reason: Reason | None, longest: int = MAX_TEXT
+    event: EventContext, kind: NoticeKind, title: str, text: str, reason: Reason | None, limit: int = MAX_TEXT
 ) -> Notice:
     return Notice(
         id=f"event-{event.id}",
         kind=kind,
         at=event.at,
         title=title,
-        text=text if len(text) <= longest else f"{text[:longest]}...",
+        text=text if len(text) <= limit else f"{text[:limit]}...",
         task_id=event.task_id,
         task_name=event.task_name,
         run_id=event.run_id,

@@ -223,7 +223,7 @@ class Tokens(BaseModel, frozen=True):
     output: int | None = None
 
 
-_LINE_ENDS = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL_CHARACTERS = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def _storable(text: str) -> str:
@@ -236,7 +236,7 @@ AgentText = Annotated[str, AfterValidator(_storable)]
 
 def _one_line(name: str) -> str:
     """Return a file name without line ends and control characters, as it appears in lists and in prompts."""
-    return _LINE_ENDS.sub(" ", name)
+    return _CONTROL_CHARACTERS.sub(" ", name)
 
 
 class Denied(BaseModel, frozen=True):
@@ -252,9 +252,9 @@ class Denied(BaseModel, frozen=True):
     beyond: AgentText | None = None
 
 
-def _impersonal(most: int) -> AfterValidator:
+def _impersonal(limit: int) -> AfterValidator:
     """Remove personal data, whoever reads the text; the result is never longer than the limit."""
-    return AfterValidator(lambda text: without_personal(text)[:most])
+    return AfterValidator(lambda text: without_personal(text)[:limit])
 
 
 class HandoffRequest(BaseModel, frozen=True, extra="forbid"):

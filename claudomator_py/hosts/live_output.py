@@ -289,7 +289,7 @@ class LiveRunMonitor:
             try:
                 self.turn()
             except Exception:
-                # Without this thread every run would be awaited for ever.
+                # Without this thread every run would be awaited forever.
                 log.exception("reading_failed")
                 self._closed.wait(_AGAIN_S)
 

@@ -147,7 +147,7 @@ def answer_schema(question: TierQuestion) -> dict[str, object]:
 
 def choice_schema(key: str, offered: Sequence[str], **optional: Mapping[str, object]) -> dict[str, object]:
     """Return the JSON Schema of an answer that chooses one of those offered, and gives a reason. optional: what it may
-    contain besides."""
+    contain in addition."""
     required = {key: {"type": "string", "enum": list(offered)}, "reason": {"type": "string"}}
     return {"type": "object", "properties": {**optional, **required}, "required": list(required)}
 

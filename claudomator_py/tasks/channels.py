@@ -1,4 +1,4 @@
-"""A channel that is meant, and who takes part in it."""
+"""Finding a channel by its id or name, and its participants."""
 
 from collections.abc import Collection, Sequence
 

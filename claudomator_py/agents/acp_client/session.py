@@ -28,6 +28,7 @@ QUIET_S: Final = 0.3
 """After this silence, a loaded session has replayed its past."""
 _MAX_QUIET_S: Final = 10.0
 _SLICE_S: Final = 5.0
+"""How long to wait for a message before the journal is read again."""
 _METHOD_NOT_FOUND: Final = -32601
 _LOST: Final = (-32002, -32601, -32602, -32603)
 """Error codes of agents that do not know the session."""
@@ -185,23 +186,23 @@ class AcpSession:
         while True:
             silent_s = turn.silent_s
             if silent_s is not None and silent_s >= self._order.silence_s:
-                _read(journal, turn)
-                return self._silent(number, turn)
+                _read_journal(journal, turn)
+                return self._end_silent_turn(number, turn)
             wait_s = _SLICE_S if silent_s is None else min(_SLICE_S, self._order.silence_s - silent_s)
             message = self._channel.receive(max(wait_s, 0.01))
             if message is None:
                 self._output.flush()
-                _read(journal, turn)
+                _read_journal(journal, turn)
             if (result := self._result(message, number)) is None:
                 continue
             if self._order.usage_file:
                 turn.usage.take_file(self._order.usage_file, self._id, begun)
-            _read(journal, turn, to_the_end=True)
+            _read_journal(journal, turn, to_the_end=True)
             if (error := failure_of(result, journal)) is not None:
                 raise RequestRefused(error)
             return End("answered", stop_reason=stop_of(result, journal), **turn.facts(result))
 
-    def _silent(self, number: int, turn: Turn) -> End:
+    def _end_silent_turn(self, number: int, turn: Turn) -> End:
         """Cancel a silent turn. Whatever the agent then answers, the turn has failed."""
         facts = turn.facts()
         self._cancel(CANCEL_S, number)
@@ -295,7 +296,7 @@ class AcpSession:
         return {"outcome": "cancelled"}
 
 
-def _read(journal: Journal | None, turn: Turn, *, to_the_end: bool = False) -> None:
+def _read_journal(journal: Journal | None, turn: Turn, *, to_the_end: bool = False) -> None:
     """Read the agent's journal. to_the_end: wait a second until the end of the turn was written."""
     if journal is None:
         return

@@ -161,7 +161,7 @@ class Launcher:
         try:
             first()
             shim.give(run_dir, environ)
-        except Exception as problem:  # Without this, the shim would wait for ever, and keep its slot.
+        except Exception as problem:  # Without this, the shim would wait forever, and keep its slot.
             log.warning("the shim of %s could not be given its run: %s", run_dir, problem)
             shim.close()
             return

@@ -34,7 +34,7 @@ LEFT = 3
 BROKEN = 4
 
 _RECORD_PAUSE_S = 1.0
-_OF_THE_DISK = (errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOSPC, errno.EDQUOT)
+_DISK_ERRORS = (errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOSPC, errno.EDQUOT)
 _MAX_STRIKES = 50
 """How often a process that keeps forking is struck at before the next walk through /proc."""
 
@@ -269,7 +269,7 @@ class Supervisor:
             try:
                 return file.write(ending)
             except OSError as problem:
-                is_lasting = problem.errno not in _OF_THE_DISK
+                is_lasting = problem.errno not in _DISK_ERRORS
                 if is_lasting or self._events.interrupted or record.is_gone(self._directory):
                     raise
             time.sleep(_RECORD_PAUSE_S)

@@ -174,7 +174,7 @@ class Clones:
         with suppress(GitRefused):
             shadow.delete(reference, commit)
         if order.get("start") is not None:
-            # Another repository is at that address, and would keep the reference for ever.
+            # Another repository is at that address, and would keep the reference forever.
             with suppress(GitRefused):
                 shadow("push", "--quiet", "--", order["address"], f":{reference}", **_NETWORK)
 

@@ -246,7 +246,7 @@ class Slurm:
         limits, node = order["limits"], order.get("node") or {}
         if limits["timeout_ms"] is not None:
             total: int = limits["timeout_ms"] + limits["grace_ms"] + self._host.time_margin
-            # Slurm would keep a job waiting for ever that wants more than its partition allows.
+            # Slurm would keep a job waiting forever that wants more than its partition allows.
             allowed_min = self.nodes.allowed_min()
             wanted_min = -(-total // MINUTE_MS)
             yield f"--time={wanted_min if allowed_min is None else min(wanted_min, allowed_min)}"
