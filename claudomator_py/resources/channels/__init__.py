@@ -66,6 +66,14 @@ class ChannelView(View):
     created_at: Instant
     updated_at: Instant
 
+    def silence(self, content: str) -> str | None:
+        """Return, as a sentence, whom a message that nobody answers could have addressed; None if it addresses nobody,
+        or if nobody could answer."""
+        names = [f"@{member.id}" for member in self.participants if member.role == "agent"]
+        if not names or "@" not in content or any(name in content for name in names):
+            return None
+        return f"It addresses nobody here; those who answer are {', '.join(names)}."
+
 
 class AttachmentView(View):
     """An attachment of a message."""

@@ -157,11 +157,10 @@ def post(
 
 def _explain_silence(place: ChannelView, content: str) -> None:
     """Say whom a message could have addressed, if it seems to address somebody or if there is nobody."""
-    there = [f"@{member.id}" for member in place.participants if member.role == "agent"]
-    if not there:
+    if all(member.role != "agent" for member in place.participants):
         note(f"Nobody answers here; add a specialist: claudomator channel join {place.name} SPECIALIST")
-    elif "@" in content and not any(name in content for name in there):
-        note(f"It addresses nobody here; those who answer are {', '.join(there)}.")
+    elif (silence := place.silence(content)) is not None:
+        note(silence)
 
 
 @connected

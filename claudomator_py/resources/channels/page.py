@@ -111,7 +111,7 @@ def _page(
     view = granted[Channels].get(channel)
     part = granted[Channels].messages(view.id, cursor, PART)
     messages = [
-        (message, view.name if message.author == view.id else message.author, _about(message))
+        (message, view.name if message.author == view.id else message.author, _about(view, message))
         for message in reversed(part.items)
     ]
     values = {
@@ -158,7 +158,8 @@ def url_of(channel_id: str) -> str:
 def _facts_of(channel: ChannelView) -> tuple[str, ...]:
     """Return the facts of a row of the list, in words."""
     agents = sum(participant.role is MemberRole.AGENT for participant in channel.participants)
-    meta = [counted(agents, "specialist"), f"{len(channel.participants) - agents} people"]
+    people = len(channel.participants) - agents
+    meta = [counted(agents, "specialist"), "1 person" if people == 1 else f"{people:,} people"]
     if channel.primary is not None:
         meta.append(f"primary {channel.primary}, {channel.settings.primary.value}")
     meta.append(f"by {channel.creator}" + (f" of {channel.organisation}" if channel.organisation else ""))
@@ -179,10 +180,13 @@ def _settings_of(channel: ChannelView) -> Sequence[tuple[str, str | None]]:
     ]
 
 
-def _about(message: MessageView) -> Sequence[Link]:
-    """Return which rule decided who answers, and who was chosen, with a link to the task or to the answer."""
+def _about(channel: ChannelView, message: MessageView) -> Sequence[Link]:
+    """Return which rule decided who answers, and who was chosen, with a link to the task or to the answer. A person
+    whose message nobody answers is told whom it could have addressed."""
     decision = message.decision
-    words = [f"message {message.id}", _REASONS[decision.reason]]
+    is_silent = decision.reason is TriageReason.NO_TRIGGER and not message.hops
+    silence = channel.silence(message.content) if is_silent else None
+    words = [f"message {message.id}", silence or _REASONS[decision.reason]]
     if decision.ambiguous:
         words.append(f"ambiguous: {', '.join(decision.ambiguous)}")
     if decision.ask_among:

@@ -158,7 +158,8 @@ class Channels(KeyedService):
         channel, now_ms = find(connection, ref, self._by), self.clock()
         members = channel_rows.members(connection, channel.id)
         if not any(member.id == member_id and member.role == MemberRole.AGENT for member in members):
-            raise NotFound(f"No specialist {shown(member_id)!r} takes part.", remedy="See `claudomator channel show`.")
+            remedy = f"See `claudomator channel show {channel.name}`."
+            raise NotFound(f"No specialist {shown(member_id)!r} takes part.", remedy=remedy)
         until_ms = None if wanted.duration is None else now_ms + wanted.duration
         channel_rows.change_member(connection, channel.id, member_id, muted_until_ms=until_ms)
         return _changed(connection, channel, now_ms)
@@ -294,7 +295,8 @@ class Channels(KeyedService):
 def _message(connection: Connection, channel: Channel, message_id: int) -> ChannelMessage:
     message = channel_rows.message(connection, channel.id, message_id)
     if message is None:
-        raise NotFound(f"There is no message {message_id} in {channel.name}.", remedy="List its messages.")
+        remedy = f"See `claudomator channel read {channel.name}`."
+        raise NotFound(f"There is no message {message_id} in {channel.name}.", remedy=remedy)
     return message
 
 

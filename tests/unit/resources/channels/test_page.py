@@ -34,7 +34,7 @@ def test_there_are_none(operator: Visitor) -> None:
 @pytest.mark.usefixtures("channels")
 def test_they_are_listed(operator: Visitor) -> None:
     text = text_of(operator.get("/channels"))
-    for words in ("kitchen", "2 specialists", "1 people", "primary baker, off", "by operator"):
+    for words in ("kitchen", "2 specialists", "1 person", "primary baker, off", "by operator"):
         assert words in text
 
 
@@ -46,6 +46,15 @@ def test_one_is_created_and_what_is_wrong_is_said(operator: Visitor, channels: C
     assert 'value="bar"' in again.body.decode()
     assert operator.post("/channels", {"name": "Bar!"}).status == 422
     assert "there is no specialist waiter" in text_of(operator.post("/channels", {"name": "x", "primary": "waiter"}))
+
+
+def test_whoever_addresses_nobody_is_told_who_answers(operator: Visitor, channels: Channels) -> None:
+    url = f"/channels/{channels.get('kitchen').id}"
+    operator.post(f"{url}/messages", {"text": "Thanks!"})
+    assert "for nobody" in text_of(operator.get(f"{url}"))
+    assert "addresses nobody here" not in text_of(operator.get(url))
+    operator.post(f"{url}/messages", {"text": "@cok soup"})
+    assert "It addresses nobody here; those who answer are @baker, @cook." in text_of(operator.get(url))
 
 
 def test_a_conversation_is_read_and_written_in(operator: Visitor, channels: Channels) -> None:
