@@ -185,7 +185,7 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
         meaning="The remote agent did not answer.", counts_attempt=False, retries=True, outage=True
     ),
     Reason.NOT_RUNNING: _asks("The remote agent is not running and cannot be woken."),
-    Reason.DEPENDENCY_FAILED: _ends("A task it depends on did not complete."),
+    Reason.DEPENDENCY_FAILED: _ends("A task that it depends on did not complete."),
     Reason.EXPIRED: _ends("Nobody answered or approved it in time."),
     Reason.OUTPUT_LIMIT: _ends("The run wrote more output than allowed."),
     Reason.SETUP_FAILED: _asks("The run could not be set up (its directory, program or environment)."),

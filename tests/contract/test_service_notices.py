@@ -170,7 +170,7 @@ def test_a_task_that_failed_for_its_dependencies_names_them(world: World, post: 
         post.mail["phone"].next()
         world.service.reject(name, RejectRequest(reason="No."))
     notices = {notice.task_name: notice for notice in (post.mail["phone"].next() for _ in range(3))}
-    assert notices["after"].text == "A task it depends on did not complete: one."
+    assert notices["after"].text == "A task that it depends on did not complete: one."
 
 
 def test_a_question_is_told_as_it_was_asked_and_without_secrets(world: World, post: Post) -> None:

@@ -68,7 +68,7 @@ def test_a_failed_dependency_fails_its_dependents_through_any_number_of_them(wor
     world.fail("build")
     for name, by in (("test", "build"), ("deploy", "test")):
         assert world.state(name) == "FAILED dependency_failed"
-        assert world.task(name).reason_text == f"A task it depends on did not complete: {by} (FAILED)."
+        assert world.task(name).reason_text == f"A task that it depends on did not complete: {by} (FAILED)."
     assert world.state("unrelated") == "WAITING dependency"
 
 
