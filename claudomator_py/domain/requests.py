@@ -1,9 +1,10 @@
 """Requests of people, as far as the engine needs to know them: which tasks and decisions to list, holds, restarts."""
 
 import re
+from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget
@@ -137,7 +138,14 @@ def _written_out(value: object) -> object:
     return value
 
 
-Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
+def _in_utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is out of range") from None
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_written_out), AfterValidator(_in_utc)]
 
 
 class DecisionFilter(Strict):

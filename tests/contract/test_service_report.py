@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
@@ -325,6 +326,13 @@ def test_only_what_ended_in_the_span_counts(world: World) -> None:
     run(world, "late", cost_usd=2.0)
     assert (report(world).completed, report(world).cost_usd) == (1, 2.0)
     assert (report(world, since=START_MS, until=middle).completed, report(world, since=START_MS).completed) == (1, 2)
+
+
+def test_a_report_may_end_in_the_first_hours_of_the_year_1(world: World) -> None:
+    first_ms = round(datetime.min.replace(tzinfo=UTC).timestamp() * 1_000)
+    assert report(world, until=first_ms + HOUR_MS).since == "0001-01-01T00:00:00.000Z"
+    with pytest.raises(ValidationError, match="is out of range"):
+        ReportSpan.model_validate({"until": "0001-01-01T00:00:00+02:00"})
 
 
 def test_an_empty_span_is_refused_with_what_to_do(world: World) -> None:

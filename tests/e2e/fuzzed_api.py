@@ -139,9 +139,13 @@ def _is_text_in_a_query(case: Case[Any]) -> bool:
     }
     given = (case.query or {}).items()
     return any(
-        value in (None, [], {}) or (not isinstance(value, str) and "string" in kinds.get(name, ()))
-        for name, value in given
+        _is_empty(value) or (not isinstance(value, str) and "string" in kinds.get(name, ())) for name, value in given
     )
+
+
+def _is_empty(value: object) -> bool:
+    """Whether it is left out of a query: nothing, or a list of nothing."""
+    return value in (None, {}) or (isinstance(value, list) and all(map(_is_empty, value)))
 
 
 def _defuse(case: Case[Any]) -> None:

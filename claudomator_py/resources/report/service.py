@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 
 from sqlalchemy import Connection
 
@@ -45,6 +45,7 @@ from claudomator_py.texts import one_line
 from claudomator_py.values import dataclass, regex
 
 DEFAULT_MS = 12 * HOUR_MS
+_EARLIEST_MS = round(datetime.min.replace(tzinfo=UTC).timestamp() * SECOND_MS)
 MAX_FAILURES = 500
 """The most failed tasks that are grouped; all are counted."""
 SHOWN = 50
@@ -87,7 +88,9 @@ class Reports(Service):
         # Includes what ends in this millisecond.
         until_ms = now_ms + 1 if wanted.until is None else round(wanted.until.timestamp() * SECOND_MS)
         since_ms = (
-            min(until_ms, now_ms) - DEFAULT_MS if wanted.since is None else round(wanted.since.timestamp() * SECOND_MS)
+            max(min(until_ms, now_ms) - DEFAULT_MS, _EARLIEST_MS)
+            if wanted.since is None
+            else round(wanted.since.timestamp() * SECOND_MS)
         )
         if since_ms >= until_ms:
             message = f"is not before {format_instant(until_ms)}, where the report ends"
