@@ -138,10 +138,16 @@ def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]
     agent_type = spec.agent.type
     if agent_type is None or _insists(spec) or any(agent.goes_by(agent_type) for agent in registry.configured):
         return []
-    message = f"no agent `{shown(agent_type)}` is configured, so any other may take the task"
+    consequence = ", so any other may take the task"
     if spec.agent.model is not None:
-        message += f", with a model of its own instead of `{shown(spec.agent.model)}`"
-    return [Problem(field="agent.type", message=message, remedy=_remedy(agent_type, registry))]
+        consequence += f", with a model of its own instead of `{shown(spec.agent.model)}`"
+    return [unknown_agent(agent_type, registry, consequence)]
+
+
+def unknown_agent(agent_type: str, registry: AgentRegistry, consequence: str = "") -> Problem:
+    """Return the problem that no such agent is configured. consequence: what follows from it, as the message's end."""
+    message = f"no agent `{shown(agent_type)}` is configured{consequence}"
+    return Problem(field="agent.type", message=message, remedy=_remedy(agent_type, registry))
 
 
 def open_to(spec: TaskSpec, agents: Collection[AgentSpec]) -> list[AgentSpec]:
@@ -215,8 +221,7 @@ def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) ->
     if not named:
         if not _insists(spec):
             return []
-        message = f"no agent `{shown(agent_type)}` is configured, and the task insists on it"
-        return [Problem(field="agent.type", message=message, remedy=_remedy(agent_type, registry))]
+        return [unknown_agent(agent_type, registry, ", and the task insists on it")]
     bound = [agent for agent in named if agent.name == agent_type] or named
     must = spec.agent.strict or not any(agent.auto_select for agent in bound)
     lacking = registry.unsupported(spec, bound[0]) if must else []

@@ -31,7 +31,7 @@ from claudomator_py.schema.validation import validate
 from claudomator_py.store import dependency_rows, inbox_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.tasks.feasibility import placement_problems, placement_warnings
+from claudomator_py.tasks.feasibility import placement_problems, placement_warnings, unknown_agent
 from claudomator_py.tasks.readiness import (
     become_ready,
     propagate_rank,
@@ -248,9 +248,10 @@ def _revision(
     changed = spec.model_copy(update=changes)
     problems = placement_problems(changed, registry, workdirs)
     problems += task_problems(connection, changed, by)
-    # A caller who names an agent now can correct it, so warnings are refused too.
-    warnings = placement_warnings(changed, registry) if request.agent is not None else []
-    refuse([*problems, *warnings])
+    # A caller who names an agent now can correct it, so what is otherwise a warning is refused.
+    if request.agent is not None and placement_warnings(changed, registry):
+        problems.append(unknown_agent(request.agent, registry))
+    refuse(problems)
     revision = task_rows.newest_revision(connection, task.id) + 1
     task_rows.add_content(connection, task.id, revision, changed, content.dir_key, now_ms, derived_from=number)
     return revision

@@ -171,7 +171,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(world: World) -> None:
     world.service.cancel("t")
     before = world.task("t")
     for request, words in (
-        ({"agent": "cluade"}, "did you mean `claude`"),
+        ({"agent": "cluade"}, "no agent `cluade` is configured; did you mean `claude`"),
         ({"agent": ""}, "agent.type"),
         ({"model": "opus"}, "also give `agent`"),
         ({"specialist": "x"}, "there is no specialist `x`"),
