@@ -24,6 +24,8 @@ SESSION_S: Final = 180.0
 OPTION_S: Final = 60.0
 CANCEL_S: Final = 5.0
 """How long the agent may take to answer the prompt after it was cancelled."""
+INTERRUPT_S: Final = 1.5
+"""The same after this client was told to stop."""
 QUIET_S: Final = 0.3
 """After this silence, a loaded session has replayed its past."""
 _MAX_QUIET_S: Final = 10.0
@@ -77,10 +79,7 @@ class AcpSession:
     def interrupt(self) -> None:
         """Cancel the turn, and wait a moment for the agent to comply."""
         if self._turn is not None:
-            try:
-                self._cancel(min(CANCEL_S, 1.5))
-            except (PeerGone, End):
-                return
+            self._cancel(INTERRUPT_S)
 
     def set(self, method: str, **params: Any) -> Event:
         """Send a request about the session and return its result. Raises RequestRefused, PeerGone and End."""
