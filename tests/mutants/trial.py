@@ -13,18 +13,22 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutants import PACKAGE, ROOT
 
+_Object = TypeVar("_Object")
+_CACHED = type(cache(len))
+"""What a function with a cache is."""
 _Place = tuple[str, int]
 """A function of a module: its qualified name and its first line."""
 
@@ -54,6 +58,7 @@ class Tests:
         self._longest_s = max(MAX_TEST_S, time.monotonic() - began)
         if self.passed:
             self._collect()
+            forget(PACKAGE)
             _migrate()
             self._loaded = loaded(str(self._file))
             # Else every mutant that is imported would seem to be noticed.
@@ -220,12 +225,22 @@ def _migrate() -> None:
 
 def loaded(file: str) -> list[FunctionType]:
     """The functions of that file, as they are in memory."""
+    return [function for function in _in_memory(FunctionType) if function.__code__.co_filename == file]
+
+
+def forget(package: str) -> None:
+    """Empty the caches of its functions: what a test asked while it was collected would be what every mutant says."""
+    for function in _in_memory(_CACHED):
+        if function.__module__.split(".")[0] == package:
+            function.cache_clear()
+
+
+def _in_memory(kind: type[_Object]) -> list[_Object]:
     gc.unfreeze()  # What the tests' conftest has frozen would not be seen.
     # By type(), since isinstance() asks a weak proxy for what may be gone.
-    functions = (get_object for get_object in gc.get_objects() if type(get_object) is FunctionType)
-    function_types = [function for function in functions if function.__code__.co_filename == file]
+    objects = [one for one in gc.get_objects() if type(one) is kind]
     gc.freeze()
-    return function_types
+    return objects
 
 
 def exchange(functions: Iterable[FunctionType], codes: Mapping[_Place, CodeType]) -> None:

@@ -1,6 +1,7 @@
 """The list of mutated modules stays true: what it names is there, and what changes nothing still could be changed."""
 
 import gc
+from functools import cache
 from types import CodeType
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tests.mutants import PACKAGE, ROOT
 from tests.mutants.changes import control, names
 from tests.mutants.modules import EQUIVALENT, MODULES
-from tests.mutants.trial import exchange, loaded
+from tests.mutants.trial import exchange, forget, loaded
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -45,6 +46,22 @@ def _known() -> str:
 
 def _other() -> str:
     return "changed"
+
+
+@cache
+def _answers() -> list[str]:
+    """What a test may have asked for while it was collected."""
+    return []
+
+
+def test_what_was_asked_before_is_asked_of_each_mutant_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_answers, "__module__", "asked.before")
+    was = _answers()
+    forget("elsewhere")
+    assert _answers() is was
+    gc.freeze()
+    forget("asked")
+    assert _answers() is not was
 
 
 def test_a_function_is_changed_though_the_collector_has_it_frozen() -> None:

@@ -239,9 +239,7 @@ def test_an_order_is_seen_behind_the_same_words_pasted() -> None:
 # --- harm among much else ---------------------------------------------------------------------------------------------
 
 CROWD = [f"Restart the mail server of customer {number}." for number in range(2 * MAX_SIGNS)]
-CRIMES = [
-    str(text) for entry in data()["harm"] if entry.get("refuse", True) for text in entry["is"] if assess(text).harmful
-]
+CRIMES = [str(text) for entry in data()["harm"] if entry["refuse"] for text in entry["is"]]
 
 
 @pytest.mark.parametrize("crime", CRIMES)
