@@ -16,10 +16,17 @@ if TYPE_CHECKING:
     from claudomator_py.cli.doctor import Finding
     from claudomator_py.schema.settings import Settings
 
+
+def _found(finding: "Finding") -> str:
+    """Return what was found; of several problems, which all follow below the table, the first."""
+    first, *others = finding.detail.split("\n") if finding.remedy else (finding.detail,)
+    return f"{first} (and {len(others)} more)" if others else first
+
+
 _FINDINGS = Table["Finding"](
     Column("VERDICT", lambda finding: finding.verdict.value),
     Column("CHECK", lambda finding: finding.name),
-    Column("FOUND", lambda finding: finding.detail, flexible=True),
+    Column("FOUND", _found, flexible=True),
 )
 
 

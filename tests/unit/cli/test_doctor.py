@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -184,6 +185,11 @@ def test_a_broken_configuration_is_told_and_the_rest_is_looked_at(offline: Comma
     assert "claudomator.yaml:1" in str(checks["configuration"]["detail"])
     assert "did you mean `paths`?" in str(checks["configuration"]["detail"])
     assert "git" in checks
+    (offline.home / "claudomator.yaml").write_text("inbox: {pathes: [x]}\nreach: networks\n")
+    shown = offline("doctor")
+    assert re.search(r"^problem +configuration +\S+yaml:1: .* \(and 1 more\)$", shown.stdout, re.MULTILINE)
+    assert "claudomator.yaml:2: reach" in shown.stderr
+    assert "claudomator.yaml:2: reach" in str(_checks(offline)["configuration"]["detail"])
 
 
 def test_a_state_folder_that_is_open_or_none(offline: Command) -> None:
