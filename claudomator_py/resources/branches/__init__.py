@@ -27,8 +27,8 @@ class ChangesView(View):
     summary: str
     """The changes in one line; ``not recorded`` if there is no record, ``recorded when the run ends`` before that."""
     is_doubtful: bool = False
-    """True if it succeeded, although its result admits a failure, rests on a check that it changed or, without changes,
-    claims some or asks."""
+    """True if it succeeded, although something speaks against its result: its text, a check that it changed, tests that
+    it deleted or skipped, or that nothing was changed."""
     changes: RunChanges | None = None
     """Null: nothing was recorded, as while it runs, on a remote agent, and in an empty folder of its own."""
 

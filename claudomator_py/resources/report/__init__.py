@@ -115,8 +115,8 @@ class ReportView(View):
     unchanged: int
     """The completed tasks that changed nothing in a repository."""
     doubtful: int
-    """The completed tasks whose result admits a failure or, without changes, claims some, ends with a question or
-    announces work. 200 are examined, those without changes first."""
+    """The completed tasks against whose result something speaks; see ``is_doubtful`` of a task. 200 are
+    examined, those without changes first."""
     doubtful_tasks: tuple[DoubtfulTask, ...]
     """The first 20 of the doubtful tasks."""
     runs: int

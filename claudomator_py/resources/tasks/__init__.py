@@ -159,8 +159,8 @@ class TaskView(View):
     changes: str | None = None
     """What its runs since the last restart changed, in one line; null if unknown."""
     is_doubtful: bool = False
-    """True if its last run succeeded, although its result admits a failure, rests on a check that it changed, or
-    without changes claims some or asks."""
+    """True if its last run succeeded, although something speaks against its result: its text, a check that it changed,
+    tests that it deleted or skipped, or that nothing was changed."""
     reach: Reach | None = None
     """How far its runs may act; null if not limited."""
     reach_source: ReachSource | None = None
