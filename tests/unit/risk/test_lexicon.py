@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.domain.routing import Risk, Sign
 from claudomator_py.risk import assess
 from claudomator_py.risk.lexicon import KINDS, SPACELESS, data
-from claudomator_py.risk.orders import orders, sentences
+from claudomator_py.risk.orders import languages, orders, sentences
 from claudomator_py.texts import listed
 
 LEAST = 0.6
@@ -110,3 +110,22 @@ def test_what_asks_for_harm_is_refused_or_asked_about(entry: Mapping[str, object
         assert assessment.harmful or not entry.get("refuse", True), text
     for text in list(entry["is_not"]):  # type: ignore[call-overload]
         assert not {sign for sign, _ in assess(text).signs} & {Sign.HARMFUL, Sign.DOUBTFUL}, text
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("Empty the shared drives now.", "shared drives"),
+        ("Delete the merged branches on origin.", "merged branches"),
+        # "kick off the build" is one as well, which here it does not become.
+        ("Kick off the payout.", "Kick off"),
+    ],
+)
+def test_a_phrase_is_one_word_in_the_plural_too_and_where_a_longer_one_ends(text: str, phrase: str) -> None:
+    (sentence,) = sentences(text)
+    assert phrase in [word.text for word in sentence.language.joined(sentence.words) if word.tags]
+
+
+def test_what_is_quoted_in_many_words_only_names_something() -> None:
+    words = languages()["en"].read('Keep "all old production backups" of pg-old-backup.')[1]
+    assert [word.text for word in words if "number" in word.tags] == ['"all old production backups"']
