@@ -105,7 +105,7 @@ assert expected == [(3, 3), 2, 4] and dask == [(1, 1), 1, (3, 3)] and lost > 0, 
 PYTHON
 cd "$folder"
 env -i PATH="$PATH" HOME="$folder" PYTHONPATH=. timeout 60 "$folder/venv/bin/python" -W ignore ask.py
-# Seen with Python 3.11, four times, 2026-12:
+# Seen with Python 3.11, twice, 2026-12:
 # distributed 2026.8.0
 # ThreadPoolExecutor: [(3, 3), 2, 4]
 # Dask: [(1, 1), 1, (3, 3)] and of four, some are lost

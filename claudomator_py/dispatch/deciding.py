@@ -361,7 +361,10 @@ def _needs_of(task: Task, spec: TaskSpec, judged: Judged) -> Needs:
     approved = bool(judged.approved) or judged.held or (spec.approval and task.approved_ms is not None)
     verdict = judged.verdict
     capabilities = tuple(dict.fromkeys((*spec.requires, *verdict.requires)))
-    return Needs(verdict.risk, capabilities, verdict.excluded, approved=approved, unread=judged.unread)
+    permitted = verdict.allowed_by is not None
+    return Needs(
+        verdict.risk, capabilities, verdict.excluded, approved=approved, permitted=permitted, unread=judged.unread
+    )
 
 
 def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:

@@ -49,6 +49,8 @@ class Needs:
     """Specialists whose agent is not connected and cannot be woken."""
     approved: bool = False
     """True if a person has seen and approved the task."""
+    permitted: bool = False
+    """True if a rule of the policy allows the task, whatever its risk."""
     unread: bool = False
     """True if the risk is medium only because the text cannot be read, which does not rule out anybody."""
 
@@ -60,8 +62,8 @@ class Needs:
     @property
     def may_be_anybody(self) -> bool:
         """True if it may go to the default specialist for lack of a better one; a task with risk does so only after
-        approval."""
-        return self.approved or self._harmless
+        approval, or where a rule allows it."""
+        return self.approved or self.permitted or self._harmless
 
     @property
     def _harmless(self) -> bool:

@@ -50,6 +50,17 @@ def test_rules_give_a_task_to_a_specialist_or_keep_it_from_one(policed: Make) ->
     assert "excluded by a rule of the policy" in str(world.service.why("two").sentences)
 
 
+def test_a_task_that_a_rule_allows_is_not_stopped_for_want_of_a_specialist(policed: Make) -> None:
+    world = policed(rule("mine", when='"mine" in task.tags', allow=True))
+    for name in ("generalist", "plumber"):
+        world.access.as_(OPERATOR)[Specialists].register(card(name, description=f"Mends what a {name} mends."))
+    for name, tags in (("one", ["mine"]), ("two", [])):
+        world.submit(name, instructions="Refund the 12 duplicate charges of March.", tags=tags)
+    world.tick()
+    assert (world.state("two"), world.running().keys()) == ("NEEDS_INPUT approval", {"one"})
+    assert world.task("one").specialist == "generalist"
+
+
 @pytest.mark.parametrize(
     "asked", [{"specialist": "painter"}, {"instructions": "@painter, have a look at the wall, please."}]
 )

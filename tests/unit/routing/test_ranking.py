@@ -87,7 +87,10 @@ def test_a_role_gets_what_is_clearly_its_own(second: float, route: Route) -> Non
         risky = decided({"one": 0.45, "other": second}, rules, one={"lead": 0.5}, needs=Needs(Risk.MEDIUM))
         assert (risky.route, risky.specialist) == (Route.SPECIALIST, "one"), "what carries risk goes to whom it matches"
         seen = decided({"one": 0.45, "other": second}, rules, one={"lead": 0.5}, needs=Needs(Risk.HIGH, approved=True))
-        assert seen.specialist == "generalist"
+        allowed = decided(
+            {"one": 0.45, "other": second}, rules, one={"lead": 0.5}, needs=Needs(Risk.HIGH, permitted=True)
+        )
+        assert seen.specialist == allowed.specialist == "generalist"
         chosen = replace(rules, on_ambiguity=OnAmbiguity.SIGNALS)
         assert decided({"one": 0.45, "other": second}, chosen, one={"lead": 0.5}).specialist == "one"
 
