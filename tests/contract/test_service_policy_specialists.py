@@ -57,8 +57,10 @@ def test_a_task_that_a_rule_allows_is_not_stopped_for_want_of_a_specialist(polic
     for name, tags in (("one", ["mine"]), ("two", [])):
         world.submit(name, instructions="Refund the 12 duplicate charges of March.", tags=tags)
     world.tick()
-    assert (world.state("two"), world.running().keys()) == ("NEEDS_INPUT approval", {"one"})
+    assert (world.state("two"), [*world.running()]) == ("NEEDS_INPUT approval", ["one"])
     assert world.task("one").specialist == "generalist"
+    how = "The rule is built in; one of yours with `allow: true` exempts tasks from it."
+    assert [how in world.service.why(name).sentences for name in ("one", "two")] == [False, True]
 
 
 @pytest.mark.parametrize(

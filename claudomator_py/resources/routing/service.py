@@ -10,7 +10,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.rationale import SAID_BY_THE_TASK, Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, consequences
-from claudomator_py.policy.rule import MODEL_RISK, NOT_READ
+from claudomator_py.policy.rule import BUILT_IN, MODEL_RISK, NOT_READ
 from claudomator_py.ports import Clock
 from claudomator_py.resources.concealment import SOMEBODY
 from claudomator_py.resources.routing import (
@@ -231,6 +231,8 @@ def _applied(record: Record) -> list[str]:
         for check in applied
     )
     sentences = [f"Rules of the policy that applied: {rules}."] if rules else []
+    if any(check.effect == "approve" and check.rule in BUILT_IN for check in applied):
+        sentences.append("The rule is built in; one of yours with `allow: true` exempts tasks from it.")
     return [*sentences, f"Its risk is {record.risk}."] if record.risk not in (None, Risk.LOW) else sentences
 
 
