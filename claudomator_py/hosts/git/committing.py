@@ -13,7 +13,7 @@ from claudomator_py.domain.worktree import HEADS, Tree, short_ref
 from claudomator_py.hosts.git import CHECKOUT_S, GitRefused, standings, uncommitted
 from claudomator_py.hosts.git.moving import refuse_locked, refuse_under_way
 from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
-from claudomator_py.hosts.shim.clone import OWN_IDENTITY
+from claudomator_py.hosts.shim.workdir import OWN_IDENTITY
 
 
 class OpenTree:

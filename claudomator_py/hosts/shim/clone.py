@@ -17,7 +17,7 @@ from collections.abc import Callable
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.output import disk_is_full
 from claudomator_py.hosts.shim.watch import Deadline
-from claudomator_py.hosts.shim.workdir import NotAllowed
+from claudomator_py.hosts.shim.workdir import OWN_IDENTITY, NotAllowed
 
 RETURNED = "returned.json"
 BUNDLE = "work.bundle"
@@ -29,12 +29,6 @@ _MAX_S = 600.0
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _MAX_WORDS = 400
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false")
-OWN_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "claudomator"), ("EMAIL", "claudomator@localhost"))
-}
-"""Author and committer if the user has not configured any."""
 
 Run = Callable[[list[str], dict[str, str], int, Deadline], record.ExitFields]
 """Runs a command with these variables, with that output, and within that time."""

@@ -6,6 +6,13 @@ import os
 
 _SYSTEM, _ORDINARY = "/dev", "/dev/shm"  # noqa: S108 - permitted, not written to
 
+OWN_IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "claudomator"), ("EMAIL", "claudomator@localhost"))
+}
+"""Author and committer of commits in a work tree, if the user has not configured any."""
+
 
 class NotAllowed(Exception):
     """A folder is outside of the permitted roots, or in a place where no task may work."""
