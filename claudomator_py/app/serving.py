@@ -116,19 +116,8 @@ async def _serve(
     stack.callback(daemon.arrivals.cron.close)
     workers = _workers(daemon, settings, ground, stack)
     published = PublishedRecord(state, os.environ)
-
-    last_read = Current(loaded)
-
-    def read() -> Settings:
-        again = read_again(loaded.path)
-        published.publish(again)
-        last_read.replace(again)
-        return again.settings
-
     renewal = Renewal(daemon, local.current, local.host, folders, state)
-    reloader = Reloader(
-        settings, read, lambda: last_read().is_outdated(), renewal.apply_settings, notifier, ground.database, now_ms
-    )
+    reloader = _reloader(loaded, published, renewal, ground, notifier)
     web = Web(daemon, loop, settings.http, ground.token, listen or settings.http.listen, state)
 
     def stop() -> None:
@@ -151,6 +140,22 @@ async def _serve(
     await _run(web, loop, local, folders, notifier, state, at_once=bool(recalled))
     log.info("stopped", note="runs continue without the daemon, and the next one finds them")
     return 0
+
+
+def _reloader(
+    loaded: LoadedConfig, published: PublishedRecord, renewal: Renewal, ground: Ground, notifier: Notifier
+) -> Reloader:
+    """What reads the configuration again. loaded: as it was read at the start."""
+    last_read = Current(loaded)
+
+    def read() -> Settings:
+        again = read_again(loaded.path)
+        published.publish(again)
+        last_read.replace(again)
+        return again.settings
+
+    is_outdated, apply = (lambda: last_read().is_outdated()), renewal.apply_settings
+    return Reloader(loaded.settings, read, is_outdated, apply, notifier, ground.database, now_ms)
 
 
 def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:

@@ -24,8 +24,8 @@ _SETTINGS: Final = regex(
 )
 """Is found in the path of a file that says how tests are run."""
 _NEXT_FILE: Final = "\ndiff --git "
-_PATHS: Final = regex(r"^--- a/.*\n\+\+\+ b/(?P<path>.*)$", MULTILINE)
-"""In the patch of a file that was there before and still is."""
+_PATHS: Final = regex(r"^--- a/.*\n\+\+\+ b/(?P<path>[^\t\n]*)\t?$", MULTILINE)
+"""In the patch of a file that was there before and still is. A tab follows a path with blanks."""
 
 
 def altered_checks(spec: TaskSpec, changes: RunChanges, folder: str) -> tuple[str, ...]:

@@ -165,6 +165,12 @@ def test_another_setting_is_not(line: str) -> None:
     assert [*skips_in(patch("package.json", f"+{line}"))] == []
 
 
+def test_a_path_with_a_blank_is_followed_by_a_tab_in_a_patch() -> None:
+    assert [*skips_in(patch("my shop/test_a.py", "+@pytest.mark.skip").replace("a.py\n@@", "a.py\t\n@@"))] == [
+        "my shop/test_a.py"
+    ]
+
+
 def test_only_what_is_skipped_more_often_than_before_counts() -> None:
     moved = patch("tests/test_a.py", "-@pytest.mark.skip", " x = 1", "+@pytest.mark.skip")
     assert [*skips_in(moved + patch("tests/test_b.py", " @pytest.mark.skip", "+@pytest.mark.skip"))] == [
