@@ -392,6 +392,7 @@ class CardWarningCode(WordedCode):
     UNKNOWN_SPECIALIST = "unknown_specialist", "its `{field}` names {specialist}, and there is no such specialist"
     NOT_APPLIED = "not_applied", "its agent file says `{fields}`, which is kept and not applied"
     NOT_REACHED = "not_reached", "it is given no work: over HTTP only cards of the operator are reached"
+    NEVER_ALLOWED = "never_allowed", "it allows {tools} in vain, as it forbids the same: remove one of the two"
     CIRCLE = "circle", "its `{field}` leads back to itself, by way of {specialists}"
 
 
@@ -405,6 +406,7 @@ class CardWarningParams(Coded):
     other: str | None = Field(None, description="The skill of the other specialist.")
     field: str | None = Field(None, description="The field of the card.")
     fields: tuple[str, ...] = Field((), description="The fields of the file that it was read from.")
+    tools: tuple[str, ...] = Field((), description="The tools that the card allows and forbids.")
 
 
 class CardWarning(WordedValue):

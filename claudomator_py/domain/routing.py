@@ -115,21 +115,25 @@ class ToolLimits(BaseModel, frozen=True, extra="forbid"):
         mode = asked.mode if self.mode is None else min(asked.mode, self.mode, key=_FREEDOM.index)
         tools = asked.allowed_tools
         if self.allowed_tools is not None:
-            tools = tuple(tool for tool in tools if _covers(self.allowed_tools, tool))
+            tools = tuple(tool for tool in tools if covers(self.allowed_tools, tool))
         forbidden = tuple(dict.fromkeys((*self.disallowed_tools, *asked.disallowed_tools)))
         return asked.model_copy(update={"mode": mode, "allowed_tools": tools, "disallowed_tools": forbidden})
 
 
-def _covers(allowed: tuple[str, ...], tool: str) -> bool:
-    return tool in allowed or tool.partition("(")[0] in allowed
+def tool_name(tool: str) -> str:
+    """Return the bare name of the tool, without its permitted use."""
+    return tool.partition("(")[0]
+
+
+def covers(tools: tuple[str, ...], tool: str) -> bool:
+    """Return whether the tools include that one, where a bare tool name covers all its uses."""
+    return tool in tools or tool_name(tool) in tools
 
 
 def tools_in_both(first: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tools named by both, where a bare tool name covers all its uses."""
+    """Return the tools named by both, as ``covers`` compares them."""
     return tuple(
-        dict.fromkeys(
-            [tool for tool in first if _covers(other, tool)] + [tool for tool in other if _covers(first, tool)]
-        )
+        dict.fromkeys([tool for tool in first if covers(other, tool)] + [tool for tool in other if covers(first, tool)])
     )
 
 

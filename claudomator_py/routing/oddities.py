@@ -1,10 +1,11 @@
-"""Oddities of a card compared with others: keywords that point to nobody, skills that duplicate others, and fallbacks
-or escalations that lead nowhere."""
+"""Oddities of a card, alone and compared with others: tools both allowed and forbidden, keywords that point to nobody,
+skills that duplicate others, and fallbacks or escalations that lead nowhere."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from claudomator_py.domain.card import SUCCESSOR_FIELDS, Card, CardWarning, CardWarningCode, card_warning
+from claudomator_py.domain.routing import covers
 from claudomator_py.routing.lessons import keyword_in
 from claudomator_py.routing.profile import profile_of
 
@@ -22,7 +23,7 @@ _NAMED: Final = 3
 def oddities(card: Card, cards: Mapping[str, Card]) -> list[CardWarning]:
     """Find oddities that words alone reveal. cards: those visible to the caller, by id."""
     others = [other_card for other_card in cards.values() if other_card.id != card.id]
-    return [*_keywords(card, others), *_ways_on(card, cards), *_not_applied(card)]
+    return [*_keywords(card, others), *_ways_on(card, cards), *_not_applied(card), *_never_allowed(card)]
 
 
 def duplicates(twins: Iterable["Twin"], cards: Mapping[str, Card]) -> list[CardWarning]:
@@ -37,6 +38,15 @@ def duplicates(twins: Iterable["Twin"], cards: Mapping[str, Card]) -> list[CardW
 def _not_applied(card: Card) -> Iterator[CardWarning]:
     if card.not_applied:
         yield card_warning(CardWarningCode.NOT_APPLIED, fields=card.not_applied)
+
+
+def _never_allowed(card: Card) -> Iterator[CardWarning]:
+    """A warning about tools allowed in vain. A tool that is forbidden for some uses only is not one of them."""
+    if card.permissions is None:
+        return
+    forbidden = card.permissions.disallowed_tools
+    if tools := tuple(tool for tool in card.permissions.allowed_tools if covers(forbidden, tool)):
+        yield card_warning(CardWarningCode.NEVER_ALLOWED, tools=tools)
 
 
 def _keywords(card: Card, others: list[Card]) -> Iterator[CardWarning]:

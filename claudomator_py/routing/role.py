@@ -4,7 +4,7 @@ and what it allows. Pure."""
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.domain.routing import Constraints, tools_in_both
+from claudomator_py.domain.routing import Constraints, tool_name, tools_in_both
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from claudomator_py.routing.ranking import Needs, RoutingRules, to
@@ -63,9 +63,19 @@ def _within(asked: Permissions, allowed: Permissions) -> Permissions:
 
 
 def _added(asked: Permissions, card: Permissions) -> Permissions:
-    """The permissions a task asks for, with those of the card where the task leaves them out."""
+    """The permissions a task asks for, with those of the card where the task leaves them out.
+
+    As the card forbids nothing here, it grants only what it grants without exceptions: no tool of which it forbids any
+    use, and no mode that allows everything. A task that names the specialist would otherwise get less.
+    """
     silent = asked.mode is PermissionMode.DEFAULT and card.mode is not PermissionMode.PLAN
-    allowed = asked.allowed_tools or tuple(tool for tool in card.allowed_tools if tool not in asked.disallowed_tools)
+    if card.mode is PermissionMode.BYPASS and (card.disallowed_tools or card.tools is not None):
+        silent = False
+    limited = {tool_name(tool) for tool in card.disallowed_tools}
+    granted = tuple(tool for tool in card.allowed_tools if tool_name(tool) not in limited)
+    if card.tools is not None:
+        granted = tools_in_both(granted, card.tools)
+    allowed = asked.allowed_tools or tuple(tool for tool in granted if tool not in asked.disallowed_tools)
     if asked.tools is not None:
         allowed = tools_in_both(allowed, asked.tools)
     return asked.model_copy(update={"mode": card.mode if silent else asked.mode, "allowed_tools": allowed})

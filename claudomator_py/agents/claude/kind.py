@@ -11,6 +11,7 @@ from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
 from claudomator_py.agents.programs import MCP_NAME
 from claudomator_py.domain.agent import AgentSpec, OwnServers
+from claudomator_py.domain.routing import tool_name
 from claudomator_py.domain.run import Conversations, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
@@ -63,7 +64,7 @@ class Claude(EventKind):
         only = task.permissions.tools
         if only is not None:
             # It takes bare names: a tool with a pattern would be missing altogether.
-            argv += ["--tools", ",".join(dict.fromkeys(tool.partition("(")[0] for tool in only))]
+            argv += ["--tools", ",".join(dict.fromkeys(tool_name(tool) for tool in only))]
         fenced = is_fenced(request) and self.unfenced(agent) is None
         if fenced:
             argv += ["--settings", json.dumps(_fence(request))]

@@ -50,6 +50,22 @@ def test_ways_on_that_lead_nowhere_are_told(field: str) -> None:
     assert found(card("a", **{field: "b"}), card("b", **{field: "c"}), card("c", **{field: "b"})) == []
 
 
+@pytest.mark.parametrize(
+    ("allowed", "forbidden", "vain"),
+    [
+        (["Bash", "Read"], ["Bash"], "Bash"),
+        (["Bash(git *)", "Edit"], ["Edit", "Bash"], "Bash(git *), Edit"),
+        (["Bash"], ["Bash(rm *)"], ""),
+        (["Read"], ["Bash"], ""),
+        ([], ["Bash"], ""),
+    ],
+)
+def test_a_tool_that_is_allowed_in_vain_is_told(allowed: list[str], forbidden: list[str], vain: str) -> None:
+    entry = card("a", permissions={"allowed_tools": allowed, "disallowed_tools": forbidden})
+    words = f"it allows {vain} in vain, as it forbids the same: remove one of the two"
+    assert found(entry) == ([words] if vain else [])
+
+
 def test_a_skill_that_is_nearly_anothers_is_told() -> None:
     skill = {"id": "taps", "name": "Taps", "examples": ["The tap drips all night", "Mend the dripping tap"]}
     other = {"id": "roofs", "name": "Roofs", "examples": ["The roof lets water in", "Replace three tiles"]}

@@ -53,6 +53,42 @@ def test_a_task_restricts_what_the_card_allows_and_extends_nothing(
     assert done.permissions == Permissions.model_validate(given)
 
 
+@pytest.mark.parametrize(
+    ("asked", "allowed", "forbidden", "given"),
+    [
+        ([], ["Bash", "Read"], ["Bash"], ["Read"]),
+        ([], ["Bash(git *)", "Read"], ["Bash"], ["Read"]),
+        ([], ["Bash", "Read"], ["Bash(rm *)"], ["Read"]),
+        ([], ["Bash(git *)", "Read"], ["Bash(git push *)"], ["Read"]),
+        ([], ["Bash", "Read"], ["Edit"], ["Bash", "Read"]),
+        (["Bash"], ["Read"], ["Bash"], ["Bash"]),
+    ],
+)
+def test_a_card_that_only_adds_allows_nothing_that_it_forbids(
+    asked: list[str], allowed: list[str], forbidden: list[str], given: list[str]
+) -> None:
+    matched = card(permissions={"allowed_tools": allowed, "disallowed_tools": forbidden})
+    done = done_by(task(permissions={"allowed_tools": asked}), matched, Constraints(role_adds=True))
+    assert done.permissions == Permissions.model_validate({"allowed_tools": given})
+
+
+@pytest.mark.parametrize(
+    ("card_permissions", "given"),
+    [
+        ({"mode": "bypassPermissions"}, {"mode": "bypassPermissions"}),
+        ({"mode": "bypassPermissions", "disallowed_tools": ["Bash"]}, {}),
+        ({"mode": "bypassPermissions", "tools": ["Read"]}, {}),
+        ({"mode": "acceptEdits", "disallowed_tools": ["Bash"]}, {"mode": "acceptEdits"}),
+        ({"tools": ["Read"], "allowed_tools": ["Bash", "Read"]}, {"allowed_tools": ["Read"]}),
+    ],
+)
+def test_a_card_that_only_adds_grants_no_more_than_to_a_task_that_names_it(
+    card_permissions: dict[str, Any], given: dict[str, Any]
+) -> None:
+    done = done_by(task(), card(permissions=card_permissions), Constraints(role_adds=True))
+    assert done.permissions == Permissions.model_validate(given)
+
+
 def test_a_card_without_permissions_leaves_them_to_the_task() -> None:
     asked = task(permissions={"mode": "plan"})
     assert done_by(asked, card()) is asked
