@@ -4,6 +4,7 @@ are in ``proof.toml``."""
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from posixpath import normpath
 from re import MULTILINE, Pattern
 from typing import Any, Final
@@ -16,13 +17,19 @@ from claudomator_py.values import regex, toml_data
 _NAMED: Final = regex(r"(?:^|[._/-])_*(?:tests?|specs?|checks?)_*(?:[._/-]|$)|Tests?\.\w+$")
 """Is found in the path of a test that a check names: ``tests/price.py``, ``price.spec.ts``, ``PriceTest.java``,
 ``run-checks.sh``; not in ``src/latest.py``."""
-_TEST: Final = regex(r"(?:^|[._-])(?:tests?|specs?)(?:[._-]|$)|Tests?\.\w+$")
+_TEST: Final = regex(r"(?:^|[._-])(?:tests?|specs?)(?:[._-]|$)|(?:Tests?|Spec)\.\w+$")
 """Is found in the name of a file with tests: ``test_price.py``, ``price.spec.ts``, ``PriceTest.java``."""
+_AMONG_TESTS: Final = regex(r"(?:^|/)(?:__tests__|[Tt]ests?|specs?)/")
+"""Is found in the path of a file that may have tests, whatever its name."""
 _SETTINGS: Final = regex(
     r"(?:^|/)(?:package\.json|(?:GNUm|[Mm])akefile|[Jj]ustfile|pytest\.ini|pyproject\.toml|setup\.cfg|tox\.ini|noxfile\.py"
     r"|conftest\.py|(?:jest|vitest|playwright|karma)\.config\.\w+|\.mocharc\.\w+|build\.gradle(?:\.kts)?|pom\.xml)$"
 )
 """Is found in the path of a file that says how tests are run."""
+_CONDITION: Final = regex(r"\s*(?:\}\s*)?(?:if|else|elif|elsif|unless|when|case|except|rescue|catch|guard)\b")
+"""Begins a line under which something is done on a condition only."""
+_CONDITIONAL: Final = regex(r"\b(?:if|unless)\b")
+_QUOTED: Final = regex(r"\"[^\"]*\"|'[^']*'")
 _NEXT_FILE: Final = "\ndiff --git "
 _PATHS: Final = regex(r"^--- a/.*\n\+\+\+ b/(?P<path>[^\t\n]*)\t?$", MULTILINE)
 """In the patch of a file that was there before and still is. A tab follows a path with blanks."""
@@ -88,6 +95,17 @@ def is_test(path: str) -> bool:
     return not name.endswith(tuple(_data()["no_tests"]["suffixes"])) and _TEST.search(name) is not None
 
 
+def _skips_more(lines: Sequence[str], code: Pattern[str]) -> bool:
+    """Return whether more of the lines of a patch that skip something are added than removed. One under a condition,
+    such as that a program is missing, skips nothing where that is there."""
+    more = 0
+    for before, line in pairwise(["", *lines]):
+        if line[:1] in ("+", "-") and code.search(line):
+            is_conditional = _CONDITION.match(before[1:]) or _CONDITIONAL.search(_QUOTED.sub("", line))
+            more += 0 if is_conditional else 1 if line[0] == "+" else -1
+    return more > 0
+
+
 def skips_in(patch: str) -> Iterator[str]:
     """Yield the paths of tests and their settings that a patch of git changes so that more is skipped than before."""
     for piece in f"\n{patch}".split(_NEXT_FILE):
@@ -95,10 +113,11 @@ def skips_in(patch: str) -> Iterator[str]:
         if (paths := _PATHS.search(head)) is None:
             continue
         path = paths["path"]
-        if skips := _code("tests") if is_test(path) else _code("settings") if _SETTINGS.search(path) else None:
-            more = [line[0] for line in lines.splitlines() if line[:1] in ("+", "-") and skips.search(line)]
-            if more.count("+") > more.count("-"):
-                yield path
+        place = (
+            "tests" if is_test(path) or _AMONG_TESTS.search(path) else "settings" if _SETTINGS.search(path) else None
+        )
+        if place is not None and _skips_more(lines.splitlines(), _code(place)):
+            yield path
 
 
 def asks_for(what: str, text: str) -> bool:

@@ -171,6 +171,27 @@ def test_a_path_with_a_blank_is_followed_by_a_tab_in_a_patch() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "    if not compiler():",
+        "        if testing.Short() {",
+        "    } else {",
+        "    except ImportError:",
+        "  unless there?",
+    ],
+)
+def test_what_is_skipped_on_a_condition_is_not(before: str) -> None:
+    for mark in ("+", " "):
+        assert [*skips_in(patch("tests/test_a.py", f"{mark}{before}", '+        pytest.skip("no compiler")'))] == []
+    assert [*skips_in(patch("tests/test_a.py", f"-{before}", " x = 1", '+        pytest.skip("later")'))]
+
+
+@pytest.mark.parametrize("path", ["tests/api.rs", "src/__tests__/cart.js", "Tests/CartFixture.cs"])
+def test_any_file_among_tests_may_skip_some(path: str) -> None:
+    assert [*skips_in(patch(path, "+it.skip('adds', () => {"))] == [path]
+
+
 def test_only_what_is_skipped_more_often_than_before_counts() -> None:
     moved = patch("tests/test_a.py", "-@pytest.mark.skip", " x = 1", "+@pytest.mark.skip")
     assert [*skips_in(moved + patch("tests/test_b.py", " @pytest.mark.skip", "+@pytest.mark.skip"))] == [
