@@ -125,7 +125,9 @@ def _admits(considered: tuple[str, ...]) -> bool:
             else:
                 is_admission = any(map(sentence.__contains__, words.signs)) and _is_admission(sentence.strip(), words)
             if is_admission:
-                return not any(_is_claim(later, words) for later in considered[number + 1 :])
+                if any(_is_claim(later, words) for later in considered[number + 1 :]):
+                    break
+                return True
     return False
 
 

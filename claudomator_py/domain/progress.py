@@ -112,7 +112,9 @@ def _is_said(sentences: Sequence[str]) -> bool:
             said = spaced if words.is_spaced else sentence.strip()
             if words.says.search(said) or any(_is_part(clause, words) for clause in clauses):
                 excused = (". ".join(sentences[number : number + 2]), words.spared), (sentence, words.unless)
-                return not any(holds(near, phrases, is_spaced=words.is_spaced) for near, phrases in excused)
+                if any(holds(near, phrases, is_spaced=words.is_spaced) for near, phrases in excused):
+                    break
+                return True
     return False
 
 

@@ -133,6 +133,8 @@ def test_a_claim_of_changes_is_no_admission(language: str) -> None:
         "I don't have access to the staging database.",
         "Redis is not installed in this environment.",
         "I could not run the load test, as k6 is missing. The unit tests pass, so it should work.",
+        # The first is made up for, the last is not.
+        "I couldn't reproduce it on main. I updated the parser. I could not run the integration tests.",
     ],
 )
 def test_other_results_that_admit_a_failure(text: str) -> None:
