@@ -85,6 +85,7 @@ class Doubt(WordedCode):
     ADMITS = "admits", "admits a failure"
     ASKS = "asks", "ends with a question"
     ANNOUNCES = "announces", "only announces work"
+    EMPTY = "empty", "is empty"
     ALTERED = "altered", "rests on a check that it changed"
     WEAKENS = "weakens", "deletes or skips tests"
 
@@ -391,30 +392,30 @@ class Outcome(BaseModel, frozen=True, extra="forbid"):
     def doubt(self) -> Doubt | None:
         """Why a success may not be one; None if neither its check nor its text gives a reason. What its text names as
         undone always counts, what it admits unless a check passed after changes, and the rest only if it changed
-        nothing. The text of a run that continues earlier changes may claim those."""
+        nothing. The text of a run that continues earlier changes may claim those. A program without a model may well
+        print nothing."""
         if self.status is not OutcomeStatus.SUCCEEDED:
             return None
         if self.altered_checks:
             return Doubt.ALTERED
         if self.weakened_tests:
             return Doubt.WEAKENS
-        if self.text is None:
-            return None
-        if left_undone(self.text) is not None:
+        text = self.text or ""
+        if left_undone(text) is not None:
             return Doubt.LEAVES
         has_changed = self.continues_changes or (self.changes is not None and self.changes.has_content)
         is_unchanged = self.changes is not None and self.changes.fault is None and not has_changed
-        if is_unchanged and claims_changes(self.text):
+        if is_unchanged and claims_changes(text):
             return Doubt.CLAIMS
-        if not (self.is_checked and has_changed) and (
-            admits_failure(self.text) or (not is_unchanged and is_partial(self.text))
-        ):
+        if not (self.is_checked and has_changed) and (admits_failure(text) or (not is_unchanged and is_partial(text))):
             return Doubt.ADMITS
         if not is_unchanged or self.changes is None or not self.changes.is_repository:
             return None
-        if asks_a_person(self.text):
+        if not text.strip():
+            return Doubt.EMPTY if self.tokens.output and not self.is_checked else None
+        if asks_a_person(text):
             return Doubt.ASKS
-        return Doubt.ANNOUNCES if announces_work(self.text) else None
+        return Doubt.ANNOUNCES if announces_work(text) else None
 
     @property
     def is_doubtful(self) -> bool:

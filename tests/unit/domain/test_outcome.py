@@ -18,6 +18,7 @@ from claudomator_py.domain.outcome import (
     OutcomeStatus,
     Reason,
     RefusedHandoff,
+    Tokens,
 )
 from claudomator_py.domain.progress import UNFINISHED_MARKER
 from claudomator_py.domain.rationale import RationaleCode, rationale
@@ -110,6 +111,7 @@ A_COMMIT = RunChanges(place="/r", commit_count=1)
 A_STASH = RunChanges(place="/r", refs=(RefChange(name="refs/stash", after="1" * 40),), ref_count=1)
 A_TAG = RunChanges(place="/r", refs=(RefChange(name="refs/tags/v1", after="1" * 40),), ref_count=1)
 STASHED = f"1 stash made (its result {Doubt.CLAIMS.words})"
+WORKED = Tokens(input=900, output=40)
 UNDONE = "I was unable to finish it."
 PARTLY = "Moved 9 of the 40 handlers."
 LEFT = f"I moved the handlers.\n\n{UNFINISHED_MARKER} the tests,\nas there is no Redis."
@@ -154,7 +156,16 @@ def test_the_share_of_an_agent_is_the_cost_without_the_fee(
         ("I will now fix it.", {"changes": A_COMMIT}, None, "1 commit"),
         ("Shall I go on?", {"changes": RunChanges(place="/r", is_repository=False)}, None, "no changes"),
         ("There are 3 files.", {"changes": NOTHING}, None, "no changes"),
+        # Whatever has a model has used tokens; a program without one may have nothing to say.
         (None, {"changes": NOTHING}, None, "no changes"),
+        (None, {"changes": NOTHING, "tokens": WORKED}, Doubt.EMPTY, f"no changes (its result {Doubt.EMPTY.words})"),
+        (" \n", {"changes": NOTHING, "tokens": WORKED}, Doubt.EMPTY, f"no changes (its result {Doubt.EMPTY.words})"),
+        ("There are 3 files.", {"changes": NOTHING, "tokens": WORKED}, None, "no changes"),
+        (None, {"changes": NOTHING, "tokens": WORKED, "is_checked": True}, None, "no changes"),
+        (None, {"changes": RunChanges(place="/r", is_repository=False), "tokens": WORKED}, None, "no changes"),
+        (None, {"changes": A_COMMIT, "tokens": WORKED}, None, "1 commit"),
+        (None, {"changes": NOTHING, "tokens": WORKED, "continues_changes": True}, None, "no further changes"),
+        (None, {"tokens": WORKED}, None, None),
         ("I fixed the bug.", {"changes": A_COMMIT}, None, "1 commit"),
         ("I fixed the bug.", {"changes": A_STASH}, Doubt.CLAIMS, STASHED),
         ("I put it aside.", {"changes": A_STASH}, None, "1 stash made"),
