@@ -34,6 +34,15 @@ def test_a_task_waits_for_a_name_that_was_not_seen_yet_and_says_so(world: World)
     assert world.running() == {"test": "claude"}
 
 
+def test_a_dependency_that_is_nearly_a_task_is_taken_for_a_slip_of_the_pen(world: World) -> None:
+    world.submit("hello")
+    world.submit("hello-again", depends_on=["helo", "elsewhere"])
+    hint = "No task is named helo yet: did you mean `hello`?"
+    assert [line for line in world.service.why("hello-again").sentences if "yet:" in line] == [hint]
+    world.submit("helo")
+    assert hint not in world.service.why("hello-again").sentences
+
+
 def test_a_name_is_bound_at_first_match_and_stays_bound(world: World) -> None:
     world.submit("test", depends_on=["build"])
     first = world.submit("build")

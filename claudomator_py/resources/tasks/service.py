@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.errors import Conflict, NotFound, Problem, StaleVersion, refuse, shown
+from claudomator_py.domain.errors import Conflict, NotFound, Problem, StaleVersion, near, refuse, shown
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.principal import RequestKey
+from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.requests import LatestFilter, RestartRequest, TaskFilter
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.task import TaskSpec
@@ -185,6 +185,7 @@ class Tasks(KeyedService):
             *_live_sentences(runs, self.observer, self.host),
             *hold_sentences(view.holds),
             *input_sentences(task, history, now_ms, specialists=specialists),
+            *_unseen_sentences(connection, view, by),
             *_event_sentences(connection, task, view, history),
             *(() if routing is None else routing.sentences),
             *role_sentences(connection, task, by),
@@ -380,6 +381,14 @@ def _live_sentences(runs: list[Run], observer: Observer, host: RunHost) -> list[
         if waits is None
         else [check_waits_sentence(waits)]
     )
+
+
+def _unseen_sentences(connection: Connection, view: TaskView, by: Principal) -> list[str]:
+    """Return sentences on dependencies that are not there yet and whose names resemble that of a task: a slip of the
+    pen would be waited for forever."""
+    unseen = [] if view.state in ENDED else [task.name for task in view.depends_on if task.state is None]
+    names = [name for name in reads.newest_names(connection, by) if name != view.name] if unseen else []
+    return [f"No task is named {name} yet: {hint}" for name in unseen if (hint := near(name, names)) is not None]
 
 
 def _event_sentences(connection: Connection, task: Task, view: TaskView, history: list[Event]) -> list[str]:
